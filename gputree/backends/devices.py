@@ -1,4 +1,4 @@
-"""What the parameter `device` amounts to on this machine."""
+"""Resolution of the parameter `device` on this machine."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from importlib import import_module
 
 from gputree._warnings import warn
 
-# The module of the check, entered by its name: it grows trees with all that lies above.
+# The module of the check, imported by name: it grows trees with higher layers.
 CHECK = "gputree.check"
 
 # Differences that a warning quotes.
@@ -15,13 +15,13 @@ MOST_QUOTED = 2
 
 
 def resolve_device(device: str, verbose: bool = False) -> str:
-    """The device that a tree is grown on: "cpu" or "cuda".
+    """Return the device that a tree is grown on: "cpu" or "cuda".
 
     "cuda" is always used; where it cannot be, errors are those of `gputree.backends.get_backend`.
-    "auto" is a CUDA device where nothing is missing and its check, run when the device is first
-    met, found the same trees there as on the CPU; else the CPU, with a RuntimeWarning if the check
-    failed. If `verbose`, what "auto" amounts to, and why, is said on standard error where there may
-    be a device.
+    "auto" is a CUDA device if nothing is missing and its check, run when the device is first used,
+    found the same trees there as on the CPU; else the CPU, with a RuntimeWarning if the check
+    failed. If `verbose`, the choice of "auto" and its reason are written to standard error where
+    there may be a device.
     """
     if device == "cpu":
         return device
@@ -41,7 +41,7 @@ def resolve_device(device: str, verbose: bool = False) -> str:
 
 
 def _checked(verbose: bool) -> str:
-    """The current CUDA device if its check passed."""
+    """Return the current CUDA device if its check passed."""
     from gputree.backends.cuda import machine
 
     name = machine.identity().device

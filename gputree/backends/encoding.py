@@ -1,4 +1,4 @@
-"""Columns coded losslessly and sorted: what attribute lists are made of."""
+"""Columns coded losslessly and sorted, for attribute lists."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ CodedColumns = tuple[ColumnCodes, list[NDArray]]
 def code_columns(values: NDArray, nominal: NDArray[np.bool_], n_threads: int) -> CodedColumns:
     """Code every column by its distinct values, and sort the rows by it.
 
-    `values` (n, d), NaN where missing, are read by columns: Fortran order is faster. The categories
-    0, 1, ... of `nominal` columns are their own codes. With the codes come the distinct values of
-    each numeric column, ascending; `InfinityError` if one has an infinite value.
+    `values` (n, d), NaN where missing, are read by columns: Fortran order is faster. Values 0, 1,
+    ... of `nominal` columns are their codes. Also returns the distinct values of each numeric
+    column, ascending; `InfinityError` if one has an infinite value.
     """
     n, d = values.shape
     cell_bytes = np.dtype(ROW).itemsize + np.dtype(np.uint32).itemsize
@@ -45,7 +45,7 @@ def code_columns(values: NDArray, nominal: NDArray[np.bool_], n_threads: int) ->
 
 
 class InfinityError(InputError):
-    """A column, of number `column`, holds an infinite value."""
+    """A column, of number `column`, has an infinite value."""
 
     def __init__(self, dtype: np.dtype, column: int, label: str | None = None) -> None:
         super().__init__(
@@ -55,7 +55,7 @@ class InfinityError(InputError):
         self.dtype, self.column = dtype, column
 
     def named(self, names: Any) -> InfinityError:
-        """The same with the name of the column, if columns have names."""
+        """Return the same error with the name of the column, if columns have names."""
         label = None if names is None else str(names[self.column])
         return InfinityError(self.dtype, self.column, label)
 
@@ -85,7 +85,7 @@ def _code_column(
 def _code_many(
     column: NDArray, nominal: bool, order: NDArray[np.int32], code: NDArray[np.uint32]
 ) -> NDArray:
-    """The same for a column of any number of distinct values."""
+    """Like `_code_column`, for any number of distinct values."""
     order[:], keys = radix_argsort(column)
     known = int(np.searchsorted(keys, np.array(-1).astype(keys.dtype)))
     code[known:] = MISSING_CODE

@@ -1,4 +1,4 @@
-"""What is found in the columns of a table before it is coded, wherever its values lie."""
+"""Missing and infinite values in the columns of a table, on host or device, before it is coded."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ class Inspection:
         self.infinite = np.zeros(values.shape[1], np.bool_)
 
     def inspect(self, begin: int, end: int) -> None:
-        """Look at rows ``begin .. end``; threads may look at different rows at once."""
+        """Inspect rows ``begin .. end``; threads may inspect different rows at once."""
         inspect_columns(self.values, begin, end, self.missing, self.infinite)
 
 
 def inspect(values: NDArray, n_threads: int) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Which columns of a NumPy or CuPy table have missing values, and infinite ones."""
+    """Columns of a NumPy or CuPy table with missing values, and those with infinite ones."""
     if not isinstance(values, np.ndarray):
         from gputree.backends.cuda.encode import inspect_columns as inspect_on_device
 
@@ -42,7 +42,7 @@ def inspect(values: NDArray, n_threads: int) -> tuple[NDArray[np.bool_], NDArray
 
 
 def _inspect_column(column: NDArray) -> tuple[bool, bool]:
-    """Whether a column of shape (n, 1) has missing values, and infinite ones."""
+    """Return True for missing values in a column of shape (n, 1), and True for infinite ones."""
     seen = Inspection(np.ascontiguousarray(column))
     seen.inspect(0, column.shape[0])
     return bool(seen.missing[0]), bool(seen.infinite[0])

@@ -1,17 +1,16 @@
-"""The seam between the grower of multiway trees and the devices: attribute lists.
+"""Interface between the grower of multiway trees and devices: attribute lists.
 
 Every column is a list of (entry, code), sorted by code within each open node (SPRINT:
 Shafer, Agrawal and Mehta, 1996):
 
     entries   | 0  1  2  3  4 | 5  6  7 |      parts of rows: row, target, weight
-    column 0  | 3  0  4  1  2 | 6  7  5 |      entries by code; codes beside them,
+    column 0  | 3  0  4  1  2 | 6  7  5 |      entries by code; their codes below,
     codes     | 0  0  1  4  ? | 2  2  9 |      missing ones (?) last
 
-Codes are lossless: the place of a number among the distinct values of its column, or a
-category. Splits partition every list stably, so nothing is sorted twice. An *entry* is a
-part of a row: C4.5 sends a row whose value is missing down every branch, with a
-fraction of its weight. All statistics and scores are integers, hence equal on every
-device.
+Codes are lossless: the place of a number among the distinct values of its column, or a category.
+Splits partition every list stably, so nothing is sorted twice. C4.5 sends a row whose value is
+missing down every branch, with a fraction of its weight: an *entry* is a row in a node, with such a
+weight. All statistics and scores are integers, hence equal on every device.
 """
 
 from __future__ import annotations
@@ -26,14 +25,14 @@ from gputree.criteria.information import Information
 
 
 class BranchLimits(NamedTuple):
-    """How much weight branches need; all weights in units, as floats that may be fractions.
+    """Minimum weights of branches; all in units, as floats that may be fractions.
 
-    Either side of a numeric cut holds at least `cut_share` of the node's known weight: `least`
-    where that is more, else `most` where that is less. It needs twice as many known entries as
-    the least weight on a side.
+    Both sides of a numeric cut have at least `cut_share` of the node's known weight: or `least`
+    where that is more, or `most` where that is less. The node needs twice as many known entries as
+    the minimum weight of a side.
     """
 
-    least: float  # weight of a branch that counts
+    least: float  # minimum weight of a branch
     cut_share: float
     most: float
     slack: float  # weights that fall short by no more than this still pass
@@ -41,7 +40,7 @@ class BranchLimits(NamedTuple):
 
 
 class ListTask(NamedTuple):
-    """What is to be grown by information gain."""
+    """Problem to solve by information gain: criterion, limits and statistics of all n rows."""
 
     information: Information
     n_classes: int
@@ -50,26 +49,26 @@ class ListTask(NamedTuple):
     nominal: NDArray[np.bool_]  # (d,)
     missing_is_category: bool  # missing values are one more (ID3), rather than unknown (C4.5)
     limits: BranchLimits
-    # A nominal test parts one category from all others, rather than all of them: on the host alone.
+    # True: a nominal test separates one category from all others (on the host only); else multiway.
     one_against_rest: bool = False
-    max_device_memory: int | None = None  # bytes, on a device; None for a share of what is free
+    max_device_memory: int | None = None  # bytes, on a device; None: a part of the free ones
 
 
 class Candidates(NamedTuple):
     """The best test of every column in each of m nodes; all arrays have shape (d, m)."""
 
-    gain: Int64s  # in all, in steps of ``2**-GAIN_BITS`` bits x weight; -1: there is no test
+    gain: Int64s  # in total, in steps of ``2**-GAIN_BITS`` bits x weight; -1: there is no test
     split: Int64s  # information, bits x weight in fixed point: branches and unknown weight
     tries: Int64s  # admissible cuts (numeric columns), or branches of sufficient weight (nominal)
     parts: NDArray[np.int32]  # branches with entries; 1: the column is constant, and stays so below
-    # Codes on both sides of a numeric cut; `cut` is the category that a test of one against the
-    # rest parts from them.
+    # Codes on both sides of a numeric cut; for a test of one category against the rest, `cut` is
+    # the category.
     cut: NDArray[np.uint32]
     after: NDArray[np.uint32]
 
     @classmethod
     def empty(cls, d: int, m: int) -> Candidates:
-        """Room for the candidates of d columns in m nodes; none found, all constant."""
+        """Allocate candidates of d columns in m nodes: none found, all constant."""
         return cls(
             gain=np.full((d, m), -1),
             split=np.zeros((d, m), np.int64),
@@ -83,8 +82,8 @@ class Candidates(NamedTuple):
 class Tests(NamedTuple):
     """The chosen test of each of m nodes.
 
-    Codes up to `cut` go to the first part (numeric columns), or this category alone (one against
-    the rest). The parts of test j are ``part[j] .. part[j + 1]``, in the order of their codes.
+    Codes up to `cut` go to the first part (numeric columns), or only this category (one against the
+    rest). The parts of test j are ``part[j] .. part[j + 1]``, in the order of their codes.
     """
 
     node: Int64s  # place of the node in its level
@@ -94,7 +93,7 @@ class Tests(NamedTuple):
 
 
 class Parts(NamedTuple):
-    """What the tests of m nodes make: P parts, each a child with entries."""
+    """The P parts of the tests of m nodes: each is a child with entries."""
 
     code: NDArray[np.uint32]  # category of the part (nominal columns); MISSING_CODE for the rest
     rows: Int64s  # entries, fractions included
@@ -111,28 +110,28 @@ class Level(Protocol):
         """Entries of all nodes."""
 
     def score(self) -> Candidates:
-        """The best test of every column in every node. Constant columns rest from here on."""
+        """Find the best test of every column in every node; constant ones are skipped below."""
 
     def assign(self, tests: Tests) -> Parts:
-        """Assign entries to the parts of the chosen tests, and sum the parts up."""
+        """Assign entries to the parts of the chosen tests, and sum the statistics of the parts."""
 
     def descend(self, parts: Int64s) -> Level:
-        """The level below that consists of `parts` (ascending) of the last `assign`."""
+        """Return the level below that consists of `parts` (ascending) of the last `assign`."""
 
     def close(self) -> None:
-        """Hand the memory of the lists back: the level is not asked again."""
+        """Release the memory of the lists: the level is not used again."""
 
 
 class ListBackend(Protocol):
     """Attribute lists of one table on one device."""
 
     name: str
-    most_entries: int  # of a level, so that its device has room for it and those that wait
+    most_entries: int  # of a level, so that it and the levels that wait fit the device
 
     def __init__(self, codes: ColumnCodes, task: ListTask, n_threads: int) -> None: ...
 
     def root(self) -> Level:
-        """The root's level: all rows, sorted by every column. The codes are used up."""
+        """Return the root's level: all rows, sorted by every column. The codes are used up."""
 
 
 class ColumnCodes(NamedTuple):

@@ -1,4 +1,4 @@
-"""Rules of a split that hold on every device: of arrays, and within the kernels of the CPU."""
+"""Rules of a split that are the same on every device, for arrays and for CPU kernels."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from gputree.compilation import jitable
 
 @jitable
 def fewest_rows(limits: Any) -> Any:
-    """Rows that a node needs to be split."""
+    """Minimum number of rows of a node that is split."""
     return max(limits.min_samples_split, 2 * limits.min_samples_leaf, 2)
 
 
 @jitable
 def missing_goes_left(seen: Any, missing_left: Any, left_rows: Any, right_rows: Any) -> Any:
-    """Where a node sends missing values: as learned, or where it saw none, with most rows.
+    """Return True where missing values go left: as learned, or, if none was seen, to most rows.
 
-    Of sides of as many rows, right. Arrays of nodes, or one.
+    To the right of equal sides. Arguments are arrays of nodes, or scalars.
     """
     return (seen & missing_left) | ((seen < 1) & (left_rows > right_rows))
 
@@ -29,8 +29,8 @@ def missing_goes_left(seen: Any, missing_left: Any, left_rows: Any, right_rows: 
 def child_bounds(sign: Any, lower: Any, upper: Any, left_mean: Any, right_mean: Any) -> Any:
     """Bounds of both children of a node: (lower, upper) of the first, then of the second.
 
-    Below a cut of a column with a sign each keeps to its side of the middle of their means. Of
-    one node, whose `sign` is not 0.
+    Below a cut of a constrained column, each child stays on its side of the middle of their means.
+    Arguments are of one node, whose `sign` is not 0.
     """
     middle = 0.5 * left_mean + 0.5 * right_mean
     if sign > 0:

@@ -1,33 +1,34 @@
-"""Which subsets of categories are tried, and how much is held for it: on every device the same."""
+"""Searches of category subsets, and their memory: the same on every device."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-# Statistics of all categories of a node, at most, that are held at once (128 MB). Beyond,
-# with more than two classes, single categories are tried, counted row by row.
+# Maximum number of statistics of categories of a node that are stored at once (128 MB). Beyond,
+# with more than two classes, only single categories are tried, counted row by row.
 MOST_CELLS = 1 << 24
 
-# Runs up to which every one is moved at every head; beyond, at no and at all runs: the moves
-# are as many as the square. Of 256, they take 2 ms on one core.
+# Maximum number of runs of which each is moved at every prefix; beyond, only at the empty and the
+# full prefix, since the number of moves is quadratic. For 256 runs, they take 2 ms on one core.
 MOST_MOVED = 256
 
 
 class SubsetSearch(NamedTuple):
-    """Which subsets of a column's categories are tried.
+    """Sizes that decide which subsets of a column's categories are tried.
 
-    With two classes or a regression target, the best subset is a head of the categories
-    ordered by the share of one class or by the mean target (Breiman et al. 1984, section
-    4.2.2; Fisher 1958). For more classes the best head over the orders by the share of each
-    class is taken, beyond what is tried exhaustively.
+    With two classes or a regression target, the best subset is a prefix of the categories ordered
+    by the probability of one class or by the mean target (Breiman et al. 1984, section 4.2.2;
+    Fisher 1958). For more classes, where not every subset is tried, it is the best prefix over the
+    orders by the probability of each class.
     """
 
-    # Of more than `many_categories` present in a node, one is split off the others, if they have
-    # fewer known rows on average than `rows_per_category`.
+    # With more than `many_categories` in a node, a single one is split off the others, if these
+    # have fewer known rows on average than `rows_per_category`.
     many_categories: int
     rows_per_category: float
-    # Categories present in a node up to which every subset is tried: of more than two classes;
-    # and where the least rows or weight of children keep a head out that is better than those
-    # they admit. Of more, the heads with one category moved to the other side are tried.
+    # Maximum number of categories in a node with which every subset is tried: of more than two
+    # classes; and where the minimum rows or weight of children exclude a prefix that is better than
+    # the admitted ones. With more, the prefixes with one category moved to the other side are
+    # tried.
     most_exhaustive: int
     most_limited: int

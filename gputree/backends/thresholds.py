@@ -1,4 +1,4 @@
-"""Thresholds of cuts, from bins and the values beside them: the same on every device."""
+"""Thresholds of cuts, from bins and the values next to them: the same on every device."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from gputree.backends.rules import midpoints
 def thresholds(
     splits: Splits, low: Floats, high: Floats, by_code: Bools, greatest: Floats, least: Floats
 ) -> Floats:
-    """Thresholds of m cuts; those between bins lie midway between the node's neighbours.
+    """Thresholds of m cuts; those between bins are midway between the node's neighbours.
 
-    These are `low` and `high`, or of columns (d,) where codes decide the `greatest` and the `least`
-    value of their bins (d, 256).
+    These are `low` and `high`, or, in columns (d,) where codes decide, the maximum and minimum
+    values of their bins (d, 256).
     """
     f, after = splits.feature, splits.next_bin
     known = by_code[f]

@@ -89,10 +89,10 @@ __device__ i64 quantile_edges(
     return isolated < most ? isolated : plain;
 }
 
-// Grid: columns in column[]; block: ROOM threads. Fit the bins of a column to its `length` sorted
+// Grid: columns in column[]; block: `ROOM` threads. Fit the bins of a column to its `length` sorted
 // keys, missing ones last: at most most[f] bins, one a distinct value where they suffice; quantiles
-// (or null) of the edges are ROOM a column. Edges, minimum and maximum keys are padded; distinct[f]
-// counts the distinct values.
+// (or null) of the edges are `ROOM` a column. Edges, minimum and maximum keys are padded;
+// distinct[f] counts the distinct values.
 extern "C" __global__ void __launch_bounds__(ROOM) fit_bins(
     const Bits* ordered, i64 length, const i64* column, const i64* most, const double* quantiles,
     Bits* edge, Bits* least, Bits* greatest, i64* count, i64* distinct
@@ -138,7 +138,7 @@ extern "C" __global__ void __launch_bounds__(ROOM) fit_bins(
 #define EDGE_STRIDE 265  // of columns
 __device__ __forceinline__ u32 edge_place(u32 i) { return i + i / 32; }
 
-// Number of a column's edges below a key; behind them are keys of infinity, up to ROOM.
+// Number of a column's edges below a key; behind them are keys of infinity, up to `ROOM`.
 __device__ __forceinline__ u32 bin_of(const Bits* edge, Bits key) {
     u32 bin = 0;
 #pragma unroll
@@ -149,7 +149,7 @@ __device__ __forceinline__ u32 bin_of(const Bits* edge, Bits key) {
 
 // Grid: chunks of rows x groups of columns, interleaved; one thread a word, four columns of a row.
 // The edges of a group's columns are in shared memory. Rows of codes are padded to `words`; edges
-// and `least` are keys, ROOM a column. inexact[f] is set where a column taken for lossless has
+// and `least` are keys, `ROOM` a column. inexact[f] is set where a column taken for lossless has
 // another value.
 extern "C" __global__ void __launch_bounds__(256, 1) encode_values(
     const Bits* values, i64 rows, i64 columns, i64 words, i64 chunk_rows, i64 group_words,

@@ -395,7 +395,7 @@ __device__ i64 grow(const Work& work, const Nodes& nodes, i64 base, i64 small) {
 }
 
 // Nodes whose subtrees are grown. Node j has places first[j] .. last[j] and memory for nodes from
-// room[j] on, with places and children relative to its subtree; its statistics are channel[j] ..
+// `room[j]` on, with places and children relative to its subtree; its statistics are channel[j] ..
 // channel[j + 1].
 struct Roots {
     const i64* first;

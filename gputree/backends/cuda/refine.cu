@@ -1,4 +1,4 @@
-// Exact cuts inside sub-bins whose bound reaches the best score known: see sub_bins.cu.
+// Exact cuts inside sub-bins whose bound reaches the best score so far: see sub_bins.cu.
 //
 //   sub-bins of a column   |   |   |xxx|xx|  |xxx|     x: candidates; their rows are gathered,
 //   slots                  |xxxxxxxxxxx|xxxxx|xxx|     sorted by value,
@@ -7,7 +7,7 @@
 // A warp sorts its candidate in shared memory; where one has too many rows, the host has sorted all
 // slots by (sub-bin, value).
 
-// Grid: chunks of entries. Put the rows of the candidates of the columns begin .. end (counted
+// Grid: chunks of entries. Put the rows of the candidates of the columns begin .. end (numbered
 // through all nodes) into slots, each with the key of its value; `segment` (or null) is the first
 // slot of its candidate, start[] each column's.
 extern "C" __global__ void __launch_bounds__(256, 1) gather_rows(
@@ -30,7 +30,7 @@ extern "C" __global__ void __launch_bounds__(256, 1) gather_rows(
     });
 }
 
-// A warp: the least key of n slots, in every lane.
+// A warp: the minimum key of n slots, in every lane.
 __device__ Bits least_key(const Bits* keys, i64 n) {
     Bits least = MISSING_KEY;
     for (i64 i = threadIdx.x; i < n; i += 32) least = keys[i] < least ? keys[i] : least;
@@ -41,10 +41,10 @@ __device__ Bits least_key(const Bits* keys, i64 n) {
     return least;
 }
 
-// Block: one warp; blocks take the candidates of the columns up to `end` in turn: those of column
-// `at` are first[at] .. first[at + 1], below 0 where others have searched it, and their slots begin
-// at start[at]. The best cut of each, and between its last row and the next one's first in the same
-// bin. `lefts` as in scan_inside. Slots are sorted, or (`sorts`) are here.
+// Block: one warp; blocks process the candidates of the columns up to `end` in turn: those of
+// column `at` are first[at] .. first[at + 1], below 0 where others have searched it, and their
+// slots begin at start[at]. The best cut of each, and between its last row and the next one's first
+// in the same bin. `lefts` as in scan_inside. Slots are sorted before, or (`sorts`) here.
 extern "C" __global__ void __launch_bounds__(32, 1) scan_candidates(
     Rules rules, Table table, Level level, Monotonic monotonic, Rows rows, i64 end, Grid grid,
     SubBins sub_bins, const i64* start, const i64* first, i64 sorts, const Bits* keys,
@@ -87,7 +87,7 @@ extern "C" __global__ void __launch_bounds__(32, 1) scan_candidates(
 }
 
 // Grid: nodes; block: one warp. The better of each node's cut and those of its candidates, which
-// are start[] of its columns among begin .. end, counted through all nodes.
+// are start[] of its columns among begin .. end, numbered through all nodes.
 extern "C" __global__ void __launch_bounds__(32) pick_cuts(
     i64 begin, i64 end, i64 columns, const i64* start, const i64* found_cuts, i64* cuts
 ) {

@@ -1,10 +1,11 @@
-"""The split of each node: best boundaries, then exact cuts inside bins that may beat them.
+"""The split of each node: best boundaries, then exact cuts inside bins that may be better.
 
 Every bin whose bound reaches the best score is searched, so the order of work does not matter. The
-column of the largest bound goes first, since its cuts raise the best score for all others. Bins of
-few rows are searched without the host (`gputree.backends.cuda.inside`), which sees the splits at
-the end; else bins are counted into sub-bins (`gputree.backends.cuda.sub_bins`), and it sees the
-number of rows to gather. The rows of the largest node say which, before any bin is searched.
+column of the highest bound goes first, since its cuts raise the best score for all others. Bins of
+few rows are searched without the host (`gputree.backends.cuda.inside`), which reads the splits at
+the end; otherwise bins are counted into sub-bins (`gputree.backends.cuda.sub_bins`), and the host
+reads the number of rows to gather. The size of the largest node decides which, before any bin is
+searched.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from gputree.backends.cuda.structs import BOUNDARIES, LEVEL, VISITS, Packed
 from gputree.backends.cuda.workspace import Shaped, allocate, bytes_of
 from gputree.dtypes import WAITS
 
-# Of the tally: see record.cuh.
+# Fields of the tally: see record.cuh.
 _SLOTS, _OVERFLOWS = slice(0, 2), slice(4, 6)
 
 
@@ -47,7 +48,7 @@ def refine(
     scores: Scores,
     subsets: Subsets | None,
 ) -> tuple[Marked, int]:
-    """Nodes whose entries have their sides, and the (row, column) pairs searched."""
+    """Choose splits: nodes whose entries have their sides, and the (row, column) pairs searched."""
     level = _open(grower, begin, end, histograms, plan, scores, subsets)
     found, pairs = _visit(grower, level, is_first=True)
     while (found.records[:, 0] == WAITS).any():
@@ -101,9 +102,9 @@ def _open(
 
 
 def _arrays(grower: Grower, m: int, parts: int) -> list[Shaped]:
-    """What is known of the splits of m nodes: cuts to `lefts`, then columns by rank, and ranks.
+    """Arrays of the splits of m nodes: cuts to `lefts`, then columns by rank, and ranks.
 
-    The last two only where nodes visit some columns first.
+    The last two exist only where nodes visit some columns first.
     """
     i4, i8, d = np.int32, np.int64, grower.table.columns
     words, draws = TALLY_WORDS + m * RECORD_WORDS, grower.task.limits.max_features < d
@@ -113,13 +114,13 @@ def _arrays(grower: Grower, m: int, parts: int) -> list[Shaped]:
 
 
 def _most_bytes(grower: Grower) -> int:
-    """Of these, at most."""
+    """Upper bound on the bytes of `_arrays`."""
     parts = grower.most_pieces(tuning.TUNING.partition_rows)
     return bytes_of(*_arrays(grower, grower.most_nodes, parts))
 
 
 def narrow_targets(grower: Grower, chunks: Chunks, low: Any, high: Any) -> tuple[Any, Any]:
-    """Narrow the interval of the targets of each node, which was sent as `widest`."""
+    """Narrow the interval of the targets of each node from `widest`."""
     grower.kernels(
         "choose", "narrow_targets", (chunks.number,), grower.rules, grower.statistics,
         grower.entries, chunks.packed, low, high,
@@ -128,7 +129,7 @@ def narrow_targets(grower: Grower, chunks: Chunks, low: Any, high: Any) -> tuple
 
 
 def _visit(grower: Grower, level: Level, is_first: bool) -> tuple[Results, int]:
-    """Let each node's cut be the best of the columns it visits; returns results, and pairs."""
+    """Set each node's cut to the best of the columns it visits; returns results, and pairs."""
     plan, targets = level.plan, (None, None)
     if is_first and not grower.task.n_classes:
         targets = narrow_targets(grower, plan.chunks, plan.low, plan.high)
@@ -155,7 +156,7 @@ def _visit(grower: Grower, level: Level, is_first: bool) -> tuple[Results, int]:
 
 
 def _choose_splits(grower: Grower, level: Level, inside: Packed) -> Results:
-    """Mark sides by the best cuts, `inside` bins too; returns what the host reads."""
+    """Mark sides by the best cuts, including those `inside` bins; returns results for the host."""
     grower.kernels(
         "choose", "choose_splits", (level.nodes,), grower.rules, grower.table.packed,
         level.packed, level.scored, level.visited, inside, level.plan.tally,
@@ -177,7 +178,7 @@ def _look_inside(grower: Grower, level: Level, lead_only: int) -> int:
 
 
 def _batches(candidates: Candidates, counts: Int64s, most: int) -> Iterator[Batch]:
-    """Columns whose rows, at most so many, are gathered at once: all of them, or as many as fit."""
+    """Columns whose rows, up to `most`, are gathered at once: all of them, or as many as fit."""
     starts = candidates.starts
     rows, number, large = map(int, counts)
     if rows <= most:

@@ -1,17 +1,17 @@
-// The categories of a node as runs, and their order: gputree/backends/cpu/runs.py. A warp takes a
-// node.
+// Category groups of a node, called runs, and their order: gputree/backends/cpu/runs.py. A warp
+// processes a node.
 __device__ __forceinline__ int lane_of() { return threadIdx.x & 31; }
 
 struct Measure {
     Criterion criterion;
     Limits limits;
 
-    // Statistics that scores are made of: classes, or weight and sum.
+    // Number of statistics that scores depend on: classes, or weight and sum.
     __device__ i64 channels() const { return REGRESSION ? 2 : criterion.n_classes; }
 };
 
 struct Node {
-    i64 known, rows;  // missing values are those at known .. rows
+    i64 known, rows;  // missing values are at known .. rows
     const i64* total;
 
     __device__ bool has_missing() const { return known < rows; }
@@ -19,11 +19,11 @@ struct Node {
 
 struct Runs {  // of a node
     i64 count;
-    i64* begin;  // (count + 2): rows before each; those of missing values follow, then the end
+    i64* begin;  // (count + 2): rows before each run; the missing values' run follows, then the end
     i64* left;  // (width,) scratch
     i64* other;  // (width,) scratch
-    i64* cells;  // (count + 1, width): statistics of each, where they are summed
-    double* share;  // (room,) a power of two
+    i64* cells;  // (count + 1, width): statistics of each run, where they are summed
+    double* share;  // padded to a power of two
     i32* order;
 
     __device__ i64 rows(i64 r) const { return begin[r + 1] - begin[r]; }
@@ -52,7 +52,7 @@ struct Listed {
     const Bits* keys;  // MISSING_KEY last
     const i32* items;
     const Target* target;
-    const i64* weight;  // null where every row weighs one unit
+    const i64* weight;  // null where every row has a weight of one unit
 
     __device__ void add_row(i64 i, i64* sums) const {
         const i64 e = items[i];
@@ -66,7 +66,7 @@ struct Listed {
     }
 };
 
-// Set where the runs of sorted rows begin; returns how many there are.
+// Set the offsets of the runs of sorted rows; returns their number.
 __device__ i64 find_runs(const Listed& list, const Node& node, const Runs& runs) {
     i64 number = 0;
     for (i64 i0 = 0; i0 < node.known; i0 += 32) {
@@ -84,7 +84,7 @@ __device__ i64 find_runs(const Listed& list, const Node& node, const Runs& runs)
     return number;
 }
 
-// Statistics of all runs, of missing values too; of sorted rows they are added up.
+// Statistics of all runs and of missing values; summed over rows where these are sorted.
 __device__ void sum_runs(const Summed&, const Node&, const Runs&, i64) {}
 
 __device__ void sum_runs(const Listed& list, const Node& node, const Runs& runs, i64 width) {
@@ -103,14 +103,14 @@ __device__ void sum_runs(const Listed& list, const Node& node, const Runs& runs,
     __syncwarp();
 }
 
-// The first of two vectors of statistics: negative where that is a, 0 where they are equal.
+// Compare two vectors of statistics: negative where a is first, 0 where they are equal.
 __device__ int compare_cells(const i64* a, const i64* b, i64 channels) {
     for (i64 k = 0; k < channels; ++k)
         if (a[k] != b[k]) return a[k] < b[k] ? -1 : 1;
     return 0;
 }
 
-// Whether run a comes after run b: by share; of equal ones, by rows, statistics, code.
+// True if run a comes after run b: by `share`, then by rows, statistics, code.
 __device__ bool is_after(const Measure& measure, const Runs& runs, i64 width, i32 a, i32 b) {
     if (a >= runs.count || b >= runs.count) return a > b;
     if (runs.share[a] != runs.share[b]) return runs.share[a] > runs.share[b];
@@ -120,7 +120,7 @@ __device__ bool is_after(const Measure& measure, const Runs& runs, i64 width, i3
     return order ? order > 0 : a > b;
 }
 
-// The statistic of that number, among those present.
+// The statistic of number `number` among those present.
 __device__ i64 statistic_of(const Node& node, i64 number) {
     if (REGRESSION) return number;
     i64 k = 0;
@@ -128,7 +128,7 @@ __device__ i64 statistic_of(const Node& node, i64 number) {
     return k;
 }
 
-// Order the runs by their share of statistic k: a bitonic sort; see `is_after`.
+// Order the runs by their fraction of statistic k: a bitonic sort; see `is_after`.
 __device__ void sort_runs(const Measure& measure, const Runs& runs, i64 width, i64 k) {
     __syncwarp();  // all have read the order before
     i64 room = 1;
@@ -159,7 +159,7 @@ struct Judged {
     bool admitted;
 };
 
-// Score of sending n rows left, and whether the limits admit it; -infinity where a side would be
+// Score of sending n rows left, and true if the limits admit it; -infinity where a side would be
 // empty. Views of statistics may read across the warp: every lane takes part.
 __device__ Judged judge(
     const Measure& measure, const Node& node, const auto& left, i64 n, bool valid
@@ -175,7 +175,7 @@ __device__ Judged judge(
     return {valid ? value : -infinity(), admitted};
 }
 
-// The same where only what the limits admit counts: -infinity elsewhere.
+// The score if the limits admit the cut, else -infinity.
 __device__ double admitted_score(
     const Measure& measure, const Node& node, const auto& left, i64 n, bool valid
 ) {

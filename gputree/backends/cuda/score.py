@@ -26,16 +26,16 @@ class Scores(NamedTuple):
 
     @property
     def fields(self) -> tuple[Any, ...]:
-        """What is known of every (node, column), as kernels take it."""
+        """Results for every (node, column), in the order of the struct of kernels."""
         return self[1:5]
 
     def pack(self) -> Packed:
-        """For kernels."""
+        """Pack the fields for kernels."""
         return SCORES.pack(*self.fields)
 
 
 def score(grower: Grower, histograms: Any, slots: Int64s, bounds: Bounds | None) -> Scores:
-    """Score every column of every node, whose means keep within `bounds`."""
+    """Score every column of every node whose means are within `bounds`."""
     m, workspace = slots.size, grower.workspace
     order, sent = own_slots(slots), []
     if arrays := [array for array in (order, *(bounds or ())) if array is not None]:
@@ -55,7 +55,7 @@ def score(grower: Grower, histograms: Any, slots: Int64s, bounds: Bounds | None)
 
 
 def _arrays(grower: Grower, m: int) -> list[Shaped]:
-    """Fields of the scores of m nodes."""
+    """Arrays of the scores of m nodes."""
     d, channels, f8 = grower.table.columns, grower.task.channels, np.float64
     return [
         ((m, channels), np.int64), ((m, d), f8), ((m, d), np.int32), ((m, d), np.uint8),

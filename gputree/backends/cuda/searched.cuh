@@ -1,4 +1,4 @@
-// Rows of a node in the columns that are searched: no others are visited.
+// Visits of the rows of a node in the columns that are searched, and in no others.
 
 // A block: visit(f, row) for the entries of chunk c and each column that `is_searched`. Columns are
 // listed in shared memory, as many at once as there are threads; a chunk has fewer than 2**24 rows.

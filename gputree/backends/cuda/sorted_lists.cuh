@@ -1,9 +1,9 @@
 // The rows of some nodes, listed column by column in order of value; splits partition the lists.
 //
-// The rows of all nodes lie one after another, `rows` in all. Each column lists them sorted by
-// value, node by node; every split partitions the lists stably, so none is sorted again:
+// The rows of all nodes are stored one after another, `rows` in all. Each column lists them sorted
+// by value, node by node; every split partitions the lists stably, so none is sorted again:
 //
-//   keys[f]    sorted keys of column f: of values, or codes where codes decide
+//   keys[f]    sorted keys of column f: of values, or codes where cuts are by code
 //   items[f]   the places of their rows; items[columns] lists them in the order of entries
 //
 // A column that is constant in a node stays so below it, and is not partitioned.
@@ -16,7 +16,7 @@ struct Lists {
     i64 rows, columns;
 };
 
-// First place among the sorted keys s .. t that holds a missing value.
+// First place among the sorted keys s .. t with a missing value.
 __device__ inline i64 known_end(const Bits* keys, i64 s, i64 t) {
     return first_behind(s, t, [&](i64 i) { return keys[i] == MISSING_KEY; });
 }
@@ -46,8 +46,8 @@ __device__ void mark_rows(const Lists& lists, const Cut& cut, i64 s, i64 known, 
         lists.sides[items[i]] = i < known ? i <= cut.place : cut.missing_left;
 }
 
-// Partition all lists by the sides of the rows; those of columns only where a child may split
-// further, and never one that is `done`.
+// Partition all lists by the sides of the rows; lists of columns only where a child may split
+// further, and never the one that is `done`.
 __device__ void split_lists(const Lists& lists, i64 done, i64 s, i64 t, bool further) {
     for (i64 f = threadIdx.x; f <= lists.columns; f += 32) {
         const Bits* keys = lists.keys + f * lists.rows;
@@ -58,7 +58,7 @@ __device__ void split_lists(const Lists& lists, i64 done, i64 s, i64 t, bool fur
     __syncwarp();
 }
 
-// Copies of places s .. s + size of all lists in shared memory, with room to partition them.
+// Copy places s .. s + size of all lists to shared memory, with buffers to partition them.
 __device__ Lists copy_lists(const Lists& lists, i64 s, i64 size, u64* memory) {
     const i64 columns = lists.columns;
     Bits* keys = (Bits*)memory;

@@ -1,10 +1,10 @@
-"""Values of a table, on the host or a device, and how they are copied to the device.
+"""Values of a table, on the host or a device, and their copies on the device.
 
 Values on the host go through two lanes (`lanes`) alternately: each copies a block, then codes it,
-and while one is copied the other is coded.
+and while one copies, the other codes.
 
 Values of a table that does not fit in addition to its codes stay in host memory, which is
-page-locked in place, or copied to page-locked memory where that is refused, and kernels that need
+page-locked in place, or copied to page-locked memory where that is refused. Kernels that need
 single values read them over the bus.
 """
 
@@ -24,18 +24,18 @@ from gputree.backends.cuda.kernels import cupy
 from gputree.backends.cuda.lanes import Lane, rows_from
 from gputree.backends.cuda.layout import to_device
 
-# Of page-locked host memory: kernels may read it, in any context; kernels only read it, and so
-# may the host, as where a file is mapped to be read.
+# Flags of page-locked host memory: kernels may read it, in any context; kernels only read it, and
+# the host may be unable to write it, as where a file is mapped to be read.
 _PORTABLE, _MAPPED, _READ_ONLY = 1, 2, 8
 
 _NOT_SUPPORTED = 801  # cudaErrorNotSupported
 
-# Launches kernels on a block of values, of which the first row is given.
+# Launches kernels on a block of values, given its first row.
 Visit = Callable[[Any, int], None]
 
 
 def new_source(values: Any, keeps_values: bool, n_threads: int) -> Source:
-    """The values of a float32 or float64 table, NumPy's or CuPy's."""
+    """Return the source of a float32 or float64 table, NumPy's or CuPy's."""
     bits = values.view(bits_of(values.dtype))
     if isinstance(values, np.ndarray):
         return HostSource(bits, keeps_values, n_threads)
@@ -43,12 +43,12 @@ def new_source(values: Any, keeps_values: bool, n_threads: int) -> Source:
 
 
 def bits_of(dtype: np.dtype) -> np.dtype:
-    """The unsigned integers as wide as `dtype`."""
+    """Return the unsigned integer type of the width of `dtype`."""
     return np.dtype(f"u{np.dtype(dtype).itemsize}")
 
 
 class DeviceSource:
-    """Values on the device, which stay where they are; methods as of `HostSource`."""
+    """Values on the device, which are not copied; methods as of `HostSource`."""
 
     used_bytes = 0
 
@@ -97,15 +97,15 @@ class HostSource:
         self._resident = whole
 
     def rows(self, places: Int64s) -> tuple[Any, Any]:
-        """A device array with the rows at `places`, and their places in it."""
+        """Return a device array with the rows at `places`, and their places in it."""
         return to_device(self.values[places]), to_device(np.arange(places.size))
 
     def column(self, f: int) -> Any:
-        """One column, shape (n, 1)."""
+        """Return one column, shape (n, 1)."""
         return to_device(self.values[:, f : f + 1])
 
     def resident(self) -> Any:
-        """All values, where kernels can read them."""
+        """Return all values in memory that kernels can read."""
         if self._resident is None:
             if self.keeps_values:
                 self.visit(lambda block, first: None)
@@ -114,13 +114,13 @@ class HostSource:
         return self._resident
 
     def _stream(self, whole: Any, visit: Visit) -> None:
-        """Copy and visit block after block, on two streams in turn."""
+        """Copy and visit block after block, on two streams alternately."""
         n, d = self.shape
         rows = min(max(tuning.TUNING.block_bytes // (d * self.bits.itemsize), 1), n)
         number = 2 if rows < n else 1
         lanes = [Lane(rows * d * self.bits.itemsize) for _ in range(number)]
         passing = [cupy().empty((rows, d), dtype=self.bits) for _ in lanes if whole is None]
-        cupy().cuda.get_current_stream().synchronize()  # what the visits read is there
+        cupy().cuda.get_current_stream().synchronize()  # the data that visits read are there
         for i, first in enumerate(range(0, n, rows)):
             part, lane = self.values[first : first + rows], lanes[i % number]
             room = passing[i % number] if whole is None else whole[first:]
@@ -137,15 +137,15 @@ Source = DeviceSource | HostSource
 
 @dataclass(eq=False)
 class _Locked:
-    """Keeps page-locked host memory."""
+    """Owner of page-locked host memory."""
 
     values: NDArray[Any]
 
 
 def map_to_device(values: NDArray[Any]) -> Any:
-    """Host memory as a device array, until the array is gone.
+    """Return host memory as a device array, locked until the array is deleted.
 
-    It is page-locked in place, or else copied on the host; a MemoryError if neither is possible.
+    It is page-locked in place, or else copied on the host; MemoryError if neither is possible.
     """
     xp = cupy()
     try:
@@ -167,14 +167,14 @@ def map_to_device(values: NDArray[Any]) -> Any:
 
 
 def _register(values: NDArray[Any]) -> _Locked:
-    """Lock the pages of `values` where they lie, until the result is gone."""
+    """Lock the pages of `values` in place, until the result is deleted."""
     runtime, attributes = cupy().cuda.runtime, cupy().cuda.Device().attributes
     address, flags = values.ctypes.data, _PORTABLE | _MAPPED
     if not attributes.get("CanUseHostPointerForRegisteredMem"):
         raise runtime.CUDARuntimeError(_NOT_SUPPORTED)
     try:
         runtime.hostRegister(address, values.nbytes, flags)
-    except runtime.CUDARuntimeError:  # a file that is mapped to be read, for one
+    except runtime.CUDARuntimeError:  # such as a file that is mapped to be read
         if not attributes.get("HostRegisterReadOnlySupported"):
             raise
         runtime.hostRegister(address, values.nbytes, flags | _READ_ONLY)
@@ -184,7 +184,7 @@ def _register(values: NDArray[Any]) -> _Locked:
 
 
 def _locked_copy(values: NDArray[Any]) -> _Locked:
-    """A copy in page-locked memory, of no pool, which would keep it."""
+    """Copy to page-locked memory outside of any pool, which would keep it."""
     cuda = cupy().cuda
     memory = cuda.PinnedMemoryPointer(cuda.PinnedMemory(values.nbytes, _PORTABLE | _MAPPED), 0)
     copy = np.frombuffer(memory, values.dtype, values.size).reshape(values.shape)

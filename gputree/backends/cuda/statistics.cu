@@ -1,7 +1,7 @@
 // Sums of row statistics over nodes: class weights, or weight, sum, square and rest of the square.
 
-// Grid: chunks of entries. `width` statistics a node are added to
-// `out`, by way of shared memory where they fit it.
+// Grid: chunks of entries. `width` statistics a node are added to `out`, through shared memory
+// where they fit it.
 extern "C" __global__ void __launch_bounds__(256) node_statistics(
     Rows rows, const i32* entries, Chunks chunks, i64 width, i64 fits_shared, i64* out
 ) {

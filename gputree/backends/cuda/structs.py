@@ -1,4 +1,4 @@
-"""Structs that kernels take by value, as their sources declare them.
+"""Structs that kernels receive by value, as their sources declare them.
 
 Their fields, in order and before any method, are read from the declarations. A test compares sizes,
 offsets and types with those of the compiler.
@@ -35,7 +35,7 @@ class Packed(np.ndarray):
     """
 
     layout: np.dtype
-    # Device arrays that it points to, and keeps, and whether kernels may write to them.
+    # Device arrays that it points to and keeps, each with True if kernels may write to it.
     arrays: tuple[tuple[Any, bool], ...] = ()
 
 
@@ -52,7 +52,7 @@ class Struct:
         self._whole = np.dtype((np.void, self.dtype.itemsize))
 
     def pack(self, *values: Any) -> Packed:
-        """The struct of these values: numbers, device arrays or None, tuples for structs."""
+        """Pack values: numbers, device arrays or None, tuples for structs."""
         arrays: list[tuple[Any, bool]] = []
         words = self._packer.pack(*self._words(values, arrays))
         packed = np.frombuffer(words, self._whole).view(Packed)
@@ -60,7 +60,7 @@ class Struct:
         return packed
 
     def _words(self, values: tuple[Any, ...], arrays: list[tuple[Any, bool]]) -> list[Any]:
-        """The values, those of structs too; addresses for arrays, which are added to `arrays`."""
+        """Flatten values, also of structs; arrays become addresses, and are added to `arrays`."""
         if len(values) != len(self.fields):
             raise TypeError(f"{self.name} has {len(self.fields)} fields, got {len(values)}")
         words: list[Any] = []
@@ -102,7 +102,7 @@ def _pointed(kind: str) -> str:
 
 
 def _declared(source: str, *names: str) -> list[Struct]:
-    """Structs that a source declares, each behind those that it contains."""
+    """Structs that a source declares, each after those that it contains."""
     text = re.sub("//.*", "", (files(__package__) / source).read_text("utf-8"))
     for name in names:
         body = re.search(rf"struct {name} {{(.*?)(?:__device__|\n}};)", text, re.DOTALL)

@@ -1,26 +1,27 @@
-// Candidate bins counted again into sub-bins, which are pruned by bound again: only rows of
-// candidate sub-bins are gathered and sorted.
+// Candidate bins counted into sub-bins and pruned by bound again: only rows of candidate sub-bins
+// are gathered and sorted.
 //
 //   a candidate bin    |                               |   rows counted, sums over the sub-bins
 //   its sub-bins       |   |   |   |xxx|xxx|   |   |   |   x: candidates; their rows are gathered,
 //   slots                          |xx|xxxx|               sorted by (sub-bin, value), and scanned
 //
-// The sub-bin of a value never falls as the value grows: boundaries of sub-bins are real cuts. One
-// whose score is at least the bound needed keeps the filled sub-bins on both its sides candidates,
-// and is found again among their rows. A cut between a candidate sub-bin and rows that were not
-// gathered has a wrong threshold, but its score is too low for it to be chosen.
+// The sub-bin of a value never decreases as the value grows: boundaries of sub-bins are real cuts.
+// One whose score is at least the bound needed keeps the filled sub-bins on both its sides
+// candidates, and is found again among their rows. A cut between a candidate sub-bin and rows that
+// were not gathered has a wrong threshold, but its score is too low for it to be chosen.
 
-// Sub-bins of a bin of n rows: of `cell_rows` rows on average.
+// Number of sub-bins of a bin of n rows: of `cell_rows` rows on average.
 __device__ __forceinline__ i64 cells_of(i64 n, i64 cell_rows) {
     i64 cells = 1;
     while (cells * cell_rows < n && cells < MOST_CELLS) cells *= 2;
     return cells;
 }
 
-// Grid: nodes x columns; a thread a bin. Mark the bins that may hold the best cut: place[] becomes
-// the first of a bin's sub-bins among those of the column, taken[] how many it has, used[] those of
-// the column; without any, `place` is not set. Only the leading column of each node is searched, or
-// (`lead_only` = 0) all others. best_scores[j] becomes the order of the score of node j's cut.
+// Grid: nodes x columns; a thread a bin. Mark the bins that may contain the best cut: place[]
+// becomes the first of a bin's sub-bins among those of the column, taken[] their number, used[]
+// that of the column; without any, `place` is not set. Only the leading column of each node is
+// searched, or (`lead_only` = 0) all others. best_scores[j] becomes the order of the score of node
+// j's cut.
 extern "C" __global__ void __launch_bounds__(256, 1) mark_candidates(
     Rules rules, Table table, Level level, const double* bounds, Visits visits, const i64* cuts,
     const i32* lead, i64 lead_only, i64 cell_rows, i32* place, u32* taken, i64* used,
@@ -46,7 +47,7 @@ extern "C" __global__ void __launch_bounds__(256, 1) mark_candidates(
     if (f == 0) best_scores[j] = order_of(cut.score);
 }
 
-// Grid: lists of `length` counts; block: 1,024 threads. Each becomes the sum of those up to it.
+// Grid: lists of `length` counts; block: 1,024 threads. Replace each count by the sum up to it.
 extern "C" __global__ void __launch_bounds__(1024) sum_counts(i64* counts, i64 length) {
     i64 all = 0;
     counts += blockIdx.x * length;
@@ -70,8 +71,8 @@ extern "C" __global__ void __launch_bounds__(256) count_sub_bins(
     });
 }
 
-// Grid: nodes x columns; block: warps take the candidate bins in turn. Sums over the sub-bins of each,
-// with what is left of it, missing values apart, and the bin of each sub-bin.
+// Grid: nodes x columns; block: warps process the candidate bins in turn. Sums over the sub-bins of
+// each, with the statistics left of it, missing values separate, and the bin of each sub-bin.
 extern "C" __global__ void __launch_bounds__(256, 1) accumulate_sub_bins(
     Table table, i64 channels, Level level, Grid grid, SubBins sub_bins
 ) {
@@ -106,9 +107,9 @@ extern "C" __global__ void __launch_bounds__(256, 1) accumulate_sub_bins(
     }
 }
 
-// What a block visits of a column's sub-bins: one of `slices`, a thread a sub-bin.
+// Part of a column's sub-bins that a block visits: one of `slices`, a thread a sub-bin.
 struct Slice {
-    i64 column;  // counted through all nodes
+    i64 column;  // numbered through all nodes
     i64 begin, end, step;
 };
 
@@ -145,12 +146,12 @@ extern "C" __global__ void __launch_bounds__(256, 1) raise_best(
     if ((threadIdx.x & 31) == 0 && best > -infinity()) atomicMax(best_scores + j, order_of(best));
 }
 
-// The double behind order_of.
+// The double of an order, the inverse of order_of.
 __device__ __forceinline__ double of_order(i64 order) {
     return __longlong_as_double(order ^ (order >> 63 & 0x7fffffffffffffffll));
 }
 
-// Grid as that of raise_best. Mark the candidates: `place` becomes 0, of others -1.
+// Grid as for raise_best. Mark sub-bins: `place` becomes 0 for candidates, -1 for others.
 extern "C" __global__ void __launch_bounds__(256, 1) mark_sub_bins(
     Rules rules, Table table, Level level, Monotonic monotonic, Grid grid, SubBins sub_bins,
     i64 slices, const i64* best_scores
@@ -186,9 +187,9 @@ extern "C" __global__ void __launch_bounds__(256, 1) mark_sub_bins(
     }
 }
 
-// Grid: nodes x columns; a thread a sub-bin. Give the candidates their places, and list them; used[],
-// listed[] and large[], which are 0, become the slots, the candidates and those that no warp sorts
-// of the column.
+// Grid: nodes x columns; a thread a sub-bin. Reserve the places of the candidates, and list them;
+// used[], listed[] and large[], which are 0, become the slots of the column, its candidates and
+// those too large for a warp.
 extern "C" __global__ void __launch_bounds__(256) list_sub_bins(
     Rules rules, Grid grid, SubBins sub_bins, i64* used, i64* listed, i64* large
 ) {

@@ -1,4 +1,4 @@
-// Sub-bins of candidate bins, and what is known of them.
+// Sub-bins of candidate bins: their offsets and statistics.
 
 // Sub-bin of a value among the `size` of its bin. In float64, which keeps subnormal numbers.
 __device__ __forceinline__ i64 sub_bin_in(double low, double scale, u32 size, Bits bits) {
@@ -7,8 +7,8 @@ __device__ __forceinline__ i64 sub_bin_in(double low, double scale, u32 size, Bi
     return place > 0.0 ? i64(place < top ? place : top) : 0;
 }
 
-// Where the sub-bins of each column of a node begin, those of its bins, and what half of a value is
-// less and times.
+// Offsets of the sub-bins of each column of a node and of its bins, and the shift and scale of half
+// a value.
 struct Grid {
     const i64* start;
     const i32* place;
@@ -18,7 +18,7 @@ struct Grid {
 
     __device__ bool has_any(i64 column) const { return start[column] < start[column + 1]; }
 
-    // The sub-bin of a row's value in a column of node j that has any; -1 in bins without.
+    // The sub-bin of a row's value in a column of node j with sub-bins; -1 in bins without.
     __device__ i64 cell_of(const Table& table, i64 j, i64 f, i64 row, const Bits* values) const {
         const i64 bin = table.offset[f] + table.codes[row * table.stride + f];
         const i64 at = j * table.offset[table.columns] + bin;
@@ -29,12 +29,12 @@ struct Grid {
     }
 };
 
-// What is known of sub-bins.
+// Statistics and places of sub-bins.
 struct SubBins {
     Cell* counts;
     i64* sums;    // up to each, from the column's first bin
     i32* bin_of;  // in the column
     i32* place;  // first slot among those of the column, -1 where it is no candidate
     u32* taken;  // of its slots
-    i32* candidates;  // those of a column, listed from the first of its sub-bins on
+    i32* candidates;  // of a column, listed from the first of its sub-bins on
 };

@@ -1,7 +1,7 @@
 """Candidate bins counted into sub-bins on the device, so that few of their rows are sorted.
 
-The result is marks of candidate sub-bins, counted in rows, which are gathered, sorted and scanned.
-The host does not know how many sub-bins there are: memory is allocated for as many as there may be.
+The result is marks of candidate sub-bins and their numbers of rows, which are gathered, sorted and
+scanned. The host does not know the number of sub-bins: memory is allocated for the maximum.
 """
 
 from __future__ import annotations
@@ -15,14 +15,15 @@ from gputree.backends.cuda.levels import Candidates, Level
 from gputree.backends.cuda.structs import GRID, SUB_BINS
 from gputree.backends.cuda.workspace import allocate
 
-# Blocks that mark sub-bins, about: where nodes are few, many take those of a column.
+# Approximate number of blocks that mark sub-bins: where nodes are few, many blocks share a column.
 MARKING_BLOCKS = 1024
 
 
 def _rows_and_number(grower: Grower, level: Level, columns: int) -> tuple[int, int]:
-    """Rows of a sub-bin, on average, and the most sub-bins of so many columns of each node.
+    """Average rows of a sub-bin, and maximum number of sub-bins in `columns` columns of each node.
 
-    Of more rows where memory is short: a quarter of that for pairs, or one sub-bin for each bin.
+    Where memory is short, sub-bins have more rows: they use a quarter of the memory for pairs, or
+    are one for each bin.
     """
     pairs = level.rows * columns
     bins = min(level.nodes * grower.cells, pairs // 2)  # a candidate has two rows, or more
@@ -34,14 +35,14 @@ def _rows_and_number(grower: Grower, level: Level, columns: int) -> tuple[int, i
 
 
 def _cell_bytes(grower: Grower) -> int:
-    """Of a sub-bin: counts, sums, its bin, its number, place and cursor."""
+    """Bytes of a sub-bin: counts, sums, its bin, its number, place and cursor."""
     return grower.cell_bytes + 8 * grower.task.channels + 16
 
 
 def subdivide(grower: Grower, level: Level, lead_only: int) -> Candidates:
-    """Candidates among the sub-bins of candidate bins, with the rows that they take.
+    """Candidates among the sub-bins of candidate bins, with their numbers of rows.
 
-    Of the leading column of each node, or of all others.
+    Only of the leading column of each node, or of all others.
     """
     kernels, table = grower.kernels, grower.table
     m, d, channels = level.nodes, table.columns, grower.task.channels

@@ -1,12 +1,12 @@
 // The best subset of the categories of a node: gputree/backends/cpu/subsets.py.
 //
-// The rows of a category are a run; a warp takes a node.
+// The rows of a category are a run; a warp processes a node.
 #define ORDERED 0
 #define EXHAUSTIVE 1
 #define ONE_VS_REST 2
 
-// Places: a head and, above it, one more than the ordered run that is moved; or a mask, less
-// this.
+// Places: the length of a prefix and, in higher bits, one more than the place of the moved run, 0
+// for none; or, negative, a mask less NO_MASK.
 #define MOVED_BITS 31
 #define NO_MASK (i64(1) << 62)
 
@@ -28,7 +28,7 @@ struct Search {  // see gputree/backends/subsets.py
     i64 most_exhaustive, most_limited, most_moved, most_cells;
 };
 
-// Where the runs of each pair of a node and a column lie, and room for them; see `Runs`.
+// Memory for the runs of each pair of a node and a column, and its offsets; see `Runs`.
 struct RunMemory {
     const i64* run_at;
     const i64* sort_at;
@@ -47,7 +47,7 @@ struct RunMemory {
     }
 };
 
-// Statistics that a node has: classes present, or weight and sum.
+// Number of statistics of a node: classes present, or weight and sum.
 __device__ i64 count_channels(const Measure& measure, const Node& node) {
     if (REGRESSION) return 2;
     i64 present = 0;
@@ -55,7 +55,7 @@ __device__ i64 count_channels(const Measure& measure, const Node& node) {
     return present;
 }
 
-// Which search the categories of a node get.
+// The search for the categories of a node.
 __device__ int choose_search(const Search& search, const Node& node, i64 count, i64 channels) {
     const double rows = double(node.known);
     if (count > search.many_categories && rows < search.rows_per_category * double(count))
@@ -66,7 +66,7 @@ __device__ int choose_search(const Search& search, const Node& node, i64 count, 
 }
 
 // ------------------------------------------------------------------------ ordered
-// Statistics of the runs up to each lane's.
+// Statistics of the runs up to the lane's.
 struct LeftOfHead {
     const i64* before;  // of the tile
     const i64* cells;  // of the run, null where there is none
@@ -82,8 +82,8 @@ __device__ void start_side(const Runs& runs, i64 side, i64 width) {
     __syncwarp();
 }
 
-// The better of `best` and the best head of the ordered runs; `kept` becomes the greatest score
-// of those that the limits keep out.
+// The better of `best` and the best prefix of the ordered runs; `kept` becomes the highest score of
+// prefixes that the limits exclude.
 __device__ void scan_heads(
     const Measure& measure, const Node& node, const Runs& runs, i64 width, i64 number,
     Subset& best, double& kept
@@ -120,7 +120,7 @@ struct LeftOfMove {
     __device__ i64 operator[](i64 k) const { return head[k] + (cells ? sign * cells[k] : 0); }
 };
 
-// Add the ordered runs first .. last to what is left; returns their rows.
+// Add the ordered runs first .. last to the left side; returns their rows.
 __device__ i64 add_runs(
     const Measure& measure, const Runs& runs, i64 width, i64 first, i64 last
 ) {
@@ -136,7 +136,7 @@ __device__ i64 add_runs(
     return n;
 }
 
-// The better of `best` and the best head of the ordered runs with one run moved across.
+// The better of `best` and the best prefix of the ordered runs with one run moved across.
 __device__ void scan_moves(
     const Measure& measure, const Node& node, const Runs& runs, i64 width, i64 most_moved,
     i64 number, Subset& best
@@ -196,8 +196,8 @@ __device__ void scan_masks(
 }
 
 // ---------------------------------------------------------------- ordered subsets
-// The best head over the orders by each statistic from the first on; where the limits keep a
-// better one out, the best subset of other forms.
+// The best prefix over the orders by each statistic from the first on; where the limits exclude a
+// better one, the best subset of other forms.
 __device__ Subset scan_ordered(
     const Measure& measure, const Search& search, const Node& node, const Runs& runs, i64 width,
     i64 first, i64 channels, bool exhaustive
@@ -221,7 +221,7 @@ __device__ Subset scan_ordered(
     return warp_first(best);
 }
 
-// Whether the i-th of the ordered runs goes left in the subset of that place.
+// True if the i-th of the ordered runs goes left in the subset `place`.
 __device__ bool is_left_of(i64 place, i64 i) {
     if (place < 0) return (place + NO_MASK) >> i & 1;
     const i64 head = place & ((i64(1) << MOVED_BITS) - 1), moved = place >> MOVED_BITS;
@@ -229,8 +229,8 @@ __device__ bool is_left_of(i64 place, i64 i) {
 }
 
 // -------------------------------------------------------------------- one vs rest
-// Whether run r, whose statistics are `runs.left`, has fewer rows than the best one, or as many
-// and lower statistics.
+// True if run r, whose statistics are `runs.left`, has fewer rows than the best one, or the same
+// number and lower statistics.
 __device__ bool is_less(
     const Measure& measure, const auto& source, const Runs& runs, i64 r, const Subset& best
 ) {
@@ -261,19 +261,19 @@ __device__ Subset scan_single(
             else
                 better = better && precedes(own, best);
             if (better) best = own;
-            __syncwarp();  // all have read what is added to next
+            __syncwarp();  // all have read the memory that is added to next
         }
     }
     return best;
 }
 
 // ------------------------------------------------------------------------- subset
-// The best subset of a node's runs. Searches but that of single ones need their statistics summed.
+// The best subset of a node's runs. All searches except for single runs need summed statistics.
 __device__ Subset best_subset(
     const Measure& measure, const Search& search, const Node& node, const auto& source,
     const Runs& runs, int kind, i64 channels
 ) {
-    const i64 first = channels == 2;  // where one order is enough, that of the second statistic
+    const i64 first = channels == 2;  // of two, the order by the second is enough
     if (kind == ONE_VS_REST) return scan_single(measure, node, source, runs, first);
     return scan_ordered(
         measure, search, node, runs, measure.channels(), first, channels, kind == EXHAUSTIVE

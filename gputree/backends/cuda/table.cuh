@@ -1,12 +1,12 @@
-// What launchers hand to kernels in one piece: see structs.py, which has the same layouts.
-struct Table {  // codes, and what is known of its columns
+// Structs that launchers pass to kernels: structs.py reads their layouts.
+struct Table {  // codes, and properties of its columns
     const u8* codes;
     i64 stride;  // bytes of a row of codes
     i64 columns;
-    const i64* offset;  // (columns + 1): of each column's bins among all
-    const u8* missing;  // whether the last bin of a column is that of missing values
+    const i64* offset;  // (columns + 1): first bin of each column among all
+    const u8* missing;  // 1: the last bin of the column is that of missing values
     const u8* single;   // bins of one value
-    const u8* by_code;  // columns whose codes decide, not their values
+    const u8* by_code;  // columns whose cuts are by code, not by value
     const i64* categories;   // of categorical columns, 0 of numeric ones
     const double* greatest;  // (columns, 256): value of each bin
     const double* least;

@@ -1,4 +1,4 @@
-"""A table on a CUDA device: its values, wherever they are, and their codes once required."""
+"""A table on a CUDA device: its values, on host or device, and its codes once they are needed."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ class CudaTable:
     """`gputree.backends.base.DeviceTable` on a CUDA device.
 
     CuPy arrays stay on their device, which is used; values on the host are copied to the current
-    device where they fit the budget of a task, else coded block by block.
+    device where they fit the memory limit of a task, else coded block by block.
     """
 
     name = "cuda"
-    stream = None  # that of the growth which works on the table
+    stream = None  # set by the growth that works on the table
 
     def __init__(
         self, values: Any, missing: NDArray[np.bool_], categories: Int64s | None = None
@@ -48,30 +48,30 @@ class CudaTable:
     def prepare(
         self, max_bins: int, n_threads: int, exact: bool = True, max_features: int | None = None
     ) -> None:
-        """Nothing: the budget of the first task says what stays on the device."""
+        """Do nothing: the memory limit of the first task decides what stays on the device."""
 
     @property
     def on_host(self) -> bool:
-        """Whether the values were given in host memory."""
+        """True if the values were given in host memory."""
         return isinstance(self.values, np.ndarray)
 
     @property
     def used_bytes(self) -> int:
-        """Device memory of this table's codes and copied values."""
+        """Bytes of device memory of this table's codes and copied values."""
         with self._lock:
             codes = sum(table.codes.nbytes for table in self._coded.values())
             return codes + sum(source.used_bytes for source in self._sources.values())
 
     @on_own_device
     def bare(self, keeps_values: bool, n_threads: int) -> Table:
-        """The table without codes."""
+        """Return the table without codes."""
         with self._lock:
             source = self._source(keeps_values, n_threads)
         return coding.new_table(source, self.missing, self.categories)
 
     @on_own_device
     def coded(self, max_bins: int, exact: bool, keeps_values: bool, n_threads: int) -> Table:
-        """As `gputree.backends.cpu.table.CpuTable.coded`."""
+        """Counterpart of `gputree.backends.cpu.table.CpuTable.coded`."""
         key = max_bins, exact, keeps_values
         with self._lock:
             if key not in self._coded:
@@ -84,7 +84,7 @@ class CudaTable:
 
     @on_own_device
     def resident(self, keeps_values: bool, n_threads: int) -> Any:
-        """All values, where kernels can read them."""
+        """Return all values in memory that kernels can read."""
         with self._lock:
             return self._source(keeps_values, n_threads).resident()
 

@@ -1,12 +1,12 @@
-// What the criteria of targets share: gputree/criteria/targets.py.
+// Functions that the criteria of targets share: gputree/criteria/targets.py.
 #if REGRESSION
 __device__ __forceinline__ i64 floor_divide(i64 a, i64 b) {  // b > 0
     const i64 quotient = a / b;
     return quotient * b > a ? quotient - 1 : quotient;
 }
 
-// Narrow an interval to where the target of a row may truly lie, in units. `target` is the
-// product with the weight; where it was rounded, so was the weight.
+// Intersect an interval with the range of a row's true target, in units. `target` is the product
+// with the weight; where it was rounded, so was the weight.
 __device__ __forceinline__ void narrow(
     double& low, double& high, Target target, i64 weight, i64 rounded
 ) {

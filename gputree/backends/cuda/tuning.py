@@ -1,4 +1,4 @@
-"""Sizes that decide how work is cut up on a device; no tree depends on them."""
+"""Sizes by which work is divided on a device; no tree depends on them."""
 
 from __future__ import annotations
 
@@ -8,70 +8,70 @@ from gputree.backends.subsets import MOST_CELLS
 
 
 class Tuning(NamedTuple):
-    """What tests change: see `TUNING`. Those of ``lists_`` are of multiway trees.
+    """Sizes that tests change: see `TUNING`. Names with ``lists_`` are of multiway trees.
 
-    Measured where a comment says so. Others were tried on an H200, 10,000,000 and 1,000,000 x 28 at
-    depth 8, at twice their value and more, and changed less than the runs differed:
+    Measured where a comment has figures. Others were tried on an H200, 10,000,000 and 1,000,000 x
+    28 at depth 8, at twice their value and more, and changed less than the runs differed:
     ``partition_rows``, ``cell_rows``, ``candidate_share``, ``counted_pairs``.
     """
 
-    # Bytes of shared memory that a block may take: every device grants as much.
+    # Bytes of shared memory that a block may use: every device supports as much.
     shared_bytes: int = 48 * 1024
-    # Entries that one block takes, and that one block partitions. With 2,048, 8,192 and 16,384,
+    # Entries that one block processes, and that one block partitions. With 2,048, 8,192 and 16,384,
     # 10,000,000 x 28 at depth 8 on an H200: 43, 40, 41 ms.
     chunk_rows: int = 8192
     partition_rows: int = 2048
-    # Rows whose categories are listed at once, at most.
+    # Maximum number of rows whose categories are listed at once.
     listed_rows: int = 1 << 25
-    # Threads that inspect a table, about.
+    # Approximate number of threads that inspect a table.
     inspecting: int = 1 << 18
-    # Bytes of values that are copied at once: long enough for the bus, short enough to overlap.
+    # Bytes of values that are copied at once: enough for the bus, few enough to overlap.
     block_bytes: int = 1 << 25
 
-    # Of the free memory, where no budget is set: CuPy's pool is uneven.
+    # Fraction of the free memory that is used without a limit: CuPy's pool is uneven.
     default_share: float = 0.8
-    # Bytes that growth works in, at least, and those it leaves free for work before it keeps
-    # the values of a table on the device.
+    # Minimum bytes that growth works in, and bytes left for work before the values of a table are
+    # kept on the device.
     least_work: int = 1 << 24
     ample_work: int = 1 << 32
 
     # Bytes that a buffer of the workspace may have before a level needs them.
     ample_buffer: int = 1 << 26
 
-    # (row, column) pairs that are gathered and sorted at once, at most.
+    # Maximum number of (row, column) pairs that are gathered and sorted at once.
     gathered_pairs: int = 1 << 25
-    # Of these, those that are searched without the host; and by so many warps.
+    # Maximum number of pairs, of these, that are searched without the host; and warps that do so.
     candidate_pairs: int = 1 << 25
     candidate_blocks: int = 2048
-    # Bins are subdivided from so many pairs of candidate bins on that are so many a row of the
-    # level, or where a warp does not sort one; rows a sub-bin on average.
+    # Bins are subdivided if there are so many pairs in candidate bins, in all and per row of the
+    # level, or if a warp does not sort a bin; average rows of a sub-bin.
     counted_pairs: float = 1 << 16
     candidate_share: float = 0.25
     cell_rows: int = 64
-    # Statistics of categories in memory at once, at most, where nodes have so few.
+    # Maximum number of statistics of categories in memory at once, where nodes have few categories.
     batch_cells: int = MOST_CELLS
 
     # See `Finishing`. 1,000,000 x 28 to full depth, an H200, with 12.0, 6.0, 3.0: 253, 210, 170 ms;
     # in a noisier run with 6.0, 3.0, 2.0, 1.0: 228, 261, 182, 200.
     rows_per_statistic: float = 2.0
-    # (row, column) pairs of finished nodes that are sorted at once, at most.
+    # Maximum number of (row, column) pairs of small nodes that are sorted at once.
     sorted_pairs: int = 1 << 25
-    # Nodes whose lists fit so many bytes of shared memory are finished there, in launches by
-    # size: as much as fits, down to halves of it, if that is so many rows.
+    # Bytes of shared memory in which the subtrees of nodes whose lists fit are built, in launches
+    # by size: down to halves of it; and the minimum number of rows for that.
     finish_bytes: int = 48 * 1024
     fewest_shared_rows: int = 8
     shared_classes: int = 4
-    # Bytes of all nodes and statistics that are finished at once there.
+    # Maximum bytes of all nodes and statistics that are built at once there.
     scratch_bytes: int = 1 << 28
 
-    # Entries from which on many warps walk a list together.
+    # Minimum number of entries of a list that many warps process together.
     lists_long: int = 8192
-    # Blocks that take turns where there are more pairs of nodes and columns.
+    # Maximum number of blocks; with more pairs of nodes and columns each processes several.
     lists_most_blocks: int = 1 << 20
     # Places of a list that one block moves.
     lists_chunk_places: int = 4096
-    # Class weights that a block keeps in shared memory, so that several blocks still fit a
-    # multiprocessor; and all blocks together elsewhere.
+    # Bytes of class weights that a block has in shared memory, so that several blocks still fit a
+    # multiprocessor; and that all blocks together have elsewhere.
     lists_shared_bytes: int = 16 * 1024
     lists_scratch_bytes: int = 1 << 28
 

@@ -31,7 +31,7 @@ typedef u32 Cell;
 
 __device__ __forceinline__ double infinity() { return __longlong_as_double(0x7ff0000000000000ll); }
 
-// max and min as Python has them: of two that are equal, or one NaN, the first.
+// max and min as in Python: of two equal numbers, or with a NaN, the first.
 __device__ __forceinline__ double greater_of(double a, double b) { return b > a ? b : a; }
 __device__ __forceinline__ double lesser_of(double a, double b) { return b < a ? b : a; }
 
@@ -39,7 +39,7 @@ __device__ __forceinline__ i64 weight_of(const i64* weight, i64 row) {
     return WEIGHTED ? weight[row] : 1;
 }
 
-// The first of first .. last that `is_behind`, as all after it are; `last` where none is.
+// The first of first .. last that `is_behind`, as are all after it; `last` if none is.
 __device__ __forceinline__ i64 first_behind(i64 first, i64 last, const auto& is_behind) {
     while (first < last) {
         const i64 middle = first + (last - first) / 2;

@@ -10,14 +10,14 @@ typedef u64 Bits;
 #define SIGN_BIT (Bits(1) << (VALUE_BITS - 1))
 #define MISSING_KEY (~Bits(0))
 
-// An integer that grows with the value; both zeros are one, missing values come last.
+// An integer that grows with the value; both zeros are one, missing values are last.
 __device__ __forceinline__ Bits key_of(Bits bits) {
     if ((bits & ~SIGN_BIT) > INFINITY_BITS) return MISSING_KEY;
     if (bits == SIGN_BIT) return SIGN_BIT;
     return bits & SIGN_BIT ? ~bits : bits | SIGN_BIT;
 }
 
-// The value behind a key, as float64.
+// The value of a key, as float64.
 __device__ __forceinline__ double value_of(Bits key) {
     const Bits bits = key & SIGN_BIT ? key & ~SIGN_BIT : ~key;
 #if VALUE_BITS == 64

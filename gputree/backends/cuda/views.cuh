@@ -1,4 +1,4 @@
-// Statistics that are put together when they are read.
+// Statistics that are computed when they are read.
 struct Strided {  // channels that lie `stride` apart
     i64* first;
     i64 stride;
@@ -34,7 +34,7 @@ __device__ __forceinline__ Column column_of(const Table& table, i64 f) {
     return {first, table.offset[f + 1] - first - table.missing[f], table.missing[f] != 0};
 }
 
-// The number of the histogram of node j: slots[j], or j where they are null.
+// The number of the histogram of node j: slots[j], or j where `slots` is null.
 __device__ __forceinline__ i64 slot_of(const i64* slots, i64 j) { return slots ? slots[j] : j; }
 
 struct Level {  // nodes with histograms
@@ -42,19 +42,19 @@ struct Level {  // nodes with histograms
     const i64* slots;
     const i64* cumulatives;  // sums over the bins of each column, node by node
     const i64* totals;
-    const u64* keys;  // of nodes, where ties between columns are random; else null
+    const u64* keys;  // of nodes, where ties between columns are broken at random; else null
 
     __device__ __forceinline__ const Cell* cells(const Table& table, i64 j, i64 channels) const {
         return histograms + slot_of(slots, j) * table.offset[table.columns] * channels;
     }
 
-    // Of column f, among those whose cuts score alike in node j.
+    // Rank of column f among cuts of equal score in node j.
     __device__ __forceinline__ u64 rank(i64 j, i64 f) const {
         return tie_rank(keys != nullptr, keys ? keys[j] : 0, f);
     }
 };
 
-struct Scores {  // (nodes, columns): best boundaries, and the greatest bounds of bins
+struct Scores {  // (nodes, columns): best boundaries, and the highest bounds of bins
     double* best;
     i32* bins;
     u8* sides;

@@ -10,7 +10,7 @@ __device__ __forceinline__ i64 inclusive_sum(i64 value) {
 
 __device__ __forceinline__ i64 last_lane(i64 value) { return __shfl_sync(ALL_LANES, value, 31); }
 
-// What a lane has of a struct.
+// Broadcast a struct from one lane.
 template <class T>
 __device__ __forceinline__ T from_lane(const T& value, int lane) {
     struct Words {
@@ -21,7 +21,7 @@ __device__ __forceinline__ T from_lane(const T& value, int lane) {
     return __builtin_bit_cast(T, words);
 }
 
-// The value of a warp that precedes all others, in every lane.
+// The value in a warp that precedes all others, in every lane.
 __device__ inline auto warp_first(auto value) {
     for (int distance = 16; distance > 0; distance /= 2) {
         const auto other = from_lane(value, (threadIdx.x & 31) ^ distance);

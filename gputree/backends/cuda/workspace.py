@@ -1,9 +1,9 @@
-"""Device memory that growth works in, used by one level after another.
+"""Device memory for growth, reused by one level after another.
 
-Each purpose has a buffer: memory that is allocated at its first use, of the size that no level of
-the growth exceeds, or of what is needed where that is far less. Once no array in it is left, the
-next level has the same memory. Work on a device is in order, so it may be written again as soon as
-what read it is launched. Buffers end with the growth.
+Each purpose has a buffer: memory that is allocated at its first use, with the maximum size of any
+level of the growth, or with the size needed where that is far less. Once no array in it is left,
+the next level has the same memory. Work on a device is in order, so the memory may be written again
+as soon as the kernels that read it are launched. Buffers end with the growth.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from gputree.backends.cuda import tuning
 from gputree.backends.cuda.kernels import cupy
 
-# Bytes between the arrays of one allocation: as CuPy's pool aligns.
+# Alignment, in bytes, of the arrays of one allocation, as in CuPy's pool.
 ALIGNMENT = 512
 
 Shaped = tuple[Any, Any]  # shape and dtype of an array
@@ -28,12 +28,12 @@ Shaped = tuple[Any, Any]  # shape and dtype of an array
 
 # -------------------------------------------------------------------- one allocation
 def allocate(*arrays: Shaped) -> list[Any]:
-    """Uninitialized arrays of these shapes and dtypes, of one allocation."""
+    """Return uninitialized arrays of these shapes and dtypes, in one allocation."""
     return allocate_in(cupy().empty(max(bytes_of(*arrays), 1), dtype=np.uint8).data, *arrays)
 
 
 def allocate_in(memory: Any, *arrays: Shaped) -> list[Any]:
-    """The same in existing memory, which they keep."""
+    """Return arrays in existing memory, to which they keep a reference."""
     new = cupy().ndarray
     return [
         new(shape, dtype, memptr=memory + place)
@@ -42,12 +42,12 @@ def allocate_in(memory: Any, *arrays: Shaped) -> list[Any]:
 
 
 def sent_to(memory: Any, *arrays: Shaped) -> list[Any]:
-    """The same of what was sent there."""
+    """Return views of arrays that were sent to this memory."""
     return allocate_in(memory, *arrays)
 
 
 def send(*arrays: NDArray[Any]) -> list[Any]:
-    """Copies of host arrays on the device, sent as one."""
+    """Copy host arrays to the device in one transfer."""
     shaped = _shaped(arrays)
     block = np.zeros(max(bytes_of(*shaped), 1), np.uint8)
     _fill(block, arrays)
@@ -55,7 +55,7 @@ def send(*arrays: NDArray[Any]) -> list[Any]:
 
 
 def bytes_of(*arrays: Shaped) -> int:
-    """What arrays of these shapes and dtypes take together."""
+    """Bytes of arrays of these shapes and dtypes together."""
     return _places(arrays)[-1]
 
 
@@ -64,13 +64,13 @@ def _shaped(arrays: Sequence[NDArray[Any]]) -> list[Shaped]:
 
 
 def _places(arrays: Sequence[Shaped]) -> list[int]:
-    """Where each of some arrays begins, and the end."""
+    """Offsets of arrays in one allocation, and the end."""
     sizes = (_number(shape) * np.dtype(dtype).itemsize for shape, dtype in arrays)
     return [0, *accumulate(-(-size // ALIGNMENT) * ALIGNMENT for size in sizes)]
 
 
 def _number(shape: Any) -> int:
-    """Elements of an array of this shape; np.prod takes ten times as long, 1,600 times a tree."""
+    """Number of elements of a shape; np.prod takes ten times as long, 1,600 times a tree."""
     return math.prod(shape) if isinstance(shape, tuple) else int(shape)
 
 
@@ -83,14 +83,14 @@ def _fill(block: NDArray[np.uint8], arrays: Sequence[NDArray[Any]]) -> None:
 
 # --------------------------------------------------------------------------- buffers
 class _Lease:
-    """Lives as long as any array in its memory."""
+    """Token that lives as long as any array in its memory."""
 
     def __init__(self, block: Any) -> None:
         self.block = block
 
 
 class Buffer:
-    """Memory for one purpose, used again once no array in it is left.
+    """Memory for one purpose, reused once no array in it is left.
 
     It may have `ample` bytes before they are needed; None as tuned.
     """
@@ -103,7 +103,7 @@ class Buffer:
 
     @property
     def is_free(self) -> bool:
-        """Whether no array refers to what was carved from it last."""
+        """True if no array refers to the last memory allocated from it."""
         return self._lease() is None
 
     @property
@@ -111,31 +111,31 @@ class Buffer:
         return 0 if self._block is None else int(self._block.nbytes)
 
     def allocate(self, arrays: Sequence[Shaped], most: Callable[[], int]) -> list[Any]:
-        """As `allocate`, in this buffer if it is free; this growth needs at most `most()` bytes."""
+        """Like `allocate`, in this buffer if it is free; a growth needs at most `most()` bytes."""
         if not self.is_free:
             return allocate(*arrays)
         self._widen(bytes_of(*arrays), most)
         return allocate_in(self._lend(), *arrays)
 
     def send(self, arrays: Sequence[NDArray[Any]], most: Callable[[], int]) -> list[Any]:
-        """As `send`, to this buffer if it is free, through page-locked memory; `most` as above."""
+        """Like `send`, to this buffer if it is free, through page-locked memory; see `allocate`."""
         if not self.is_free:
             return send(*arrays)
         shaped = _shaped(arrays)
         self._widen(bytes_of(*shaped), most)
-        if self._staging is None:  # none yet, or one for a smaller buffer was given up
+        if self._staging is None:  # none yet, or a smaller one was released
             self._staging = _Staging(self.nbytes)
         memory = self._lend()
         self._staging.send(memory, arrays)
         return sent_to(memory, *shaped)
 
     def release(self) -> None:
-        """Release the memory: at once, or when the last array in it is gone."""
+        """Release the memory: at once, or when the last array in it is deleted."""
         self._block = self._staging = None
         self._lease = lambda: None
 
     def _widen(self, needed: int, most: Callable[[], int]) -> None:
-        """Have so many bytes, and those that wider levels need."""
+        """Allocate at least `needed` bytes, or those that wider levels need."""
         if self.nbytes >= max(needed, 1):
             return
         own = tuning.TUNING.ample_buffer if self._ample is None else self._ample
@@ -144,7 +144,7 @@ class Buffer:
         self._block = cupy().empty(max(min(most(), ample), needed, 1), dtype=np.uint8)
 
     def _lend(self) -> Any:
-        """The memory, for arrays to be made over."""
+        """Return the memory for arrays, and mark it as used."""
         block, cuda = self._block, cupy().cuda
         lease = _Lease(block)
         self._lease = weakref.ref(lease)
@@ -160,7 +160,7 @@ class _Staging:
         locked = cuda.alloc_pinned_memory(nbytes)
         self._bytes = np.frombuffer(locked, np.uint8, nbytes)
         self._copied = cuda.Event(disable_timing=True)
-        # CuPy uses pages again as soon as they are released, copied or not.
+        # CuPy reuses pages as soon as they are released, copied or not.
         weakref.finalize(self, _await, self._copied, locked).atexit = False
 
     def send(self, memory: Any, arrays: Sequence[NDArray[Any]]) -> None:
@@ -174,17 +174,17 @@ class _Staging:
 
 
 def _await(copied: Any, *_: Any) -> None:
-    """Wait for what was recorded, if anything was."""
+    """Wait for the recorded event, if there is one."""
     if not copied.done:
         copied.synchronize()
 
 
 class Workspace:
-    """The buffers of a growth, each with so many `ample` bytes."""
+    """The buffers of a growth, each with up to `ample` bytes."""
 
     def __init__(self, ample: int | None = None) -> None:
         self.histograms = Buffer(ample), Buffer(ample)  # of a level, and of the one above
-        self.counted = Buffer(ample)  # what is sent for histograms
+        self.counted = Buffer(ample)  # arrays sent for histograms
         self.bounds = Buffer(ample)
         self.scores = Buffer(ample)
         self.plan = Buffer(ample)
@@ -203,7 +203,7 @@ class Workspace:
         return sum(buffer.nbytes for buffer in self.buffers)
 
     def for_histograms(self) -> Buffer:
-        """One that is free, or any."""
+        """Return a buffer of histograms that is free, or any."""
         return next((buffer for buffer in self.histograms if buffer.is_free), self.histograms[0])
 
     def release(self) -> None:

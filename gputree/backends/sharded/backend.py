@@ -1,4 +1,4 @@
-"""The backend of a table in shards: these count, sums decide."""
+"""Grow over shards: shards count, and the coordinator sums and chooses splits."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class ShardedBackend:
 
     def encode(self, max_bins: int) -> None:
         self.shards.encode(max_bins)
-        self.ranges = RangeMap(self.shards.sizes)  # the device's memory may have cut others
+        self.ranges = RangeMap(self.shards.sizes)  # the device's memory may have changed the shards
 
     # ------------------------------------------------------- histograms
     @property
@@ -123,7 +123,7 @@ class ShardedBackend:
         return splits
 
     def _may_split(self, scores: Scores, ranges: ShardRanges) -> Bools:
-        """Nodes that are not pure, as far as their sums and targets tell."""
+        """Return the nodes that are not pure, by their sums and targets."""
         m = len(scores.total)
         pure = np.empty(m, np.bool_)
         pure_nodes(self.task.criterion, scores.total, pure)
@@ -192,5 +192,5 @@ class ShardedBackend:
 
 
 def join_pairs(found: list[NDArray[np.int64]]) -> NDArray[np.int64]:
-    """Pairs of a node and a category, (2, k), of some shards: ascending, each once."""
+    """Join (node, category) pairs, (2, k), of some shards: ascending, each once."""
     return np.unique(np.concatenate(found, axis=1), axis=1)

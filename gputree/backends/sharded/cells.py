@@ -2,12 +2,13 @@
 
     a bin          |                    |xxxxxxxxx|                   |    x: a candidate
     its cells      |   |   |   |   |   |                                   counted in every shard
-    boundaries         ^   ^   ^   ^   ^                                   scored where sums are
+    boundaries         ^   ^   ^   ^   ^                                   scored by the coordinator
 
-An interval is a range of keys (`gputree.backends.sharded.keys`) inside a bin of a node. A cell of
-it comes with the sums of its rows and their least and greatest values, so that the boundary of two
-filled cells is a cut with its threshold. Cells that may hold a better cut are the intervals of the
-next round, from their least value to their greatest. One value holds no cut, so that rounds end.
+An interval is a range of keys (`gputree.backends.sharded.keys`) inside a bin of a node. It is
+divided into cells, sub-bins of which the shards report the sums of the rows and the minimum and
+maximum value, so that the boundary of two filled cells is a cut with its threshold. Cells that may
+contain a better cut are the intervals of the next round, from their minimum to their maximum. One
+value contains no cut, so that rounds end.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ from gputree.criteria import begin, is_pure, score
 
 
 class Scoring(NamedTuple):
-    """What scores the cuts of m nodes."""
+    """Arguments for scoring the cuts of m nodes."""
 
     criterion: Any
     limits: Any
@@ -51,7 +52,7 @@ class Scoring(NamedTuple):
 
 
 class Intervals(NamedTuple):
-    """k ranges of keys in which a better cut may lie, by node, then column, then key."""
+    """k ranges of keys that may contain a better cut, by node, then column, then key."""
 
     node: Int64s
     column: Int64s
@@ -63,28 +64,28 @@ class Intervals(NamedTuple):
     missing: Int64s  # (k, channels) of missing values
 
     def take(self, places: NDArray[Any] | slice) -> Intervals:
-        """Some of them."""
+        """Return the given intervals."""
         fields: list[Any] = [field[places] for field in self]
         return Intervals(*fields)
 
     @classmethod
     def join(cls, found: list[Intervals]) -> Intervals:
-        """Those of all, in order."""
+        """Concatenate intervals."""
         fields: list[Any] = [np.concatenate(field) for field in zip(*found, strict=True)]
         return cls(*fields)
 
 
 class Cells(NamedTuple):
-    """Sums of the cells of k intervals: those of interval i are ``first[i] .. first[i + 1]``."""
+    """Sums of the cells of k intervals: interval i has ``first[i] .. first[i + 1]``."""
 
     first: Int64s  # (k + 1,)
     counts: Int64s  # (cells x channels,)
-    least: Floats  # (cells,) values, infinity where there are no rows
+    least: Floats  # (cells,) values, infinity without rows
     greatest: Floats
 
 
 class Cuts(NamedTuple):
-    """The best cut of each of m nodes so far, a field an array; see `cpu.cut.precedes`."""
+    """The best cut of each of m nodes so far, as arrays; see `cpu.cut.precedes`."""
 
     score: Floats
     feature: Int64s
@@ -96,7 +97,7 @@ class Cuts(NamedTuple):
 
     @classmethod
     def none(cls, m: int) -> Cuts:
-        """No cut yet."""
+        """Return m nodes without a cut."""
         whole, flag = np.zeros(m, np.int64), np.zeros(m, np.bool_)
         scores, thresholds, ranks = np.full(m, -np.inf), np.zeros(m), np.zeros(m, np.uint64)
         return cls(scores, whole, flag, whole.copy(), flag.copy(), thresholds, ranks)
@@ -106,19 +107,19 @@ class Cuts(NamedTuple):
         return Cuts(*fields)
 
 
-# ------------------------------------------------------------ where sums are
+# ------------------------------------------------------------ on the coordinator
 @kernel
 def pure_nodes(criterion, totals, out):
-    """Whether each node is pure, by its class weights, or sums of targets."""
+    """Mark pure nodes, by their class weights, or sums of targets."""
     for j in range(totals.shape[0]):
         out[j] = is_pure(criterion, totals[j])
 
 
 @kernel
 def compare_boundaries(scoring, nodes, columns, first, scores, cuts):
-    """Let cuts be the better of them and the best boundary, or subset, of some columns.
+    """Compare cuts with the best boundary, or subset, of some columns, and keep the better ones.
 
-    Those of ``nodes[i]`` are ``columns[first[i] .. first[i + 1]]``.
+    Node ``nodes[i]`` has ``columns[first[i] .. first[i + 1]]``.
     """
     for i in range(nodes.size):
         j = nodes[i]
@@ -134,7 +135,7 @@ def compare_boundaries(scoring, nodes, columns, first, scores, cuts):
 
 @inner
 def cut_of(cuts, j):
-    """That of node j."""
+    """Return the cut of node j."""
     value, f, missing_left = cuts.score[j], cuts.feature[j], cuts.missing_left[j]
     return new_cut(
         value, f, missing_left, cuts.bin[j], cuts.at_end[j], cuts.threshold[j], cuts.rank[j]
@@ -143,7 +144,7 @@ def cut_of(cuts, j):
 
 @kernel
 def merge_cuts(cuts, others):
-    """Let cuts be the better of them and others, of the same nodes."""
+    """Keep the better of `cuts` and `others`, of the same nodes."""
     for j in range(cuts.score.size):
         found, cut = cut_of(others, j), cut_of(cuts, j)
         put(cuts, j, found if precedes(found, cut) else cut)
@@ -151,14 +152,14 @@ def merge_cuts(cuts, others):
 
 @inner
 def put(cuts, j, cut):
-    """Let the cut of node j be `cut`."""
+    """Set the cut of node j."""
     cuts.score[j], cuts.feature[j], cuts.missing_left[j] = cut[0], cut[1], cut[2]
     cuts.bin[j], cuts.at_end[j], cuts.threshold[j], cuts.rank[j] = cut[3], cut[4], cut[5], cut[6]
 
 
 @kernel
 def record_cuts(scoring, table, nodes, cuts, seen_missing, next_bin, splits):
-    """Let the cuts of some nodes be their splits, if they are worth it."""
+    """Record the cuts of some nodes as their splits, if their decrease is sufficient."""
     criterion, limits = scoring.criterion, scoring.limits
     for j in nodes:
         cut = cut_of(cuts, j)
@@ -170,9 +171,9 @@ def record_cuts(scoring, table, nodes, cuts, seen_missing, next_bin, splits):
 
 @kernel
 def beside_best(criterion, table, weighted, histograms, slots, scores, bins, next_bin, seen):
-    """What lies beside the best boundary of every column of nodes; outputs are (m, d).
+    """Find the next bin with rows after the best boundary of every column of nodes, (m, d).
 
-    The next bin with rows after it, -1 where none is, and whether the node has missing values.
+    It is -1 where there is none; `seen` is set where the node has missing values in the column.
     """
     channels = histograms.shape[1] // table.offset[-1]
     for j in range(slots.size):
@@ -188,10 +189,10 @@ def beside_best(criterion, table, weighted, histograms, slots, scores, bins, nex
 
 @kernel
 def candidate_bins(scoring, table, histograms, slots, best, bounds, columns, first, out):
-    """List the bins of some columns of nodes that may hold a better cut; how many.
+    """List the bins of some columns of nodes that may contain a better cut; returns their number.
 
     The columns of node i are ``columns[first[i] .. first[i + 1]]``; ``best[i]`` is the score of
-    its best cut. `out` is `Candidates` with room for all bins.
+    its best cut. `out` are `Candidates` of the size of all bins.
     """
     channels = scoring.totals.shape[1]
     candidate = np.empty(table.offset[-1], np.uint8)
@@ -227,7 +228,7 @@ def candidate_bins(scoring, table, histograms, slots, best, bounds, columns, fir
 
 @inner
 def start_interval(before, missing, missing_left, left):
-    """Statistics left of an interval on one side; whether the side is to be tried."""
+    """Set the statistics left of an interval; returns True if the side is to be tried."""
     tried = not missing_left
     for c in range(left.size):
         left[c] = before[c]
@@ -249,14 +250,14 @@ def better_between(scoring, limits, left, total, cut, spot, threshold):
 
 @inner
 def limits_of(scoring, j, f):
-    """The limits of cuts of column f in node j."""
+    """Limits of cuts of column f in node j."""
     monotonic = scoring.limits.monotonic
     return at_column(monotonic, at_node(monotonic, scoring.limits, scoring.means, j), f)
 
 
 @kernel
 def score_cells(scoring, intervals, cells, cuts, begin_, end):
-    """Let cuts be the better of them and those between cells of intervals ``begin_ .. end``."""
+    """Compare cuts with those between cells of intervals ``begin_ .. end``; keep the better."""
     left = np.empty(scoring.totals.shape[1], np.int64)
     for i in range(begin_, end):
         j, f = intervals.node[i], intervals.column[i]
@@ -280,7 +281,7 @@ def score_cells(scoring, intervals, cells, cuts, begin_, end):
 
 @kernel
 def candidate_cells(scoring, intervals, cells, best, rows, lefts, begin_, end):
-    """Mark the cells of intervals ``begin_ .. end`` that may hold a better cut by ``rows[c]``.
+    """Mark the cells of intervals ``begin_ .. end`` that may contain a better cut by ``rows[c]``.
 
     ``lefts[c]`` becomes the statistics before the cell where missing values go right.
     """
@@ -310,9 +311,9 @@ def candidate_cells(scoring, intervals, cells, best, rows, lefts, begin_, end):
 
 @kernel
 def place_rows(found, first, next_, values, items):
-    """Put rows of intervals behind those placed before: ``next_[i]`` of interval i, from `first`.
+    """Append rows to their intervals, whose first places are `first` and next ones ``next_``.
 
-    ``items[k]`` becomes the number of the row at place k, counted from `first`.
+    ``items[k]`` becomes the number of the row at place k, relative to `first`.
     """
     for k in range(found.interval.size):
         at = next_[found.interval[k]]
@@ -323,10 +324,10 @@ def place_rows(found, first, next_, values, items):
 
 @kernel
 def scan_intervals(scoring, intervals, rows, first, values, items, cuts, begin_, end):
-    """Let cuts be the better of them and the best inside intervals ``begin_ .. end``.
+    """Compare cuts with the best inside intervals ``begin_ .. end``; keep the better.
 
-    Values of interval i are ``values[first[i] .. first[i + 1]]``, in any order; `items` say
-    which of `rows` they are of. Both are sorted.
+    Values of interval i are ``values[first[i] .. first[i + 1]]``, in any order; `items` are their
+    places among `rows`. Both are sorted.
     """
     channels = scoring.totals.shape[1]
     left, sorter = np.empty(channels, np.int64), new_sorter()

@@ -1,6 +1,6 @@
-"""Bins from what all shards tell, and shards coded by them where they lie.
+"""Bins from the reports of all shards, and shards coded by them in place.
 
-A column of at most as many values as bins is coded without loss. Of others
+A column of at most as many values as bins is coded without loss. For others
 
     exact cuts    any bins do: the edges come from rows at even distances
     binned cuts   edges are those of the table in one piece: from values picked by their hash, or
@@ -24,13 +24,14 @@ from gputree.backends.cpu.table import Binning, CpuTable, encode_columns, fit_bi
 from gputree.backends.sharded.rows import Measure, Read, rows_of
 from gputree.backends.sharded.tasks import Tasks
 
-# Distinct values of a column that are counted one by one, at most: beyond, bins of binned cuts
-# come from the values picked by hash, 65,536 of them or so: quantiles off by 1/256 of a bin's rank.
+# Maximum number of distinct values of a column that are counted one by one: beyond, bins of binned
+# cuts come from the values picked by hash, some 65,536: quantiles have an error of 1/256 of a bin's
+# rank.
 MOST_DISTINCT = 1 << 20
 
 
 class Layout(NamedTuple):
-    """How all shards are coded."""
+    """Arguments for coding all shards."""
 
     found: Measure
     categories: Int64s
@@ -44,7 +45,7 @@ class Layout(NamedTuple):
 
     @property
     def most(self) -> Int64s:
-        """Bins of values of each column."""
+        """Maximum number of bins of values of each column."""
         return np.full(self.missing.size, self.max_bins) - self.missing
 
     @property
@@ -59,7 +60,7 @@ class Layout(NamedTuple):
 
     @property
     def by_value(self) -> bool:
-        """Whether edges come from values picked by their hash."""
+        """True if edges come from values picked by their hash."""
         return not self.exact and self.found.n_rows > binning.SAMPLE_ROWS
 
 
@@ -69,7 +70,7 @@ Samples = list[NDArray]
 
 
 def sample(own: Read, layout: Layout) -> Samples:
-    """The values of a shard that edges come from."""
+    """Values of a shard that edges come from."""
     values, n = rows_of(own).values, len(own.values)
     if layout.by_value:
         return [coding.picked_values(values, f, layout.found.n_rows) for f in layout.lossy]
@@ -81,12 +82,12 @@ def sample(own: Read, layout: Layout) -> Samples:
 
 
 def join_samples(found: list[Samples]) -> Samples:
-    """Those of some shards."""
+    """Concatenate the samples of some shards."""
     return [np.concatenate(columns) for columns in zip(*found, strict=True)]
 
 
 def fit_samples(samples: Samples, layout: Layout) -> tuple[Bins, list[int]]:
-    """The bins of all columns, and the columns whose values are to be counted for them."""
+    """Fit the bins of all columns; returns them, and the columns whose values must be counted."""
     lossy = dict(zip(layout.lossy, samples, strict=True))
     picked = np.zeros(layout.missing.size, np.bool_)
     picked[layout.lossy] = layout.by_value
@@ -108,7 +109,7 @@ Counted = list[tuple[NDArray, Int64s] | None]
 
 
 def count_values(own: Read, columns: list[int]) -> Counted:
-    """Distinct values of some columns of a shard."""
+    """Count the distinct values of some columns of a shard."""
     found: Counted = []
     for f in columns:
         values, counts = np.unique(own.values[:, f], return_counts=True)
@@ -118,7 +119,7 @@ def count_values(own: Read, columns: list[int]) -> Counted:
 
 
 def join_values(found: list[Counted]) -> Counted:
-    """Those of some shards."""
+    """Add up the counts of some shards."""
     return reduce(lambda a, b: [_join(x, y) for x, y in zip(a, b, strict=True)], found)
 
 
@@ -138,7 +139,7 @@ def _within(values: NDArray, counts: Int64s) -> tuple[NDArray, Int64s] | None:
 
 
 def fit_counted(bins: Bins, columns: list[int], counted: Counted, layout: Layout) -> Bins:
-    """The bins, those of some columns from their values and how many rows have each."""
+    """Refit the bins of some columns to their values and the number of rows of each."""
     bins = Bins(*(field.copy() for field in bins))
     for f, own in zip(columns, counted, strict=True):
         if own is not None:
@@ -147,7 +148,7 @@ def fit_counted(bins: Bins, columns: list[int], counted: Counted, layout: Layout
 
 
 def fit_all(tasks: Tasks, rows: list[Any], given: Any) -> Bins:
-    """The bins of all columns, from rows on workers; `given` is the future of the layout."""
+    """Fit the bins of all columns to rows on workers; `given` is the future of the layout."""
     samples = tasks.gathered(sample, join_samples, rows, given)
     bins, again = tasks.fetch([tasks.submit(fit_samples, samples, given)])[0]
     if again:
@@ -159,7 +160,7 @@ def fit_all(tasks: Tasks, rows: list[Any], given: Any) -> Bins:
 
 # -------------------------------------------------------------------------- codes
 def code(own: Read, bins: Bins, layout: Layout) -> Table:
-    """The table of a shard, coded."""
+    """Return the table of a shard, coded."""
     values = rows_of(own).values
     held = CpuTable(values, layout.missing, layout.categories).bare()
     codes = np.empty(values.shape, np.uint8)
@@ -169,12 +170,12 @@ def code(own: Read, bins: Bins, layout: Layout) -> Table:
 
 
 def code_rows(own: Read, bins: Bins, layout: Layout) -> Read:
-    """The rows of a partition, and their codes."""
+    """Return the rows of a partition with their codes."""
     return own._replace(codes=code(own, bins, layout).codes)
 
 
 def empty_table(bins: Bins, layout: Layout) -> Table:
-    """The coded table without rows: what all shards share."""
+    """Return the coded table without rows, which all shards share."""
     return code(
         Read(np.empty((0, layout.missing.size), layout.dtype), np.empty(0), None), bins, layout
     )

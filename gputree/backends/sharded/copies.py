@@ -1,4 +1,4 @@
-"""Copies of shards on the device: of those that stay, and of those that pass through."""
+"""Copies of shards on the device: some stay, others pass through."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from gputree.dtypes import ROW
 
 
 class Uploaded(NamedTuple):
-    """What is read of a shard whatever is counted."""
+    """Arrays of a shard that every count reads."""
 
     codes: Any
     rows: Rows
@@ -38,22 +38,22 @@ class Values(NamedTuple):
 
 @dataclass
 class Slot:
-    """Memory of the device, and what it holds of a shard."""
+    """Memory of the device, and the part of a shard that is in it."""
 
     memory: Any
     holds: Any = None
-    order: NDArray[np.int32] | None = None  # the host's, of the entries that it holds
+    order: NDArray[np.int32] | None = None  # order on the host of the entries in the slot
 
 
 class Slots:
-    """Memory for some shards, allocated at its first use; the least recently used is reused."""
+    """Memory for `number` shards, allocated at its first use; the least recently used is reused."""
 
     def __init__(self, number: int, nbytes: int) -> None:
         self.number, self.nbytes = number, nbytes
-        self._of: dict[int, Slot] = {}  # by shard, the longest unused first
+        self._of: dict[int, Slot] = {}  # by shard, least recently used first
 
     def take(self, p: int) -> Slot:
-        """The memory of shard p."""
+        """Return the memory of shard p."""
         slot = self._of.pop(p, None)
         if slot is None and len(self._of) < self.number:
             slot = Slot(cupy().empty(self.nbytes, dtype=np.uint8))
@@ -77,11 +77,11 @@ class ShardCopies:
         self.bits = bits_of(own.values.dtype)
         self.stride = row_stride(own.missing.size)
         self.lanes = Lanes(n_threads, own.missing.size * max(self.bits.itemsize, 1))
-        self.next: int | None = None  # of the shards that are counted, the one behind this one
+        self.next: int | None = None  # the shard that is counted after the current one
         self._fresh()
 
     def _fresh(self) -> None:
-        """Have no copies."""
+        """Forget all copies."""
         size = bytes_of(*self._arrays(self.plan.rows))
         self._staying = Slots(self.plan.staying, size)
         self._passing = Slots(self.plan.passing, size)
@@ -91,12 +91,12 @@ class ShardCopies:
         self._shared: Table | None = None
 
     def release(self) -> None:
-        """Release all memory; what is required later is copied again."""
+        """Release all memory; shards that are required later are copied again."""
         self.lanes.wait()
         self._fresh()
 
     def grower(self, p: int, columns: Int64s) -> Grower:
-        """The grower of shard p, with the values of some columns."""
+        """Return the grower of shard p, with the values of some columns."""
         self._bring(p, columns)
         self.lanes.wait()
         own: Uploaded = self._slot(p).holds
@@ -110,10 +110,10 @@ class ShardCopies:
             self._bring(self.next, columns)
 
     def keep(self, p: int, order: NDArray[np.int32], entries: Any) -> None:
-        """New entries of shard p, whose order on the host is `order`."""
+        """Keep new entries of shard p, whose order on the host is `order`."""
         slot = self._slot(p)
         slot.holds.entries[...] = entries
-        cupy().cuda.get_current_stream().synchronize()  # lanes may bring another shard there
+        cupy().cuda.get_current_stream().synchronize()  # lanes may copy another shard to the slot
         slot.order = order
 
     def _slot(self, p: int) -> Slot:
@@ -123,7 +123,7 @@ class ShardCopies:
         return (self._staying_values if p < self.plan.valued else self._passing_values).take(p)
 
     def _bring(self, p: int, columns: Int64s) -> None:
-        """Begin to copy what is missing of shard p."""
+        """Begin to copy the missing arrays of shard p."""
         host, slot = self.hosts[p], self._slot(p)
         if slot.holds is None:
             arrays = allocate_in(slot.memory.data, *self._arrays(len(host.table.codes)))
@@ -140,7 +140,7 @@ class ShardCopies:
             self._bring_values(p, columns)
 
     def _bring_values(self, p: int, columns: Int64s) -> None:
-        """The same of values."""
+        """Begin to copy the missing values of shard p."""
         host, slot = self.hosts[p].table, self._values(p)
         if p < self.plan.valued:
             columns = np.arange(host.missing.size)
@@ -158,7 +158,7 @@ class ShardCopies:
         return [((n, self.stride), np.uint8), *statistics, ((n,), ROW)]
 
     def _table(self, p: int, codes: Any, columns: Int64s) -> Table:
-        """The table of a shard that has the values of some columns."""
+        """Return the table of a shard that has the values of some columns."""
         if self._shared is None:
             self._shared = self._columns()
         own = self._shared
@@ -174,14 +174,14 @@ class ShardCopies:
         return table._replace(values=values.bits, stored=stored)
 
     def _columns(self) -> Table:
-        """What is known of columns, in a table without rows."""
+        """Properties of the columns, in a table without rows."""
         own = self.hosts[0].table
         codes = cupy().empty((0, self.stride), dtype=np.uint8)
         return Table.of(self.bits, None, codes, HostTable.of(own), own.single)
 
 
 def _present(host: CpuBackend) -> list[NDArray[Any]]:
-    """Statistics that rows have."""
+    """Statistics of rows that are not None."""
     return [own for own in host.rows if own is not None]
 
 

@@ -1,7 +1,7 @@
 """A shard whose rows are on the host, counted on the current CUDA device.
 
-    host      values, codes, statistics | order          what tasks were given
-    device    a copy, until they go     | a copy         of a new order the device has one already
+    host      values, codes, statistics | order          arguments of tasks
+    device    a copy, until released    | a copy         a new order is made on the device
 
 Counts and new orders are copied back to the host, so that lost copies can be made again.
 """
@@ -41,11 +41,11 @@ from gputree.backends.sharded.intervals import Asked, IntervalRows
 from gputree.backends.sharded.shard import Arrays, HostShard, Partitioned
 from gputree.dtypes import ROW
 
-# What this process has on its device; threads take turns there, as their work would.
+# Copies of this process on its device; threads use it in turn.
 COPIES = Copies()
 _turn = threading.RLock()
 
-# Nothing is sorted or gathered where shards are counted.
+# Shards only count: nothing is sorted or gathered.
 NO_MEMORY = Memory(keeps_values=True, histogram_bytes=0, gathered_pairs=1, sorted_pairs=1)
 
 
@@ -58,7 +58,7 @@ NO_COLUMNS = np.empty(0, np.int64)
 def _in_turn(
     method: Callable[Concatenate[CudaShard, P], R],
 ) -> Callable[Concatenate[CudaShard, P], R]:
-    """A method that has the device to itself."""
+    """Decorate a method to use the device exclusively."""
 
     @wraps(method)
     def call(self: CudaShard, /, *args: P.args, **kwargs: P.kwargs) -> R:
@@ -69,15 +69,15 @@ def _in_turn(
 
 
 class Place(Protocol):
-    """Where a shard is on the device."""
+    """Access to a shard on the device."""
 
-    result_bytes: int  # of results that are there at once, or those of one node
+    result_bytes: int  # of results that are in memory at once, or of one node
 
     def grower(self, result_bytes: int, columns: Int64s) -> Grower:
-        """The grower of the shard, with values of some columns and memory for such results."""
+        """Return the grower of the shard, with values of some columns and memory for results."""
 
     def meanwhile(self) -> None:
-        """What the host does while the device counts."""
+        """Do the host's work while the device counts."""
 
     def keep(self, entries: NDArray[np.int32], own: Any) -> None:
         """Keep the device's copy of a new order."""
@@ -86,7 +86,8 @@ class Place(Protocol):
 class Cached:
     """`Place` of shards that any task may count next: copies are kept while they fit memory.
 
-    Those of the rows and of the order belong to the arrays `rows_of` and `order_of` of the host.
+    Copies of the rows and of the order are cached by the arrays `rows_of` and `order_of` of the
+    host.
     """
 
     def __init__(self, host: CpuBackend, rows_of: NDArray[Any], order_of: NDArray[Any]) -> None:
@@ -108,7 +109,7 @@ class Cached:
         COPIES.keep(entries, own, entries.nbytes)
 
     def _rows(self, extra: int) -> tuple[Table, Rows]:
-        """The rows on the device, and memory for so many bytes more."""
+        """Return the rows on the device, with `extra` bytes of memory left free."""
         size, work = shard_bytes(self.host)
         budget = budget_of(self.host.task, COPIES.nbytes)
         if size + work > budget:
@@ -128,7 +129,7 @@ class Cached:
 class CudaShard:
     """`gputree.backends.sharded.shard.Shard` that the current device counts.
 
-    `host` has its rows and order on the host, and lists rows and categories.
+    `host` has its rows and order, and lists rows and categories.
     """
 
     def __init__(self, host: CpuBackend, place: Place) -> None:
@@ -138,7 +139,7 @@ class CudaShard:
     def count(
         self, sums: Arrays, begin: Int64s, end: Int64s, slots: Int64s, columns: tuple[int, int]
     ) -> None:
-        """See `Shard`; on the device histograms have all columns, of which others stay zero."""
+        """See `Shard`; on the device histograms have all columns: those not counted stay 0."""
         own = begin < end
         begin, end, slots, out = begin[own], end[own], slots[own], sums[0]
         first, last = self.host.table.offset[list(columns)] * self.host.channels
@@ -152,7 +153,7 @@ class CudaShard:
             histogram(grower, begin[some], end[some], found, np.arange(m), None, columns)
             self.place.meanwhile()
             out[slots[some]] += cupy().ascontiguousarray(found[:, first:last]).get()
-            del found  # before there are others
+            del found  # before others are allocated
 
     @_in_turn
     def node_statistics(self, sums: Arrays, begin: Int64s, end: Int64s) -> None:
@@ -223,7 +224,7 @@ class CudaGrower:
 
     @property
     def entries(self) -> NDArray[np.int32]:
-        """The rows in the order of leaves."""
+        """Rows in the order of leaves."""
         return self.host.entries
 
     def finish(
@@ -253,7 +254,7 @@ class CudaGrower:
 
 
 def copy_rows(host: CpuBackend) -> tuple[Table, Rows]:
-    """Copies of a coded table, and of the statistics of its rows."""
+    """Copy a coded table, and the statistics of its rows, to the device."""
     own = host.table
     n, d = own.values.shape
     bits = own.values.view(bits_of(own.values.dtype))
@@ -265,12 +266,12 @@ def copy_rows(host: CpuBackend) -> tuple[Table, Rows]:
 
 
 def needs_values(host: CpuBackend) -> bool:
-    """Whether there are columns where codes do not decide."""
+    """Return True if there are columns whose cuts are by value."""
     return host.task.exact or not host.table.by_code.all()
 
 
 def shard_bytes(host: CpuBackend) -> tuple[int, int]:
-    """Bytes of copies of rows, and of their entries with what works on them, at least."""
+    """Minimum bytes of the copies of rows, and of their entries with the memory to process them."""
     n, d = host.table.values.shape
     size = n * (row_stride(d) + statistics_bytes(host.task))
     size += host.table.values.nbytes if needs_values(host) else 0
@@ -278,6 +279,6 @@ def shard_bytes(host: CpuBackend) -> tuple[int, int]:
 
 
 def _of_order(order: Int64s) -> NDArray[np.float64]:
-    """The float64 behind order_of of warp.cuh; NaN behind what nothing was narrowed to."""
+    """Float64 values of order_of of warp.cuh, inverted; NaN where nothing was narrowed."""
     found: NDArray[np.float64] = (order ^ (order >> 63 & np.iinfo(np.int64).max)).view(np.float64)
     return found

@@ -1,16 +1,16 @@
 """Shards on the workers of a cluster, such as Dask's: pure tasks on futures, and their sums.
 
     shard     values, codes, statistics of its rows; made once, never changed
-    order     of its rows: that of a level is made of that of the level before
+    order     of its rows: the order of a level is made from the one before
     task      function(shard, order, ...), then a tree of sums
 
-    shard 0   | group 0 | group 1 | ...       rows of small nodes meet on a worker, group by group
-    shard 1   | group 0 | group 1 | ...       of nodes; it grows the subtrees, and they come back
+    shard 0   | group 0 | group 1 | ...       rows of small nodes are sent to a worker, group by group
+    shard 1   | group 0 | group 1 | ...       of nodes; it builds and returns the subtrees
                    v         v
                 worker     worker
 
-Nothing else is known of a table. Of a worker that is lost the scheduler makes both again, on
-others, from the tasks that made them, and nobody else notices.
+Tasks depend on nothing else. If a worker is lost, the scheduler makes its shards and orders again,
+on others, from the tasks that made them; no other code is involved.
 """
 
 from __future__ import annotations
@@ -52,17 +52,17 @@ from gputree.fixed_point import Weights
 
 
 class Shared(NamedTuple):
-    """What tasks on all shards are given."""
+    """Arguments of the tasks on all shards."""
 
     summary: TableSummary  # of one thread
-    choose: Callable[[], str]  # "cpu" or "cuda", where it is called; or it raises
+    choose: Callable[[], str]  # returns "cpu" or "cuda" on the worker; or raises
 
 
 class DaskShards:
     """`gputree.backends.sharded.shards.Shards` on workers, of futures of coded `RowBlock`.
 
-    `summary` is of as many threads as the client has; a task has one. `choose` tells the device
-    that a worker counts on, "cpu" or "cuda"; it is called there.
+    `summary` has as many threads as the client; a task has one. `choose` is called on a worker, and
+    returns the device that it counts on, "cpu" or "cuda".
     """
 
     name = "cpu"  # of the client
@@ -81,7 +81,7 @@ class DaskShards:
         self._order = tasks.map(all_rows, sizes.tolist())
 
     def encode(self, max_bins: int) -> None:
-        """Do nothing: shards are coded where they are made."""
+        """Do nothing: shards are coded when they are made."""
 
     @property
     def budget(self) -> Budget:
@@ -93,7 +93,7 @@ class DaskShards:
         )
 
     def report(self) -> dict[str, int]:
-        """The bytes of arrays that have come to the client."""
+        """Return the bytes of arrays that the client received."""
         return {"received_bytes": self.tasks.received}
 
     # ------------------------------------------------------------------- sums
@@ -103,13 +103,13 @@ class DaskShards:
     def count(
         self, out: Histograms, ranges: ShardRanges, slots: Int64s, larger: Larger | None
     ) -> None:
-        """See `Shards`; nothing is waited for."""
+        """See `Shards`; futures are not waited for."""
         own, whole = self.summary, None if larger is None else larger.whole
         offset = own.table.offset
         size = slots.size * own.histogram_bytes
         most = self.tasks.pieces(size, self.sizes.size)
         number = 1 << (most.bit_length() - 1)  # a power of two, see `cut_columns`
-        if whole is not None:  # a block lies within one of the level above
+        if whole is not None:  # a block is inside one of the level above
             number = max(number, whole.number)
         out.number = number
         none = np.empty(0, np.int64)
@@ -141,14 +141,14 @@ class DaskShards:
         return [self.tasks.tree(join, found)] if found else []
 
     def _map(self, function: Callable[..., Any], ranges: ShardRanges, *given: Any) -> list[Any]:
-        """Futures of ``function(shard, begin, end, *given)`` of shards with rows."""
+        """Map ``function(shard, begin, end, *given)`` over shards with rows; returns futures."""
         own, shared = ranges.shards(), self.tasks.share(given)
         return self.tasks.map(
             apply, *self._of(own, ranges), [function] * len(own), [shared] * len(own)
         )
 
     def _of(self, own: list[int], ranges: ShardRanges) -> list[list[Any]]:
-        """What tasks of some shards are given: what all share, shards, and places of nodes."""
+        """Arguments of the tasks of some shards: shared ones, shards, and places of nodes."""
         places = [ranges.in_shard(p) for p in own]
         return [
             [self._shared] * len(own),
@@ -180,7 +180,7 @@ class DaskShards:
             yield tasks.fetch([future])[0]
 
     def _group_bytes(self, nodes: SmallNodes) -> int:
-        """Bytes of the rows of a group, so that all threads have some, if it is worth the tasks."""
+        """Bytes of rows per group: all threads have some, if it is worth the tasks."""
         row = self.summary.columns * (self.summary.table.values.dtype.itemsize + 9)
         whole = int(nodes.sizes.sum()) * row
         own = whole // self.tasks.pieces(whole, self.sizes.size) + 1
@@ -189,24 +189,24 @@ class DaskShards:
 
 # ------------------------------------------------------------------------- tasks
 def all_rows(n: int) -> Partitioned:
-    """The rows of a shard in their order."""
+    """Return the rows of a shard in their order."""
     none = np.empty(0)
     return Partitioned(np.arange(n, dtype=ROW), none.astype(np.int64), none, none)
 
 
 def without_order(own: Partitioned) -> Partitioned:
-    """What partitioning tells of nodes."""
+    """Return the results of partitioning without the order of rows."""
     return own._replace(entries=own.entries[:0].copy())
 
 
 def opened(shared: Shared, block: RowBlock, order: Partitioned) -> Shard:
-    """The shard, on this worker; nothing that it is made of is changed by counting."""
+    """Build a read-only shard on this worker."""
     rows = Rows(*(None if x is None else writable(x) for x in block.rows))  # type: ignore[arg-type]
     values, codes = writable(block.values), writable(block.codes)
     host = shared.summary.writable().on_cpu(values, codes, rows, writable(order.entries))
     if shared.choose() == "cpu":
         return HostShard(host)
-    from gputree.backends.sharded.cuda_shard import Cached, CudaShard  # here: CPUs need none of it
+    from gputree.backends.sharded.cuda_shard import Cached, CudaShard  # here: not needed on CPUs
 
     return CudaShard(host, Cached(host, block.codes, order.entries))
 
@@ -220,14 +220,14 @@ def apply(
     function: Callable[..., Any],
     given: tuple[Any, ...],
 ) -> Any:
-    """What a function finds in one shard."""
+    """Apply a function to one shard."""
     return function(opened(shared, block, order), writable(begin), writable(end), *given)
 
 
 def count_columns(
     shard: Shard, begin: Int64s, end: Int64s, columns: tuple[int, int], dtype: str
 ) -> NDArray:
-    """Histograms of some columns of nodes in one shard."""
+    """Count histograms of some columns of nodes in one shard."""
     table, channels = shard.host.table, shard.host.channels
     cells = int(table.offset[columns[1]] - table.offset[columns[0]])
     counts = np.zeros((begin.size, cells * channels), dtype)
@@ -238,19 +238,19 @@ def count_columns(
 def counted(
     shard: Shard, begin: Int64s, end: Int64s, method: str, shapes: list[Shape], *asked: Any
 ) -> list[Sum]:
-    """What one shard counts."""
+    """Return the sums of one shard."""
     sums = [own.start() for own in shapes]
     getattr(shard, method)([own.array for own in sums], begin, end, *asked)
     return sums
 
 
 def answer(shard: Shard, begin: Int64s, end: Int64s, method: str, *asked: Any) -> Any:
-    """What a method of one shard returns."""
+    """Call a method of one shard."""
     return getattr(shard, method)(begin, end, *asked)
 
 
 def combined(found: list[list[Sum]]) -> list[Sum]:
-    """The sums of some shards."""
+    """Add up the sums of some shards."""
     total = [own._replace(array=own.array.copy()) for own in found[0]]
     for others in found[1:]:
         for own, other in zip(total, others, strict=True):
@@ -261,7 +261,7 @@ def combined(found: list[list[Sum]]) -> list[Sum]:
 def partitioned(
     shared: Shared, block: RowBlock, order: Partitioned, begin: Int64s, end: Int64s, splits: Splits
 ) -> Partitioned:
-    """The order of a shard with nodes partitioned."""
+    """Return the order of a shard with nodes partitioned."""
     splits = Splits(*(writable(field) for field in splits))
     return opened(shared, block, order).partition(writable(begin), writable(end), splits)
 
@@ -269,7 +269,7 @@ def partitioned(
 def rows_of_nodes(
     shared: Shared, block: RowBlock, order: Partitioned, begin: Int64s, end: Int64s
 ) -> RowBlock:
-    """The rows of some nodes in one shard, one node after another."""
+    """Return the rows of some nodes in one shard, one node after another."""
     rows = order.entries[concatenated_ranges(begin, end - begin)]
     out = RowBlock.empty(rows.size, block, coded=True)
     out.put(np.arange(rows.size), block, rows)
@@ -282,7 +282,7 @@ def grow_group(
     sizes: Int64s,
     given: tuple[Int64s, Int64s, Uint64s, Bounds | None],
 ) -> tuple[Subtrees, Finished]:
-    """Grow the subtrees of nodes of which ``sizes[j, p]`` rows lie in each piece."""
+    """Grow the subtrees of nodes; piece p has ``sizes[j, p]`` rows of node j."""
     begin, depth, keys, bounds = given
     places, out = places_of(sizes), RowBlock.empty(int(sizes.sum()), pieces[0], coded=True)
     for piece, first, n in zip(pieces, places.T, sizes.T, strict=True):
@@ -307,7 +307,7 @@ def spread(
     n_threads: int,
     choose: Callable[[], str],
 ) -> ShardedBackend:
-    """The backend of rows on workers, futures of `Read`, which are coded there.
+    """Return a backend of rows on workers, futures of `Read`, which are coded there.
 
     `task` has no rows. The client has `n_threads`; a task has one. `choose` is as for `DaskShards`.
     """
@@ -321,11 +321,11 @@ def spread(
 
 
 def make_block(own: Read, bins: Bins, layout: Layout, how: Statistics) -> RowBlock:
-    """The rows of a partition, coded, with their statistics in units."""
+    """Code the rows of a partition, and convert their statistics to units."""
     codes = code(own, bins, layout).codes if own.codes is None else own.codes
     return RowBlock(rows_of(own).values, codes, in_units(own, *how))
 
 
 def count_rows(own: Read) -> int:
-    """Rows of a shard."""
+    """Return the number of rows of a shard."""
     return len(own.values)

@@ -1,6 +1,6 @@
-"""Shards on the host that a CUDA device counts within a budget of its memory.
+"""Shards on the host that a CUDA device counts within a limit of its memory.
 
-all that growth reads fits      it goes to the device whole, in blocks: `backends.cuda` alone
+all that growth reads fits      all of it is copied to the device, in blocks: `backends.cuda` only
 else                            those that fit stay on the device, the others pass through,
                                 two at a time
 
@@ -37,20 +37,21 @@ from gputree.backends.sharded.subtrees import Finished
 from gputree.backends.sharded.summary import TableSummary
 from gputree.backends.sharded.table import ShardedTable
 
-# Of what results have: the counts of cells of one round; the rest is what is sent.
+# Divisor of the memory of results: counts of cells of one round; the rest is for arrays that are
+# sent.
 ROUND_SHARE = 3
 
-# Values that bins are fitted to, on the device: as they are, their keys, these sorted, and more.
+# Copies of the values that bins are fitted to, on the device: values, keys, sorted keys, and more.
 FITTED_COPIES = 5
 
-# Of the budget: the rows of small nodes that are grown at once; more to sort them in.
+# Divisor of the memory limit: rows of small nodes that are grown at once; the rest to sort them.
 GATHERED_SHARE = 3
 
 
 def new_backend(
     table: ShardedTable, task: Task, n_threads: int, entries: Int64s | None = None
 ) -> Backend:
-    """What grows a task: the device alone where all fits that growth reads, else in shards."""
+    """Return a backend for a task: the device by itself if all data fit, else in shards."""
     if _fits(table, task):
         return CudaBackend(table.on_device, task, n_threads, entries)
     table.release()
@@ -58,9 +59,9 @@ def new_backend(
 
 
 def _fits(table: ShardedTable, task: Task) -> bool:
-    """Whether all that growth reads fits the device, and leaves memory for coding and a level.
+    """Return True if all data that growth reads fit the device, with memory for coding and a level.
 
-    Values are read where codes do not decide: in exact cuts, and of many categories.
+    Values are read where cuts are by value: in exact cuts, and for many categories.
     """
     n, d = table.shape
     size, used = table.whole.values.nbytes, table.on_device.used_bytes
@@ -80,8 +81,8 @@ def _fits(table: ShardedTable, task: Task) -> bool:
 class DeviceShards:
     """`gputree.backends.sharded.shards.Shards` that a device counts, one after another.
 
-    They use at most `Task.max_device_memory`. Before the table is coded it is one shard, of few
-    rows that are grown without codes. `entries` are ascending rows to grow on, None for all.
+    They use at most `Task.max_device_memory`. Before the table is coded, it is one shard of few
+    rows, which are grown without codes. `entries` are ascending rows to grow on, None for all.
     """
 
     name = "cuda"
@@ -118,7 +119,7 @@ class DeviceShards:
         ]
 
     def _sizes(self) -> Sizes:
-        """What decides how the coded table is cut."""
+        """Sizes that decide how the coded table is divided."""
         source, task, *_ = self._given
         table, (n, d) = self.summary.table, source.shape
         needs_values = task.exact or not table.by_code.all()
@@ -142,12 +143,12 @@ class DeviceShards:
         )
 
     def report(self) -> dict[str, int]:
-        """The bytes of shards that went to the device."""
+        """Return the bytes of shards that were copied to the device."""
         return {"uploaded_bytes": 0 if self.copies is None else self.copies.lanes.sent}
 
     # ------------------------------------------------------------------- sums
     def _in_turn(self, ranges: ShardRanges) -> Iterator[tuple[int, CudaShard]]:
-        """The shards that hold rows of nodes; while one is counted, the next is on its way."""
+        """Iterate over shards with rows of nodes; while one is counted, the next is copied."""
         assert self.copies is not None
         own = ranges.shards()
         for at, p in enumerate(own):

@@ -1,14 +1,14 @@
-"""Histograms of a level in blocks of columns; what is scored of a block comes to who decides.
+"""Histograms of a level in blocks of columns; only scores leave the workers.
 
     shard 0   | columns 0 .. a | a .. b | ...     counted block by block
     shard 1   | columns 0 .. a | a .. b | ...
                      v             v
                     sum           sum             larger siblings are subtracted from the block
                      v             v              of the level above
-                  scores        scores            a few numbers a node and column
+                  scores        scores            few numbers per node and column
 
-On one machine all columns are one block. On a cluster a block is the result of pure tasks, and
-stays on a worker: one that is lost is made again.
+On one machine all columns are one block. On a cluster a block is the result of pure tasks and stays
+on a worker: a lost one is made again.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from gputree.backends.sharded.tasks import Tasks
 from gputree.compilation.arrays import writable
 from gputree.threads import run
 
-# Bins that one call lists candidates among, at most, or those of one node.
+# Maximum number of bins that one call lists candidates among, unless one node has more.
 LISTED_BINS = 1 << 16
 
 
@@ -35,7 +35,7 @@ class Block(NamedTuple):
 
     first: int
     last: int
-    cells: Any  # (m, bins of these columns x channels), or the future of it
+    cells: Any  # (m, bins of these columns x channels), or a future of it
 
     @property
     def columns(self) -> tuple[int, int]:
@@ -43,7 +43,7 @@ class Block(NamedTuple):
 
 
 class Scored(NamedTuple):
-    """Scores, and what lies beside each best boundary: see `beside_best`."""
+    """Scores, and the bins next to each best boundary: see `beside_best`."""
 
     scores: Scores
     next_bin: Int64s  # (m, d)
@@ -51,7 +51,7 @@ class Scored(NamedTuple):
 
 
 class Candidates(NamedTuple):
-    """k bins that may hold a better cut than their nodes', by node, then column, then bin."""
+    """k bins that may contain a better cut than their nodes', by node, then column, then bin."""
 
     node: Int64s
     column: Int64s
@@ -62,26 +62,26 @@ class Candidates(NamedTuple):
 
     @classmethod
     def empty(cls, k: int, channels: int) -> Candidates:
-        """Room for k of them."""
+        """Allocate k candidates."""
         shapes = [(k,)] * 4 + [(k, channels)] * 2
         return cls(*(np.empty(shape, np.int64) for shape in shapes))
 
 
 class Histograms:
-    """Histograms of m nodes; `shared` is the summary or its future, as tasks are given it."""
+    """Histograms of m nodes; `shared` is the summary, or its future for tasks."""
 
     def __init__(self, m: int, tasks: Tasks, summary: TableSummary, shared: Any) -> None:
         self.m, self.tasks, self.summary, self.shared = m, tasks, summary, shared
         self.blocks: list[Block] = []  # ascending; empty until they are counted
-        self.number = 1  # of blocks, but for those that would have no column
+        self.number = 1  # number of blocks, before those without a column are dropped
 
     def around(self, columns: tuple[int, int]) -> Block:
-        """The block that has some columns among its."""
+        """Return the block that contains the given columns."""
         first, last = columns
         return next(own for own in self.blocks if own.first <= first and last <= own.last)
 
     def score(self, slots: Int64s, bounds: Bounds | None) -> Scored:
-        """Scores of all columns of the nodes in some slots."""
+        """Score all columns of the nodes in some slots."""
         given = self.tasks.share((slots, bounds))
         found: list[Scored] = self.tasks.fetch(
             [
@@ -99,10 +99,9 @@ class Histograms:
     def candidates(
         self, slots: Int64s, scoring: Scoring, best: Floats, bounds: Floats, columns: Int64s
     ) -> Candidates:
-        """The bins of some columns of m nodes that may hold a better cut than the `best` so far.
+        """Find the bins of some columns of m nodes that may contain a cut better than `best`.
 
-        `bounds` (m, d) are the greatest of the bins of each column; of each node the `columns` (m,
-        k) are looked at.
+        `bounds` (m, d) are the highest of the bins of each column; `columns` (m, k) are searched.
         """
         columns, asked, futures = np.sort(columns, axis=1), [], []
         for own in self.blocks:
@@ -143,14 +142,14 @@ class Histograms:
 
 
 def cut_columns(offset: Int64s, number: int) -> list[tuple[int, int]]:
-    """Columns in blocks of about as many bins; of twice as many, each lies within one of these."""
+    """Divide columns into blocks of similar numbers of bins; twice as many subdivide these."""
     bins = int(offset[-1]) * np.arange(number + 1) // number
     edges = np.unique(np.searchsorted(offset, bins)).tolist()
     return list(zip(edges, edges[1:], strict=False))
 
 
 def joined(found: list[Candidates]) -> Candidates:
-    """Bins of some blocks, in order."""
+    """Concatenate the bins of some blocks, in order."""
     if len(found) == 2:
         return found[1]
     fields = [np.concatenate(field) for field in zip(*found, strict=True)]
@@ -160,7 +159,7 @@ def joined(found: list[Candidates]) -> Candidates:
 
 # ------------------------------------------------------------------------- tasks
 def add_up(pieces: list[NDArray]) -> NDArray:
-    """The sum of some arrays."""
+    """Return the sum of some arrays."""
     total = pieces[0].copy()
     for piece in pieces[1:]:
         total += piece
@@ -195,7 +194,7 @@ def score_block(
     columns: tuple[int, int],
     given: tuple[Int64s, Bounds | None],
 ) -> Scored:
-    """Scores of the columns of a block."""
+    """Score the columns of a block."""
     slots, bounds = given
     slots, cells = writable(slots), writable(cells)
     own = summary.writable().of_columns(*columns)
@@ -206,7 +205,7 @@ def score_block(
     beside = np.empty(scores.bin.shape, np.int64), np.empty(scores.bin.shape, np.bool_)
     counted = own.task.criterion, own.table, own.weighted, cells, slots
     beside_best(*counted, scores.best, scores.bin, *beside)
-    if columns[0] > 0:  # one block tells the totals, which are the same in all
+    if columns[0] > 0:  # one block has the totals, which are the same in all
         scores = scores._replace(total=scores.total[:, :0])
     return Scored(scores, *beside)
 
@@ -222,18 +221,18 @@ def candidates_in_block(
     chosen: Int64s,
     first: Int64s,
 ) -> Candidates:
-    """The candidates among columns ``chosen[first[i] .. first[i + 1]]`` of nodes."""
+    """List the candidates among columns ``chosen[first[i] .. first[i + 1]]`` of nodes."""
     own = summary.writable().of_columns(*columns)
     slots, totals, best, chosen, first = map(writable, (slots, totals, best, chosen, first))
     bounds, cells = np.ascontiguousarray(bounds), writable(cells)
     task, bins = own.task, np.append(0, np.cumsum(np.diff(own.table.offset)[chosen]))
-    room = bins[first]  # before each node
+    room = bins[first]  # offset of each node
     group = room[:-1] // LISTED_BINS
     ends = np.append(np.flatnonzero(np.diff(group, prepend=-1)), slots.size)
 
     def list_some(a: int, b: int) -> Candidates:
         out = Candidates.empty(int(room[b] - room[a]), task.channels)
-        keys = np.zeros(b - a, np.uint64)  # nothing is drawn
+        keys = np.zeros(b - a, np.uint64)  # no random draws
         scoring = Scoring(task.criterion, task.limits, own.weighted, None, totals[a:b], keys)
         given = scoring, own.table, cells, slots[a:b], best[a:b], bounds[a:b]
         n = candidate_bins(*given, chosen, first[a : b + 1], out)
@@ -255,7 +254,7 @@ def list_in_block(
     place: Int64s,
     order: Int64s,
 ) -> NDArray[np.object_]:
-    """Categories that go left of nodes, of which each is split by a column of the block."""
+    """Categories that go left of nodes that are split by a column of the block."""
     own = summary.writable().of_columns(*columns).of_few_categories()
     shape = column.size, columns[1] - columns[0]
     at = np.arange(column.size)
@@ -271,6 +270,6 @@ def list_in_block(
 
 
 def _nodes(own: TableSummary, cells: NDArray, slots: Int64s, totals: Int64s) -> Nodes:
-    """Nodes of as many rows as their totals tell, which lie elsewhere."""
+    """Make nodes with histograms and totals, but without rows."""
     rows = own.row_counts(totals)
     return Nodes(np.zeros(slots.size, np.int64), rows, cells, slots)

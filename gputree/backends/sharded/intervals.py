@@ -1,9 +1,9 @@
-"""Kernels of one shard: rows of nodes that are in intervals, of categories, of one target.
+"""Kernels of one shard: count and list the rows of nodes in intervals, count categories.
 
-    bins of a column   |   |xxx|   |   |xxx|         x: bins that have intervals, by the codes
-    values of these        ---    ---                intervals, by the keys of values
+    bins of a column   |   |xxx|   |   |xxx|         x: bins that have intervals, found by codes
+    values of these        ---    ---                intervals, found by keys of values
 
-Values are read where codes say that they matter. An interval lies in one bin.
+Values are read only in bins with intervals. An interval is inside one bin.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from gputree.backends.cpu.jit import PREFETCH_ROWS, borrowing, kernel, pick, pre
 from gputree.backends.cpu.layout import Rows, Table
 from gputree.backends.sharded.keys import Keys, key_of
 
-# Rows of a node that are counted column by column: their codes stay in a cache.
+# Rows of a node that are counted together, column by column: their codes stay in a cache.
 BLOCK_ROWS = 1 << 13
 
 
 class Source(NamedTuple):
-    """Where the rows of m nodes are: ``entries[begin[j]] .. entries[end[j]]`` of a table."""
+    """Rows of m nodes: ``entries[begin[j]] .. entries[end[j]]`` of a table."""
 
     table: Table
     rows: Rows
@@ -34,10 +34,10 @@ class Source(NamedTuple):
 
 
 class Asked(NamedTuple):
-    """Intervals, as shards are asked for them.
+    """Intervals whose rows shards count or list.
 
-    Pairs ``node_pairs[j] .. node_pairs[j + 1]`` are columns of node j, and the intervals
-    ``pair_intervals[p] .. pair_intervals[p + 1]`` are of pair p.
+    Pairs ``node_pairs[j] .. node_pairs[j + 1]`` are columns of node j, and pair p has the intervals
+    ``pair_intervals[p] .. pair_intervals[p + 1]``.
     """
 
     key_shift: int
@@ -46,13 +46,13 @@ class Asked(NamedTuple):
     pair_intervals: Int64s
     low: Keys
     high: Keys
-    shift: Keys  # how far keys are shifted to be cells
+    shift: Keys  # right shift from keys to cells
     first: Int64s  # cells
-    bins: NDArray[np.int32]  # (pairs, bins + 1): where the intervals of each bin begin
+    bins: NDArray[np.int32]  # (pairs, bins + 1): first interval of each bin
 
 
 class IntervalRows(NamedTuple):
-    """Rows in intervals: which, value, statistics."""
+    """Rows in intervals: interval, value, statistics."""
 
     interval: NDArray[np.int32]
     value: NDArray
@@ -61,9 +61,9 @@ class IntervalRows(NamedTuple):
 
 @borrowing
 def rows_in_bins(source, asked, start, stop, p, is_first, found):
-    """Collect the rows among entries ``start .. stop`` in bins with intervals of pair p; how many.
+    """Collect rows among entries ``start .. stop`` in bins with intervals of pair p; how many.
 
-    Without a branch; the first column of a node brings the codes of the others, too.
+    Without a branch; the first column of a node loads the cache lines with the codes of the others.
     """
     table, entries, bins = source.table, source.entries, asked.bins
     f, final, n = np.uintp(asked.column[p]), stop - 1, np.uintp(0)
@@ -81,11 +81,11 @@ def rows_in_bins(source, asked, start, stop, p, is_first, found):
 
 @borrowing
 def interval_of(asked, p, code, key):
-    """The interval of pair p that a key is in, whose value is in bin `code`; or -1."""
+    """The interval of pair p that contains a key, whose value is in bin `code`; or -1."""
     first, last = np.int64(asked.bins[p, code]), np.int64(asked.bins[p, code + 1])
     if key < asked.low[first]:
         return -1
-    while last - first > 1:  # the last one that begins at the key or before
+    while last - first > 1:  # the last interval that begins at the key or before
         middle = (first + last) // 2
         if asked.low[middle] <= key:
             first = middle
@@ -114,9 +114,9 @@ def count_rows(criterion, source, asked, p, found, n, counts, least, greatest):
 
 @borrowing
 def list_rows(source, asked, p, found, n, used, out):
-    """List those of rows ``found[:n]`` that are in intervals of pair p, from place `used` on.
+    """List the rows of ``found[:n]`` that are in intervals of pair p, from place `used` on.
 
-    `out` are arrays of intervals, values and rows. Returns the places used in all.
+    `out` are arrays of intervals, values and rows. Returns the number of places used so far.
     """
     table, f = source.table, asked.column[p]
     interval, values, row_of = out
@@ -132,9 +132,9 @@ def list_rows(source, asked, p, found, n, used, out):
 
 @kernel
 def visit_intervals(criterion, source, asked, sums, out):
-    """Add the rows of nodes in intervals to the cells' sums, or list them; how many are listed.
+    """Add the rows of nodes in intervals to sums of cells, or list them; returns the number listed.
 
-    `sums` are counts, least and greatest values, or None; `out` is as for `list_rows`, or None.
+    `sums` are counts, minimum and maximum values, or None; `out` is as for `list_rows`, or None.
     """
     used = np.int64(0)
     found = np.empty(BLOCK_ROWS + 1, source.entries.dtype)
@@ -155,7 +155,7 @@ def visit_intervals(criterion, source, asked, sums, out):
 
 @kernel
 def count_categories(criterion, source, f, channels, counts):
-    """Add the rows of node j to the cell of their category in ``counts[j]``, missing ones last."""
+    """Add the rows of node j to the cells of their categories in ``counts[j]``, missing last."""
     table, rows, entries = source.table, source.rows, source.entries
     for j in range(source.begin.size):
         own = counts[j]
@@ -169,10 +169,10 @@ def count_categories(criterion, source, f, channels, counts):
 
 @kernel
 def narrow_targets(source, rounded, lows, highs):
-    """Narrow the interval where the target of all rows of each node may lie, as `narrow` does."""
+    """Narrow the interval of a target that all rows of each node may have, as `narrow` does."""
     rows, entries = source.rows, source.entries
     for j in range(source.begin.size):
-        if source.begin[j] == source.end[j]:  # perhaps another thread's
+        if source.begin[j] == source.end[j]:  # its rows may be another thread's
             continue
         low, high = -np.inf, np.inf
         for i in range(source.begin[j], source.end[j]):

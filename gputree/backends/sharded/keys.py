@@ -1,4 +1,4 @@
-"""Keys: integers that rise with the values, so that ranges of values are ranges of integers."""
+"""Keys: integers that increase with the values, so that ranges of values are ranges of integers."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from gputree.compilation import jitable
 
 Keys = NDArray[np.uint64]
 
-# Bits of a float64 that those of float32 have zero.
+# Bits of a float64 that are zero in values of float32.
 FLOAT32_SHIFT = 29
 
 
 @jitable
 def key_of(x):
-    """The bits of a float64 as a number that rises with it: negative ones are inverted."""
+    """Bits of a float64 as an integer that increases with it: negative numbers are inverted."""
     bits = np.float64(np.float64(x) + 0.0).view(np.int64)  # -0.0 and 0.0 are one value
     flipped = bits ^ ((bits >> np.int64(63)) & np.int64(0x7FFFFFFFFFFFFFFF))
     return np.int64(flipped).view(np.uint64) ^ np.uint64(0x8000000000000000)
@@ -32,7 +32,7 @@ def _fill_keys(values, shift, keys):
 
 
 def keys_of(values: NDArray, shift: int) -> Keys:
-    """The keys of some values, without the last `shift` bits, which all of them have zero."""
+    """Keys of values without the last `shift` bits, which are zero in all of them."""
     keys = np.empty(values.shape, np.uint64)
     _fill_keys(values.ravel(), shift, keys.reshape(-1))
     return keys
@@ -42,12 +42,12 @@ class BinKeys(NamedTuple):
     """Keys of the values in the bins of d columns."""
 
     low: Keys  # (d, 256)
-    high: Keys  # (d, 256), that included
-    shift: int  # bits that keys leave out
+    high: Keys  # (d, 256), included
+    shift: int  # number of low bits dropped
 
     @classmethod
     def of(cls, bins: Bins, least: NDArray, greatest: NDArray) -> BinKeys:
-        """Those of some bins; no value of a column is beyond its `least` and its `greatest`."""
+        """Compute keys from bins; no value of a column is beyond its `least` and `greatest`."""
         d = bins.count.size
         shift = FLOAT32_SHIFT if bins.edge.dtype == np.float32 else 0
         edges = keys_of(bins.edge[:, : MAX_BINS - 1].copy(), shift)

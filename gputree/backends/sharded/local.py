@@ -1,4 +1,4 @@
-"""Shards of a table on this machine, in memory or mapped from files: threads take them in turn."""
+"""Shards of a table on this machine, in memory or mapped from files, counted by threads."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class LocalShards:
     """`gputree.backends.sharded.shards.Shards` of this process.
 
     Grown on are all rows, or the `entries`, ascending. The rows of each shard are `spans`, or those
-    that the table has.
+    that the table defines.
     """
 
     name = "cpu"
@@ -65,7 +65,7 @@ class LocalShards:
         self.take_codes(coded, self.held.bin_keys(max_bins, task.exact))
 
     def take_codes(self, coded: Table, keys: Any) -> None:
-        """Let shards have their rows' codes."""
+        """Set the codes of the rows of all shards."""
         self.summary = TableSummary.of(coded, self.summary.task, self.n_threads, keys)
         for shard, (a, b) in zip(self.shards, self.spans, strict=True):
             shard.host.table = slice_table(coded, a, b)
@@ -74,7 +74,7 @@ class LocalShards:
     def budget(self) -> Budget:
         own, least = tuning.TUNING, cpu_tuning.TUNING.least_histogram_bytes
         most = min(self.held.whole.values.nbytes // 2, own.most_histogram_bytes)
-        # one histogram at least, or the whole table would be gathered instead
+        # at least one histogram, or the whole table would be gathered instead
         most = max(least, most, self.summary.histogram_bytes)
         return Budget(
             histograms=most,
@@ -98,7 +98,7 @@ class LocalShards:
         count_one_block(out, ranges, slots, larger, ((p, self.shards[p]) for p in ranges.shards()))
 
     def sum(self, method: str, sums: Sequence[Sum], ranges: ShardRanges, *asked: Any) -> None:
-        """Threads have shards each, and sums of these; where shards are few, nodes each."""
+        """Run shards in threads, each with separate sums; if shards are few, divide the nodes."""
         own = ranges.shards()
         size = sum(each.array.nbytes for each in sums)
         fit = max(tuning.TUNING.partial_bytes // max(size, 1), 1)
@@ -145,7 +145,7 @@ class LocalShards:
     def subtrees_on(
         self, device: str, nodes: SmallNodes, most_bytes: int
     ) -> Iterator[tuple[Subtrees, Finished]]:
-        """The same on "cpu" or "cuda", with rows of so many bytes gathered at once."""
+        """Like `subtrees`, on "cpu" or "cuda", gathering at most `most_bytes` of rows at once."""
         for own in group_nodes(nodes.sizes, most_rows(self.summary, most_bytes)):
             group = nodes.take(own)
             grower = grower_on(device, self._gather(group.ranges))
@@ -154,7 +154,7 @@ class LocalShards:
             )
 
     def _gather(self, ranges: ShardRanges) -> CpuBackend:
-        """Rows of nodes, one node after another in their order, as a table."""
+        """Gather rows of nodes, one node after another in their order, as a table."""
         sizes = ranges.rows
         places, like = places_of(sizes), self.shards[0].block()
         out = RowBlock.empty(int(sizes.sum()), like, coded=self.summary.is_coded)
@@ -193,14 +193,14 @@ def partition_each(
 
 
 def only(ranges: ShardRanges, begin: int, end: int) -> ShardRanges:
-    """The same, but nodes other than ``begin .. end`` are empty."""
+    """Return the ranges with nodes other than ``begin .. end`` empty."""
     last = ranges.first.copy()
     last[begin:end] = ranges.last[begin:end]
     return ShardRanges(ranges.first, last)
 
 
 def between(entries: Int64s | None, begin: int, end: int) -> Int64s | None:
-    """Ascending rows ``begin .. end`` among `entries`, counted from `begin`."""
+    """Ascending rows ``begin .. end`` among `entries`, relative to `begin`."""
     if entries is None:
         return None
     first, last = np.searchsorted(entries, [begin, end])

@@ -1,4 +1,4 @@
-"""How the device's memory is shared out among shards that stay, shards that pass, and work."""
+"""Division of the device's memory among shards that stay, shards that pass, and work."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from gputree.backends.cuda.memory import ENTRY_BYTES, budget_of, statistics_byte
 from gputree.backends.cuda.workspace import ALIGNMENT
 from gputree.backends.sharded import tuning as sharded_tuning
 
-# Of the memory behind work and results: what shards that pass have.
+# Divisor of the memory left after work and results: memory of shards that pass.
 PASSING_SHARE = 4
 
-# Of the budget: what results have, at most.
+# Divisor of the memory limit: the maximum memory of results.
 RESULT_SHARE = 8
 
-# Arrays of a shard, each of which ends where the next one may begin.
+# Number of arrays of a shard, each of which is aligned.
 ARRAYS = 6
 
 
 class Sizes(NamedTuple):
-    """What decides how a table is cut into shards.
+    """Sizes that decide how a table is divided into shards.
 
     Attributes
     ----------
@@ -30,7 +30,7 @@ class Sizes(NamedTuple):
     stride : int
         Bytes of a row of codes.
     value_bytes : int
-        Of a value; 0 where codes decide everywhere.
+        Of a value; 0 where all cuts are by code.
     result_bytes : int
         Of the largest result of one node: a histogram, the statistics of a column's categories.
     """
@@ -43,18 +43,18 @@ class Sizes(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """How a table is cut into shards, and which stay.
+    """Division of a table into shards, and the shards that stay on the device.
 
     Attributes
     ----------
     rows : int
-        Of a shard, but for the last.
+        Of a shard, except the last.
     staying : int
-        The first shards, which stay on the device.
+        Number of first shards, which stay on the device.
     valued : int
-        Those of them, the first again, whose values stay as well.
+        Number of these, the first again, whose values stay as well.
     passing : int
-        Shards that others have room for at once, and their values.
+        Number of other shards that fit at once, with their values.
     result_bytes : int
         Of results that are on the device at once.
     """
@@ -67,12 +67,12 @@ class Plan(NamedTuple):
 
 
 def share_out(task: Task, sizes: Sizes) -> Plan:
-    """Share out the budget `task.max_device_memory`, or a share of the free memory.
+    """Divide the limit `task.max_device_memory`, or a fraction of the free memory.
 
     Raises
     ------
     MemoryError
-        Not even shards of few rows fit; names what these need.
+        Not even shards of few rows fit; names the bytes that these need.
     """
     budget, own = budget_of(task, 0), tuning.TUNING
     row, passing_row = _row_bytes(task, sizes)
@@ -105,11 +105,11 @@ def share_out(task: Task, sizes: Sizes) -> Plan:
 
 
 def _row_bytes(task: Task, sizes: Sizes) -> tuple[int, int]:
-    """Of a row that stays; of one that passes in one of two shards, with values and work."""
+    """Bytes of a row that stays; and of one in two shards that pass, with values and work."""
     row = sizes.stride + statistics_bytes(task) + 4
     return row, 2 * (row + sizes.columns * sizes.value_bytes) + ENTRY_BYTES
 
 
 def column_bytes(sizes: Sizes) -> int:
-    """What is known of columns: the values at the ends of bins, and flags."""
+    """Bytes of properties of columns: the values at the ends of bins, and flags."""
     return sizes.columns * (2 * 8 * MAX_BINS + MAX_BINS + 64)

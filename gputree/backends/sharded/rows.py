@@ -1,4 +1,4 @@
-"""The rows of a partition that count, and what is known of those of some partitions together."""
+"""Rows of a partition with weight, and their minimum, maximum and distinct values."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from gputree.compilation.arrays import writable
 
 
 class Read(NamedTuple):
-    """The rows of a partition that count."""
+    """The rows of a partition that have weight."""
 
     values: NDArray  # (n, d)
     target: NDArray  # class codes or float64
     weight: Floats | None
-    codes: NDArray | None = None  # (n, d) of the values, where bins are known
+    codes: NDArray | None = None  # (n, d) of the values, once bins are fitted
 
     def that_count(self) -> Read:
-        """The rows that have weight."""
+        """Return the rows that have weight."""
         if self.weight is None or self.weight.all():
             return self
         rows = np.flatnonzero(self.weight)
@@ -34,24 +34,24 @@ class Read(NamedTuple):
 
 @dataclass(frozen=True)
 class Measure:
-    """What is known of the rows that count in some partitions."""
+    """Number, ranges, missing and distinct values of the rows with weight in some partitions."""
 
     n_rows: int
     missing: Bools
-    low: Floats  # (d,) least value of numeric columns
+    low: Floats  # (d,) minimum of numeric columns
     high: Floats
     distinct: list[NDArray | None]  # of numeric columns; None where they are more than bins
     ends: tuple[float, float]  # of targets
-    weights: tuple[float, float]  # least and greatest
+    weights: tuple[float, float]  # minimum and maximum
 
 
 def join_ends(a: tuple[float, float], b: tuple[float, float]) -> tuple[float, float]:
-    """The least and the greatest of two ends."""
+    """Join two (minimum, maximum) ranges."""
     return min(a[0], b[0]), max(a[1], b[1])
 
 
 def measure(own: Read, nominal: Bools) -> Measure:
-    """What is known of the rows of a partition."""
+    """Measure the rows of a partition."""
     values = own.values
     if len(values) == 0:
         none = [None if coded else values[:0, f] for f, coded in enumerate(nominal)]
@@ -72,7 +72,7 @@ def measure(own: Read, nominal: Bools) -> Measure:
 
 
 def distinct_values(column: NDArray) -> NDArray | None:
-    """The distinct values of a column, ascending; None where they are more than bins."""
+    """The distinct values of a column, ascending; None if they exceed the number of bins."""
     for rows in (column[: tuning.TUNING.first_look], column):
         found = np.unique(rows)
         found = found[~np.isnan(found)]
@@ -82,7 +82,7 @@ def distinct_values(column: NDArray) -> NDArray | None:
 
 
 def join_measures(found: list[Measure]) -> Measure:
-    """What is known of the rows of some partitions together."""
+    """Join the measures of some partitions."""
     return reduce(_join_measures, found)
 
 
@@ -106,6 +106,6 @@ def _union(a: NDArray | None, b: NDArray | None) -> NDArray | None:
 
 
 def rows_of(own: Read) -> Read:
-    """The same, with arrays as kernels are compiled for them."""
+    """Return the rows with arrays of the types of kernels."""
     weight = None if own.weight is None else writable(own.weight)
     return Read(writable(own.values), writable(own.target), weight)

@@ -1,12 +1,12 @@
 """Exact cuts of all nodes of a level at once: only counts of cells, or few rows, leave the shards.
 
-    round     intervals of all nodes are counted into cells; cuts become the better of them and
-              those between cells; cells that may hold a better one are the next intervals
+    round     intervals of all nodes are counted into cells; compared with those
+              between cells; cells that may contain a better cut are the next intervals
     last      where the rows of all intervals are few, they are gathered and sorted instead
 
-Rounds are few and passes over rows many, so that nodes, columns and bins share them. Which
-intervals, cells and rounds there are does not change a cut: all that may be best are compared, by
-one order (`gputree.backends.cpu.cut.precedes`).
+A pass over rows is expensive, so each round serves all nodes, columns and bins. The choice of
+intervals, cells and rounds does not change a cut: all that may be best are compared, by one order
+(`gputree.backends.cpu.cut.precedes`).
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from gputree.backends.sharded.shards import Shards, Sum
 from gputree.threads import cut as cut_spans
 from gputree.threads import run
 
-# Bytes of a gathered row beside its value: interval, statistics, and two places.
+# Bytes of a gathered row in addition to its value: interval, statistics, and two places.
 ROW_BYTES = 4 + 3 * 8 + 2 * 8
 
 
@@ -57,7 +57,7 @@ class Level(NamedTuple):
 
 
 class CutSearch:
-    """Chooses the cuts of the nodes of a level, from shards that are coded."""
+    """Search of the cuts of the nodes of a level, over coded shards."""
 
     def __init__(self, shards: Shards, level: Level) -> None:
         assert shards.summary.keys is not None
@@ -70,12 +70,12 @@ class CutSearch:
             level.keys,
         )  # fmt: skip
         self.cuts = Cuts.none(level.slots.size)
-        self.refined_pairs = 0  # (row, column), counted into cells, in all rounds, or sorted
+        self.refined_pairs = 0  # (row, column) pairs counted into cells, in all rounds, or sorted
 
     def choose(self, nodes: Int64s) -> Cuts:
         """Best cuts of some nodes: over all columns, or over those drawn for each.
 
-        As `gputree.backends.cpu.refine.choose_cut`: columns past `max_features` are visited one
+        Like `gputree.backends.cpu.refine.choose_cut`: columns beyond `max_features` are visited one
         by one until some cut is admissible.
         """
         task, d = self.summary.task, self.summary.columns
@@ -95,9 +95,10 @@ class CutSearch:
         return self.cuts
 
     def _look_inside(self, nodes: Int64s, columns: Int64s) -> None:
-        """Let the cuts be the best inside bins of some columns, too, of so many nodes at once.
+        """Compare cuts with the best inside bins of some columns, and keep the better ones.
 
-        How many bins are listed is a guess: those of columns that may hold a better cut.
+        Nodes are processed in groups by an estimate of the bins listed: those of columns that may
+        contain a better cut.
         """
         reach = self.scores.bound[nodes[:, None], columns] >= self.cuts.score[nodes][:, None]
         bins = (np.diff(self.summary.table.offset)[columns] * reach).sum(axis=1)
@@ -106,10 +107,10 @@ class CutSearch:
                 self._refine(self._candidates(nodes[own], some))
 
     def _in_order(self, nodes: Int64s, columns: Int64s) -> Iterator[Int64s]:
-        """Columns of nodes that are looked into one group after another.
+        """Iterate over groups of columns of nodes, searched one after another.
 
-        That of the greatest bound goes first, since it raises the best score for the others: it
-        costs rounds, and saves rows.
+        The column of the highest bound goes first, since it raises the best score for the others:
+        that costs rounds, and saves rows.
         """
         if not self.budget.one_first or columns.shape[1] == 1:
             yield columns
@@ -120,7 +121,7 @@ class CutSearch:
         yield columns[:, 1:]
 
     def _candidates(self, nodes: Int64s, columns: NDArray[np.int64]) -> Intervals:
-        """The bins of some columns of each of some nodes that may hold a better cut than its."""
+        """Bins of some columns of each of some nodes that may contain a better cut."""
         found = self.level.histograms.candidates(
             self.level.slots[nodes],
             self.scoring._replace(totals=self.scores.total[nodes], keys=self.level.keys[nodes]),
@@ -132,7 +133,7 @@ class CutSearch:
         return Intervals(nodes[found.node], found.column, found.bin, low, high, *found[3:])
 
     def _refine(self, intervals: Intervals) -> None:
-        """Let the cuts be the best inside some intervals, too."""
+        """Compare cuts with the best inside intervals, and keep the better ones."""
         while intervals.node.size:
             pairs = int(intervals.rows.sum())
             self.refined_pairs += pairs
@@ -159,11 +160,11 @@ class CutSearch:
 
     @property
     def _most_intervals(self) -> int:
-        """That wait for the next round."""
+        """Maximum number of intervals kept for the next round."""
         return self.budget.listed_bytes // self._interval_bytes
 
     def _bits(self, rows: Int64s) -> Int64s:
-        """Cells to each interval, as powers of two, few enough that all may have room."""
+        """Binary logarithms of the numbers of cells of intervals, which fit the memory together."""
         own = tuning.TUNING
         bits = np.log2(np.maximum(rows / own.cell_rows, 1)).astype(np.int64)
         bits = bits.clip(own.least_bits, own.most_bits)
@@ -174,7 +175,7 @@ class CutSearch:
         return bits
 
     def _count(self, own: Intervals, shift: Keys, sizes: Int64s) -> Intervals:
-        """Count intervals into cells; those that are the next intervals."""
+        """Count intervals into cells; returns the cells that are the next intervals."""
         channels = self.summary.task.channels
         first = np.append(0, np.cumsum(sizes))
         n = int(first[-1])
@@ -197,7 +198,7 @@ class CutSearch:
         return Intervals(node, column, b, low, high, rows[kept], left[kept], own.missing[owner])
 
     def _asked(self, own: Intervals, shift: Keys, first: Int64s) -> tuple[Int64s, Asked]:
-        """The nodes that intervals are of, and what shards are asked for."""
+        """Return the nodes of intervals, and the arrays that shards need to count them."""
         is_first = (np.diff(own.node, prepend=-1) != 0) | (np.diff(own.column, prepend=-1) != 0)
         pair = np.flatnonzero(is_first)
         nodes = np.unique(own.node)
@@ -211,14 +212,14 @@ class CutSearch:
         )  # fmt: skip
 
     def _spans(self, sizes: Int64s) -> list[tuple[int, int]]:
-        """Intervals for threads to take, of similar sizes together."""
+        """Spans of intervals for threads, of similar total sizes."""
         threads = self.summary.n_threads
         return cut_spans(sizes, 4 * threads if threads > 1 else 1)
 
     def _compare(
         self, kernel: Callable[..., Any], own: Intervals, sizes: Int64s, *given: Any
     ) -> None:
-        """Let the cuts be the better of them and those that a kernel finds in intervals."""
+        """Compare cuts with those that a kernel finds in intervals, and keep the better ones."""
         spans = self._spans(sizes)
         found = [self.cuts.copy() for _ in spans]
         work = [
@@ -231,14 +232,14 @@ class CutSearch:
 
     # ------------------------------------------------------------ the last round
     def _most_gathered(self, own: Intervals) -> int:
-        """Rows in intervals that are gathered: as many as there is room for, and as pay."""
+        """Maximum number of rows in intervals that are gathered: limited by memory and by cost."""
         size = self.summary.table.values.dtype.itemsize + ROW_BYTES
         is_first = (np.diff(own.node, prepend=-1) != 0) | (np.diff(own.column, prepend=-1) != 0)
         passed = int(self.level.ranges.rows.sum(axis=1)[own.node[is_first]].sum())
         return min(self.budget.sorted_bytes // size, int(tuning.TUNING.sorted_share * passed))
 
     def _gather(self, own: Intervals) -> None:
-        """Let the cuts be the best between the rows of intervals, too."""
+        """Compare cuts with the best between the rows of intervals, and keep the better ones."""
         first = np.append(0, np.cumsum(own.rows))
         shift = np.zeros(own.node.size, np.uint64)
         nodes, asked = self._asked(own, shift, first)
@@ -258,7 +259,7 @@ class CutSearch:
 
 
 def _groups(sizes: Int64s, most: int) -> Iterator[slice]:
-    """Items, one after another, whose sizes add up to about `most`, or one."""
+    """Consecutive groups of items whose sizes add up to about `most`, or of one item."""
     group = np.cumsum(sizes) // most
     ends = np.append(np.flatnonzero(np.diff(group)) + 1, sizes.size)
     for begin, end in zip([0, *ends[:-1].tolist()], ends.tolist(), strict=True):
@@ -266,14 +267,14 @@ def _groups(sizes: Int64s, most: int) -> Iterator[slice]:
 
 
 def _joined(columns: tuple[NDArray | None, ...]) -> NDArray | None:
-    """One column of statistics of the rows of all shards."""
+    """Concatenate one column of statistics of the rows of all shards."""
     known = [column for column in columns if column is not None]
     return np.concatenate(known) if known else None
 
 
 def _cells(own: Intervals, bits: Int64s) -> tuple[Keys, Int64s]:
-    """How far keys are shifted in each interval, and how many cells that makes."""
+    """Right shift of keys in each interval, and the number of cells that result."""
     span = own.high - own.low
-    length = np.frexp(span.astype(np.float64))[1]  # or one more, where it is rounded up
+    length = np.frexp(span.astype(np.float64))[1]  # one more where it is rounded up
     shift = np.maximum(length - bits, 0).astype(np.uint64)
     return shift, (span >> shift).astype(np.int64) + 1

@@ -1,6 +1,6 @@
-"""A shard: some rows of a coded table, and what it answers of nodes, which are ranges of its order.
+"""A shard: some rows of a coded table, and the statistics of nodes that it reports.
 
-Whoever counts them, the CPU or a CUDA device, answers the same.
+A node is a range of the shard's order. The CPU and a CUDA device report the same.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ class Partitioned(NamedTuple):
     """The order of a shard's rows with m nodes partitioned."""
 
     entries: NDArray[np.int32]
-    middle: Int64s  # (m,) where second children begin
-    low: Floats  # (m,) the greatest value before each cut, -inf where there is none
-    high: Floats  # (m,) the least value behind it, or inf
+    middle: Int64s  # (m,) first place of the second child
+    low: Floats  # (m,) maximum value before each cut, -inf where there is none
+    high: Floats  # (m,) minimum value behind it, or inf
 
 
 def join_partitions(
     ranges: ShardRanges, found: Iterable[tuple[int, Partitioned]]
 ) -> tuple[Int64s, Floats, Floats]:
-    """What shards tell of nodes together: see `Shards.partition`."""
+    """Join the results of shards: see `Shards.partition`."""
     middle = ranges.first.copy()
     low, high = np.full(len(middle), -np.inf), np.full(len(middle), np.inf)
     for p, own in found:
@@ -59,7 +59,7 @@ class RowBlock(NamedTuple):
 
     @classmethod
     def empty(cls, n: int, like: RowBlock, *, coded: bool) -> RowBlock:
-        """Room for n rows; `like` tells widths and types."""
+        """Allocate n rows of the widths and types of `like`."""
 
         def room(array: NDArray, n: int) -> NDArray:
             return np.empty((n, *array.shape[1:]), array.dtype)
@@ -68,7 +68,7 @@ class RowBlock(NamedTuple):
         return cls(room(like.values, n), room(like.codes, n if coded else 0), Rows(*rows))
 
     def put(self, places: Int64s, other: RowBlock, rows: NDArray | slice = slice(None)) -> None:
-        """Let rows at some places be `rows` of another block."""
+        """Copy `rows` of another block to some places."""
         self.values[places] = other.values[rows]
         if len(self.codes):
             self.codes[places] = other.codes[rows]
@@ -78,10 +78,10 @@ class RowBlock(NamedTuple):
 
 
 class Shard(Protocol):
-    """What one shard answers of m nodes: ``begin[j] .. end[j]`` of its order, perhaps empty.
+    """Statistics of m nodes of one shard: ``begin[j] .. end[j]`` of its order, perhaps empty.
 
-    Answers that are summed are added to `sums`, whose places differ between nodes: threads may
-    have nodes each, so that those of empty nodes are not touched.
+    Statistics are added to `sums`, whose places differ between nodes: threads may have nodes each,
+    and those of empty nodes are not touched.
     """
 
     host: CpuBackend  # the same rows on the host: table, task, order
@@ -89,34 +89,34 @@ class Shard(Protocol):
     def count(
         self, sums: Arrays, begin: Int64s, end: Int64s, slots: Int64s, columns: tuple[int, int]
     ) -> None:
-        """Add the histogram of node j, of columns first .. last alone, to ``sums[0][slots[j]]``."""
+        """Add the histogram of node j, of columns first .. last only, to ``sums[0][slots[j]]``."""
 
     def node_statistics(self, sums: Arrays, begin: Int64s, end: Int64s) -> None:
         """Add the row statistics of node j to ``sums[0][j]``."""
 
     def count_intervals(self, sums: Arrays, begin: Int64s, end: Int64s, asked: Asked) -> None:
-        """Add rows to the cells of intervals: counts, least and greatest values are `sums`."""
+        """Add rows to the cells of intervals: `sums` are counts, minimum and maximum values."""
 
     def count_categories(self, sums: Arrays, begin: Int64s, end: Int64s, column: int) -> None:
         """Add rows to the categories of a column, then missing ones, in ``sums[0][j]``."""
 
     def narrow_targets(self, sums: Arrays, begin: Int64s, end: Int64s) -> None:
-        """Narrow where one target for all rows of each node may lie: lows, highs."""
+        """Narrow the interval of a target that all rows of each node may have: lows, highs."""
 
     def gather_intervals(self, begin: Int64s, end: Int64s, asked: Asked, most: int) -> IntervalRows:
-        """The rows in intervals, of which all shards together have `most`."""
+        """List the rows in intervals; all shards together have `most`."""
 
     def categories(
         self, begin: Int64s, end: Int64s, feature: NDArray[np.int32]
     ) -> NDArray[np.int64]:
-        """Pairs (2, k) of a node and a category of column ``feature[j]`` that it has, ascending."""
+        """Pairs (2, k) of a node and a category that it has in column ``feature[j]``, ascending."""
 
     def partition(self, begin: Int64s, end: Int64s, splits: Splits) -> Partitioned:
-        """Partition the rows of nodes, stably; the order before is left as it is."""
+        """Partition the rows of nodes, stably; the order before is not changed."""
 
 
 class HostShard:
-    """`Shard` whose rows the CPU counts: those of `host`, in the order of its entries."""
+    """`Shard` that the CPU counts: the rows of `host`, in the order of its entries."""
 
     def __init__(self, host: CpuBackend) -> None:
         self.host = host
@@ -174,11 +174,11 @@ class HostShard:
         return Partitioned(self.host.entries, middle, low, high)
 
     def block(self) -> RowBlock:
-        """All rows, as they lie."""
+        """Return all rows in the order of the table."""
         return RowBlock(self.host.table.values, self.host.table.codes, self.host.rows)
 
     def gather(self, begin: Int64s, end: Int64s, out: RowBlock, places: Int64s) -> None:
-        """Put the rows of nodes, one after another, to some places of `out`."""
+        """Copy the rows of nodes, one after another, to some places of `out`."""
         rows = self.host.entries[concatenated_ranges(begin, end - begin)]
         ascending = np.argsort(rows, kind="stable")  # a file is read from front to back
         out.put(places[ascending], self.block(), rows[ascending])

@@ -1,8 +1,8 @@
-"""All shards of a table: where they run, and how what they count comes together.
+"""Shards of a table: the device or process of each, and the sum of their statistics.
 
 shard 0    method(sums, begin, end, ...)   |
-shard 1    method(sums, begin, end, ...)   | summed in any order: integers, least, greatest
-...                                        | values
+shard 1    method(sums, begin, end, ...)   | combined in any order: sums of integers, minimum,
+...                                        | maximum
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ IDENTITY = {"add": 0, "minimum": np.inf, "maximum": -np.inf}
 
 
 class Shape(NamedTuple):
-    """Of a sum: what it takes to begin another one."""
+    """Shape, type and operation of a sum, with which another one can begin."""
 
     shape: tuple[int, ...]
     dtype: str
     how: How
 
     def start(self) -> Sum:
-        """A sum to which nothing was added."""
+        """Return a sum to which nothing was added."""
         return Sum(np.full(self.shape, IDENTITY[self.how], self.dtype), self.how)
 
 
 class Sum(NamedTuple):
-    """An array that shards add to, and how; it begins as the identity of that operation."""
+    """An array that shards combine by an operation; it begins as the identity of that operation."""
 
     array: NDArray
     how: How = "add"
@@ -45,23 +45,23 @@ class Sum(NamedTuple):
         return Shape(self.array.shape, self.array.dtype.str, self.how)
 
     def combine(self, other: Sum) -> None:
-        """Let what was added to another one be in this one."""
+        """Merge another partial sum into this one."""
         getattr(np, self.how)(self.array, other.array, out=self.array)
 
 
 class Budget(NamedTuple):
-    """Bytes of what is held at once, at most; and in which order columns are searched."""
+    """Memory limits in bytes, and the order in which columns are searched."""
 
     histograms: int  # of one level
     round_bytes: int  # counts of a round of `CutSearch`
     sorted_bytes: int  # rows of its last round
     category_bytes: int  # statistics by category
     listed_bytes: int  # intervals of `CutSearch`
-    one_first: bool  # whether one column of each node is looked into before others
+    one_first: bool  # True: one column of each node is searched before others
 
 
 class SmallNodes(NamedTuple):
-    """Nodes whose subtrees are grown whole."""
+    """Nodes whose whole subtrees are built."""
 
     ranges: ShardRanges
     begin: Int64s  # (m,) in the order of all rows
@@ -71,12 +71,12 @@ class SmallNodes(NamedTuple):
 
     @property
     def sizes(self) -> Int64s:
-        """Rows of each."""
+        """Number of rows of each node."""
         sizes: Int64s = self.ranges.rows.sum(axis=1)
         return sizes
 
     def take(self, own: slice) -> SmallNodes:
-        """Some of them."""
+        """Return the given nodes."""
         bounds = self.bounds and self.bounds.take(own)
         return SmallNodes(
             self.ranges.take(own), self.begin[own], self.depth[own], self.keys[own], bounds
@@ -84,7 +84,7 @@ class SmallNodes(NamedTuple):
 
 
 class Shards(Protocol):
-    """All shards of a table, which has P of them."""
+    """The P shards of a table."""
 
     name: str  # the device that counts: "cpu" or "cuda"
 
@@ -93,7 +93,7 @@ class Shards(Protocol):
 
     @property
     def sizes(self) -> Int64s:
-        """Rows of each shard that are grown on. `encode` may cut other shards."""
+        """Number of rows of each shard that are grown on. `encode` may change the shards."""
 
     @property
     def budget(self) -> Budget: ...
@@ -102,7 +102,7 @@ class Shards(Protocol):
         """Code the table, unless it is coded."""
 
     def new_histograms(self, m: int) -> Histograms:
-        """Histograms of m nodes, not yet counted."""
+        """Return histograms of m nodes, not yet counted."""
 
     def count(
         self, out: Histograms, ranges: ShardRanges, slots: Int64s, larger: Larger | None
@@ -110,30 +110,30 @@ class Shards(Protocol):
         """Count the histogram of node j into slot ``slots[j]``; then subtract."""
 
     def sum(self, method: str, sums: Sequence[Sum], ranges: ShardRanges, *asked: Any) -> None:
-        """Add what all shards count of m nodes, by a method of `Shard`.
+        """Combine the statistics of m nodes of all shards, by a method of `Shard`.
 
-        It is pure but for its sums, so that a shard that was lost counts again.
+        The method changes nothing but its sums, so that a lost shard can count again.
         """
 
     def collect(
         self, method: str, ranges: ShardRanges, *asked: Any, join: Callable[..., Any] | None = None
     ) -> list[Any]:
-        """What a method of each shard with rows of the nodes returns.
+        """Collect the results of a method of each shard with rows of the nodes.
 
-        Where there is a function that makes one answer of a list of them, some may be joined.
+        Given a function `join` from a list of results to one, some may be joined.
         """
 
     def partition(self, ranges: ShardRanges, splits: Splits) -> tuple[Int64s, Floats, Floats]:
         """Partition the rows of m nodes in all shards.
 
-        Returns where second children begin, (m, P), and the values beside each cut.
+        Returns the first places of second children, (m, P), and the values next to each cut.
         """
 
     def subtrees(self, nodes: SmallNodes) -> Iterator[tuple[Subtrees, Finished]]:
-        """Subtrees of nodes, a group of nodes after another, and what is asked of them later.
+        """Iterate over groups of subtrees of nodes, each with the statistics needed later.
 
         Their places are in the order of all rows.
         """
 
     def report(self) -> dict[str, int]:
-        """Work done beside what all backends tell."""
+        """Work done, in addition to the reports of all backends."""

@@ -1,7 +1,7 @@
 """Subsets of columns of more categories than bins, from statistics by category.
 
-What leaves a part has the size of the column's categories, whatever its rows. Where statistics
-are, the categories of a node are the bins of a table of one column.
+A shard's report has the size of the column's categories, whatever its rows. To the coordinator, the
+categories of a node are the bins of a table of one column.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from gputree.backends.sharded.summary import TableSummary
 
 
 def score_counted(summary: TableSummary, f: int, counts: NDArray, scores: Scores, j: int) -> None:
-    """Let the scores of node j have the best subset of column f."""
+    """Set the scores of node j in column f to those of the best subset."""
     own = _present(counts)
     if own.size == 0:
         return
@@ -39,7 +39,7 @@ def score_counted(summary: TableSummary, f: int, counts: NDArray, scores: Scores
 def list_counted(
     summary: TableSummary, f: int, counts: NDArray, scores: Scores, j: int
 ) -> NDArray[np.uint32]:
-    """The categories of column f that go left in node j."""
+    """Categories of column f that go left in node j."""
     own = _present(counts)
     found, codes = np.empty(1, np.int64), np.empty(own.size, np.uint32)
     list_left(*_search(summary, counts, own, _of_column(scores, j, f)), found, codes)
@@ -47,7 +47,7 @@ def list_counted(
 
 
 def _of_column(scores: Scores, j: int, f: int) -> Scores:
-    """A copy of the scores of column f of node j, as if they were all."""
+    """Copy the scores of column f of node j to a table of one node and column."""
     one: list[Any] = [field[j : j + 1, f : f + 1].copy() for field in scores[1:]]
     return Scores(scores.total[j : j + 1], *one)
 
@@ -70,12 +70,12 @@ def _search(summary: TableSummary, counts: NDArray, own: Int64s, scores: Scores)
 
 
 def _present(counts: NDArray) -> Int64s:
-    """Categories that a node has rows of, ascending."""
+    """Categories of which a node has rows, ascending."""
     return np.flatnonzero(counts[:-1].any(axis=1))
 
 
 def _table(summary: TableSummary, counts: NDArray, own: Int64s) -> tuple[Table, NDArray]:
-    """Some categories of a column as the bins of a table, and the histogram of a node."""
+    """Make a table with some categories of a column as bins, and the histogram of a node."""
     bins = own.size + 1  # with that of missing values
     table = summary.table._replace(
         offset=np.array([0, bins]),
@@ -89,7 +89,7 @@ def _table(summary: TableSummary, counts: NDArray, own: Int64s) -> tuple[Table, 
 
 
 def _scratch(summary: TableSummary, count: int) -> Scratch:
-    """Scratch that holds the sums of so many categories."""
+    """Scratch with the sums of `count` categories."""
     scratch = new_scratch(summary.table, summary.task, 1, sorted_=False)
     assert scratch is not None
     room = count + 2

@@ -1,6 +1,6 @@
-"""Subtrees of small nodes whose rows lie in shards: gathered some nodes at a time, grown whole.
+"""Subtrees of small nodes whose rows are in shards: gathered for some nodes at a time, then built.
 
-What is asked of finished nodes later, sums and categories, is kept; their rows are not.
+Statistics of their nodes that are needed later, sums and categories, are kept; rows are not.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from gputree.backends.base import Bools, Bounds, Int64s, Subtrees, Uint64s
 from gputree.backends.cpu.backend import CpuBackend
 from gputree.backends.sharded.summary import TableSummary
 
-# Of a row that is gathered: order, statistics and keys of sorted columns, beside its values.
+# Bytes of a gathered row in addition to its values: order, statistics and keys of sorted columns.
 ROW_BYTES = 64
 
 
 class Finished:
-    """Sums and categories of nodes of finished subtrees, by their ranges in the order of all rows.
+    """Sums and categories of the nodes of finished subtrees, by ranges in the order of all rows.
 
-    Attributes are lists and a dict, which other machines send.
+    Attributes are lists and a dict, which workers send.
     """
 
     def __init__(self) -> None:
@@ -32,9 +32,9 @@ class Finished:
         self._joined: tuple[Int64s, Int64s] | None = None
 
     def add(self, subtrees: Subtrees, backend: CpuBackend, shift: Int64s) -> None:
-        """Keep what is asked of the nodes of subtrees that lie `shift` behind their rows' places.
+        """Keep the statistics of the nodes of subtrees, whose ranges are shifted by `shift`.
 
-        `backend` has grown them, and their rows still.
+        `backend` has grown them, and still has their rows.
         """
         leaf = (subtrees.first_child < 0) & _is_reached(subtrees)
         begin, end = subtrees.begin[leaf], subtrees.end[leaf]
@@ -52,7 +52,7 @@ class Finished:
             self._keep(backend, subtrees, split, subtrees.feature[split], shift)
 
     def take(self, other: Finished) -> None:
-        """Keep what another one keeps, of other nodes."""
+        """Keep the statistics of another object, of other nodes."""
         self._begin += other._begin
         self._sums += other._sums
         self._codes.update(other._codes)
@@ -66,7 +66,7 @@ class Finished:
         feature: NDArray[np.int32],
         shift: Int64s,
     ) -> None:
-        """Keep the categories of a column that each of some nodes holds."""
+        """Keep the categories that some nodes have in a column."""
         begin, end = subtrees.begin[node], subtrees.end[node]
         counts, code = backend.categories(begin, end, feature)
         ranges = zip((begin + shift[node]).tolist(), (end + shift[node]).tolist(), strict=True)
@@ -74,7 +74,7 @@ class Finished:
             self._codes[place] = own.copy()
 
     def statistics(self, begin: Int64s, end: Int64s, width: int) -> tuple[NDArray, Int64s]:
-        """Which of m nodes are finished, and the sums of those, of shape (m, width)."""
+        """Mark the nodes, of m, whose subtrees were built, and return their sums, (m, width)."""
         starts, upto = self._leaves(width)
         first, last = np.searchsorted(starts, begin), np.searchsorted(starts, end)
         found = first < starts.size
@@ -82,11 +82,11 @@ class Finished:
         return found, upto[last] - upto[first]
 
     def categories(self, begin: int, end: int) -> NDArray[np.uint32] | None:
-        """Categories of the column that the parent of a node tests; None if none is known."""
+        """Categories of the column that the parent of a node tests; None if unknown."""
         return self._codes.get((begin, end))
 
     def _leaves(self, width: int) -> tuple[Int64s, Int64s]:
-        """Where leaves begin, ascending, and the sums of all before each of them."""
+        """First places of leaves, ascending, and the sums of all leaves before each."""
         if self._joined is None:
             begin = np.concatenate([np.empty(0, np.int64), *self._begin])
             sums = np.concatenate([np.empty((0, width), np.int64), *self._sums])
@@ -98,7 +98,7 @@ class Finished:
 
 
 def _is_reached(subtrees: Subtrees) -> Bools:
-    """Nodes that are roots or children: a device leaves others behind, which stand twice."""
+    """Nodes that are roots or children: a device leaves others behind, which occur twice."""
     reached = np.zeros(subtrees.first_child.size, np.bool_)
     child = subtrees.first_child[subtrees.first_child >= 0]
     reached[subtrees.root] = reached[child] = reached[child + 1] = True
@@ -106,14 +106,14 @@ def _is_reached(subtrees: Subtrees) -> Bools:
 
 
 def _holds_codes(backend: CpuBackend, subtrees: Subtrees, j: int) -> bool:
-    """Whether the column that node j tests holds nothing but 0, 1 and missing values there."""
+    """Return True if the column that node j tests has only 0, 1 and missing values there."""
     rows = backend.entries[subtrees.begin[j] : subtrees.end[j]]
     values = backend.table.values[rows, subtrees.feature[j]]
     return bool(((values == 0) | (values == 1) | np.isnan(values)).all())
 
 
 def group_nodes(sizes: Int64s, most_rows: int) -> Iterator[slice]:
-    """Nodes, one after another, whose rows are gathered at once: `most_rows`, or one node's."""
+    """Consecutive nodes whose rows are gathered at once: `most_rows`, or those of one node."""
     first = rows = 0
     for j, n in enumerate(sizes.tolist()):
         if rows and rows + n > most_rows:
@@ -125,13 +125,13 @@ def group_nodes(sizes: Int64s, most_rows: int) -> Iterator[slice]:
 
 
 def most_rows(summary: TableSummary, most_bytes: int) -> int:
-    """Rows that are gathered within so many bytes, at least one."""
+    """Maximum number of rows that are gathered within `most_bytes`, at least one."""
     row = summary.table.values.dtype.itemsize + 1 + 8  # a value, its code, a sorted key
     return max(most_bytes // (summary.columns * row + ROW_BYTES), 1)
 
 
 def places_of(sizes: Int64s) -> Int64s:
-    """Where rows of each node and shard, of `sizes` (m, shards), begin among those of all nodes."""
+    """Offsets of the rows of each node and shard, of `sizes` (m, shards), in all nodes' rows."""
     places: Int64s = (np.cumsum(sizes) - sizes.ravel()).reshape(sizes.shape)
     return places
 
@@ -139,10 +139,10 @@ def places_of(sizes: Int64s) -> Int64s:
 def grow_gathered(
     grower: Any, begin: Int64s, sizes: Int64s, depth: Int64s, keys: Uint64s, bounds: Bounds | None
 ) -> tuple[Subtrees, Finished]:
-    """The subtrees of nodes, and what is asked of them later.
+    """Build the subtrees of nodes; returns them, and the statistics needed later.
 
-    `grower`, see `grower_on`, has their rows, one node of `sizes` after another. Each lies at
-    `begin` in the order of all rows, in which the subtrees' places are.
+    `grower`, see `grower_on`, has their rows, one node of `sizes` after another. `begin` are the
+    first places of nodes in the order of all rows, which the places of the subtrees refer to.
     """
     last = np.cumsum(sizes)
     first = last - sizes
@@ -155,9 +155,9 @@ def grow_gathered(
 
 
 def grower_on(device: str, host: CpuBackend) -> Any:
-    """What grows subtrees of gathered rows on "cpu" or "cuda"."""
+    """Return the grower of subtrees of gathered rows on "cpu" or "cuda"."""
     if device == "cpu":
         return host
-    from gputree.backends.sharded.cuda_shard import CudaGrower  # here: CPUs need none of it
+    from gputree.backends.sharded.cuda_shard import CudaGrower  # here: not needed on CPUs
 
     return CudaGrower(host)

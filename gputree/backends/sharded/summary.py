@@ -1,4 +1,4 @@
-"""What all shards of a table share, and whoever sums up their counts needs: nothing has rows."""
+"""Columns, bins and task of a table, without its rows, as shards and the coordinator need them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from gputree.backends.cpu.table import CpuTable
 from gputree.backends.sharded.keys import BinKeys
 from gputree.compilation.arrays import writable
 
-# 32-bit counters hold so many rows.
+# Maximum number of rows of 32-bit counters.
 MOST_COUNTED = 2**32 - 1
 
 
@@ -26,18 +26,18 @@ class TableSummary:
     table: Table  # of no rows; bare before the table is coded
     task: Task  # its statistics of rows are empty arrays, or None
     n_rows: int  # of all shards
-    n_threads: int  # of who asks
+    n_threads: int  # of the process that uses the summary
     keys: BinKeys | None = None  # None before the table is coded
 
     @classmethod
     def of(cls, table: Table, task: Task, n_threads: int, keys: BinKeys | None) -> TableSummary:
-        """The summary of a table and a task with rows."""
+        """Summarize a table and a task with rows."""
         none = rows_of(task, slice(0, 0))
         return cls(slice_table(table, 0, 0), none, len(table.values), n_threads, keys)
 
     @property
     def columns(self) -> int:
-        """How many there are."""
+        """Number of columns."""
         return int(self.table.missing.size)
 
     @property
@@ -55,17 +55,17 @@ class TableSummary:
 
     @property
     def histogram_bytes(self) -> int:
-        """Of one node."""
+        """Bytes of the histogram of one node."""
         return self.histogram_cells * self.task.channels * self.cell_dtype.itemsize
 
     @property
     def cell_dtype(self) -> np.dtype:
-        """Of counts: wide enough for all rows."""
+        """Type of counters, which can represent all rows."""
         counted = not self.weighted and self.task.square is None
         return np.dtype(np.uint32 if counted and self.n_rows <= MOST_COUNTED else np.int64)
 
     def row_counts(self, statistics: Int64s) -> Int64s:
-        """Rows behind statistics of shape (m, channels); see `cpu.score.row_count`."""
+        """Row counts from statistics of shape (m, channels); see `cpu.score.row_count`."""
         if self.weighted:
             return statistics[:, -1]
         return statistics.sum(axis=1) if self.task.n_classes else statistics[:, 0]
@@ -77,7 +77,7 @@ class TableSummary:
         return found[by_code], found[~by_code]
 
     def of_columns(self, first: int, last: int) -> TableSummary:
-        """That of columns ``first .. last`` alone."""
+        """Return the summary of columns ``first .. last`` only."""
         table, limits, inside = self.table, self.task.limits, slice(first, last)
         offset = table.offset[first : last + 1]
         own = Table(
@@ -97,13 +97,13 @@ class TableSummary:
         return replace(self, table=_contiguous(own), task=replace(self.task, limits=limits))
 
     def of_few_categories(self) -> TableSummary:
-        """The same, but columns of more categories than bins are as if they were numeric."""
+        """Return the summary with columns of more categories than bins as if they were numeric."""
         table = self.table
         few = np.where(table.by_code, table.categories, 0)
         return replace(self, table=table._replace(categories=few))
 
     def writable(self) -> TableSummary:
-        """The same, with arrays as kernels are compiled for them: tasks get read-only ones."""
+        """Return the summary with arrays of the types of kernels: tasks receive read-only ones."""
         task, monotonic = self.task, self.task.limits.monotonic
         if monotonic is not None:
             own = monotonic._replace(signs=writable(monotonic.signs))
@@ -117,7 +117,7 @@ class TableSummary:
         rows: Rows | None = None,
         entries: NDArray[np.int32] | None = None,
     ) -> CpuBackend:
-        """The CPU's primitives over some rows, or none: these score histograms.
+        """Return a CPU backend over some rows, or none, which can score histograms.
 
         `entries` are not copied; None for all rows.
         """
@@ -136,24 +136,24 @@ class TableSummary:
 
 
 def statistics_of(task: Task) -> Rows:
-    """The statistics of rows of a task."""
+    """Return the statistics of the rows of a task."""
     return Rows(task.target, task.weight, task.square, task.square_rest)
 
 
 def with_rows(task: Task, rows: Rows) -> Task:
-    """The same task with other statistics of rows."""
+    """Return the task with other statistics of rows."""
     target, weight, square, rest = rows
     return replace(task, target=target, weight=weight, square=square, square_rest=rest)
 
 
 def rows_of(task: Task, rows: slice) -> Task:
-    """The task of some rows of the table."""
+    """Return the task of some rows of the table."""
     columns: list[Any] = [None if x is None else x[rows] for x in statistics_of(task)]
     return with_rows(task, Rows(*columns))
 
 
 def slice_table(table: Table, begin: int, end: int) -> Table:
-    """Some rows of a table; it is bare if the table is."""
+    """Return some rows of a table; it is bare if the table is."""
     return table._replace(values=table.values[begin:end], codes=table.codes[begin:end])
 
 

@@ -1,4 +1,4 @@
-"""A table on the host that is worked on in shards of rows, such as one mapped from a file."""
+"""A table on the host, such as one mapped from a file, that is grown on in shards of rows."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from gputree.backends.sharded.keys import BinKeys
 
 
 class BinnedTable(CpuTable):
-    """A table that keeps its bins, which others let go: cuts inside them are found by keys."""
+    """A table that keeps its bins, which others discard: cuts inside bins are found by keys."""
 
     def __init__(self, *given: Any) -> None:
         super().__init__(*given)
         self.bins: dict[tuple[int, bool], Bins] = {}
 
     def __getstate__(self) -> tuple[Any, ...]:
-        return self.values, self.missing, self.categories, {}  # codes and bins are made again
+        return self.values, self.missing, self.categories, {}  # codes and bins are recomputed
 
     def _code(self, max_bins: int, exact: bool, n_threads: int) -> Table:
         own = self.bare(), self._new_codes, max_bins, exact, n_threads
@@ -33,9 +33,9 @@ class BinnedTable(CpuTable):
 class ShardedTable:
     """`gputree.backends.base.DeviceTable` on the host, in shards of rows that a device counts.
 
-    Its values, C-contiguous, lie in memory or are mapped from a file. On a CPU ("cpu") shard p
-    holds the rows ``bounds[p] .. bounds[p + 1]``; the memory of a CUDA device ("cuda") decides what
-    shards it has. `new_codes` is as for `CpuTable`.
+    Its values, C-contiguous, are in memory or mapped from a file. On a CPU ("cpu") shard p has the
+    rows ``bounds[p] .. bounds[p + 1]``; the memory of a CUDA device ("cuda") decides its shards.
+    `new_codes` is as for `CpuTable`.
     """
 
     def __init__(
@@ -56,32 +56,32 @@ class ShardedTable:
         self.release()
 
     def release(self) -> None:
-        """Give up what earlier tasks left on the device."""
+        """Release the memory that earlier tasks left on the device."""
         if self.name == "cuda":
-            from gputree.backends.cuda.table import CudaTable  # here: CPUs need none of it
+            from gputree.backends.cuda.table import CudaTable  # here: not needed on CPUs
 
             self.on_device = CudaTable(self.whole.values, self.missing, self.categories)
 
     def prepare(
         self, max_bins: int, n_threads: int, exact: bool = True, max_features: int | None = None
     ) -> None:
-        """Code the table as exact cuts need it; where the device's memory decides, nothing."""
+        """Code the table for exact cuts; do nothing where the device's memory decides."""
         if self.name == "cpu":
             self.whole.prepare(max_bins, n_threads, exact)
 
     def spans(self) -> list[tuple[int, int]]:
-        """The rows of each shard."""
+        """Return the range of rows of each shard."""
         return [(int(a), int(b)) for a, b in zip(self.bounds, self.bounds[1:], strict=False)]
 
     def part(self, begin: int, end: int) -> CpuTable:
-        """Some rows as a table of their own, without codes."""
+        """Return some rows as a separate table, without codes."""
         return CpuTable(self.whole.values[begin:end], self.missing, self.categories)
 
     def coded(self, max_bins: int, exact: bool, n_threads: int) -> Table:
-        """All shards together, coded; see `gputree.backends.cpu.table.CpuTable.coded`."""
+        """Return all shards together, coded; see `gputree.backends.cpu.table.CpuTable.coded`."""
         return self.whole.coded(max_bins, exact, n_threads)
 
     def bin_keys(self, max_bins: int, exact: bool) -> BinKeys:
-        """The keys of bins of the table, which was coded so."""
+        """Return the keys of bins of the table, which was coded with the same arguments."""
         ends = np.full(self.shape[1], np.finfo(self.whole.values.dtype).max, np.float64)
         return BinKeys.of(self.whole.bins[max_bins, exact], -ends, ends)

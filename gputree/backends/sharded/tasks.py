@@ -1,4 +1,4 @@
-"""Pure tasks on a cluster, and trees of them: what is lost is made again."""
+"""Pure tasks on a cluster, and trees of them: lost results are computed again."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gputree.backends.sharded import tuning
 
 
 class Here:
-    """What `Tasks` asks of a client: tasks run at once, in this process."""
+    """Counterpart of a client for `Tasks`: tasks run at once, in this process."""
 
     def submit(self, function: Callable[..., Any], *arguments: Any, pure: bool) -> Any:
         return function(*arguments)
@@ -28,20 +28,20 @@ class Here:
 
 
 class Tasks:
-    """Runs functions on the workers of a `distributed.Client`."""
+    """Tasks on the workers of a `distributed.Client`."""
 
     def __init__(self, client: Any) -> None:
         self.client = client
-        self.received = 0  # bytes of arrays that have come to the client
+        self.received = 0  # bytes of arrays that the client received
 
     def submit(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """The future of a task that may run anywhere, and again."""
+        """Return the future of a task that may run anywhere, and again."""
         return self.client.submit(function, *arguments, pure=False)
 
     def map(self, function: Callable[..., Any], *arguments: Sequence[Any]) -> list[Any]:
-        """Futures of a task for each of the first arguments, the second ones and so on.
+        """Return futures of a task for each of the first arguments, the second ones and so on.
 
-        Told to the scheduler at once: that takes a quarter of the time of telling one by one.
+        They are submitted together, which takes a quarter of the time of submitting one by one.
         """
         futures: list[Any] = self.client.map(function, *map(list, arguments), pure=False)
         return futures
@@ -49,33 +49,33 @@ class Tasks:
     def each(
         self, function: Callable[..., Any], parts: Sequence[Any], *arguments: Any
     ) -> list[Any]:
-        """Futures of ``function(part, *arguments)`` of all parts."""
+        """Return futures of ``function(part, *arguments)`` of all parts."""
         return self.map(function, parts, *([given] * len(parts) for given in arguments))
 
     def share(self, given: Any) -> Any:
-        """A future of what many tasks are given: it goes to each worker once."""
+        """Return a future of an argument of many tasks: it is sent to each worker once."""
         return self.submit(same, given)
 
     def fetch(self, futures: Sequence[Any]) -> list[Any]:
-        """Results, on the client."""
+        """Return results on the client."""
         results: list[Any] = self.client.gather(list(futures))
         self.received += sum(map(bytes_of, results))
         return results
 
     @property
     def threads(self) -> int:
-        """Threads of all workers."""
+        """Number of threads of all workers."""
         return sum(self.client.nthreads().values()) or 1
 
     @property
     def workers(self) -> int:
-        """How many there are."""
+        """Number of workers, at least 1."""
         return len(self.client.nthreads()) or 1
 
     def pieces(self, size: int, parts: int) -> int:
-        """Into how many pieces work on `size` bytes is cut, each of which takes a task a part.
+        """Number of pieces to divide work on `size` bytes into; each costs a task per part.
 
-        n pieces divide the time of the work by n, and cost ``n * parts`` tasks: the sum is least
+        n pieces divide the time of the work by n, and cost ``n * parts`` tasks: the sum is minimal
         at the root of their ratio.
         """
         own = tuning.TUNING
@@ -83,7 +83,7 @@ class Tasks:
         return max(min(worth, own.pieces_per_thread * self.threads), 1)
 
     def narrowed(self, combine: Callable[[list[Any]], Any], futures: list[Any]) -> list[Any]:
-        """Futures of few enough results for one task, of which `combine` has made the others."""
+        """Combine results until one task can process the rest; returns their futures."""
         fan_in = tuning.TUNING.fan_in
         while len(futures) > fan_in:
             groups = [futures[i : i + fan_in] for i in range(0, len(futures), fan_in)]
@@ -91,12 +91,12 @@ class Tasks:
         return futures
 
     def joined(self, combine: Callable[[list[Any]], Any], futures: list[Any]) -> Any:
-        """The future of what `combine` makes of all results, a few at a time."""
+        """Return the future of all results combined, a few at a time."""
         futures = self.narrowed(combine, futures)
         return futures[0] if len(futures) == 1 else self.submit(combine, futures)
 
     def tree(self, combine: Callable[[list[Any]], Any], futures: list[Any]) -> Any:
-        """The same, on the client."""
+        """Return all results combined, on the client."""
         return self.fetch([self.joined(combine, futures)])[0]
 
     def gathered(
@@ -106,7 +106,7 @@ class Tasks:
         parts: Sequence[Any],
         *arguments: Any,
     ) -> Any:
-        """The future of what `combine` makes of ``function(part, *arguments)`` of all parts."""
+        """Return the future of ``function(part, *arguments)`` of all parts, combined."""
         return self.joined(combine, self.each(function, parts, *arguments))
 
     def combine(
@@ -116,12 +116,12 @@ class Tasks:
         parts: Sequence[Any],
         *arguments: Any,
     ) -> Any:
-        """The same, on the client."""
+        """Return ``function(part, *arguments)`` of all parts, combined, on the client."""
         return self.tree(combine, self.each(function, parts, *arguments))
 
 
 def same(given: Any) -> Any:
-    """What is given, as the result of a task."""
+    """Return the argument, as the result of a task."""
     return given
 
 

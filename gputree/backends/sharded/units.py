@@ -1,4 +1,4 @@
-"""Weights and targets of all parts in the same fixed-point units: sums tell the units."""
+"""Weights and targets of all parts in the same fixed-point units, which depend on sums."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from gputree.fixed_point import (
 
 
 class Rounding(NamedTuple):
-    """How weights are rounded to units; `finest` is None where all weights are equal."""
+    """Rounding of weights to units; `finest` is None where all weights are equal."""
 
     finest: float | None
     shift: int
 
 
 def weight_units(tasks: Tasks, parts: list[Any], found: Measure) -> tuple[Rounding, Weights]:
-    """The units of all weights, as `gputree.fixed_point.fix_weights` chooses them.
+    """Choose the units of all weights, as `gputree.fixed_point.fix_weights` does.
 
     The weights that are returned have no rows.
     """
@@ -46,24 +46,24 @@ def weight_units(tasks: Tasks, parts: list[Any], found: Measure) -> tuple[Roundi
 
 
 def total_units(own: Read, coarse: float) -> int:
-    """The weight of a part in coarse units."""
+    """Weight of a part in coarse units."""
     return 0 if own.weight is None else count_units(own.weight, coarse)
 
 
 def add_up(found: list[int]) -> int:
-    """The weight of some parts."""
+    """Weight of some parts together."""
     return sum(found)
 
 
 def rounded_sums(own: Read, finest: float) -> tuple[int, int]:
-    """All bits of the weights of a part in units, and their sum."""
+    """Bitwise OR of the weights of a part in units, and their sum."""
     assert own.weight is not None
     weight = round_weights(own.weight, finest)
     return int(np.bitwise_or.reduce(weight)), int(weight.sum())
 
 
 def join_sums(found: list[tuple[int, int]]) -> tuple[int, int]:
-    """The bits and the sums of some parts together."""
+    """Join the bits and the sums of some parts."""
     common = 0
     for bits, _ in found:
         common |= bits
@@ -71,14 +71,14 @@ def join_sums(found: list[tuple[int, int]]) -> tuple[int, int]:
 
 
 def target_units(criterion: str, weights: Weights, ends: Ends) -> Targets:
-    """Units of regression targets; there are no rows."""
+    """Units of regression targets, without rows."""
     return fix(criterion, np.empty(0), weights, ends)
 
 
 def in_units(
     own: Read, weights: Weights, rounding: Rounding, criterion: str | None, ends: Ends
 ) -> Rows:
-    """The statistics of the rows of a part; `criterion` is that of regression, or None."""
+    """Statistics of the rows of a part in units; `criterion` is that of regression, or None."""
     own = rows_of(own)
     if rounding.finest is not None:
         assert own.weight is not None
