@@ -1,16 +1,16 @@
-"""How kernels are compiled, kept on disk and found again.
+"""Compilation of kernels, and their cache on disk.
 
-A kernel is Python that numba can compile: once for each kind of arguments, which takes seconds,
-and kept for all later processes. Some things are not left to numba:
+A kernel is Python that numba can compile: once for each kind of arguments, which takes seconds, and
+cached for all later processes. Some steps are not left to numba:
 
-    whether to compile                `tiers`: small work is interpreted
-    decorators, declared to numba     `declared`, `decorators`, `dispatchers`
-    which source files a kernel has   `sources`: the digest of all of them is in its key
-    the folder of kept kernels        `folders`: next to the code, else of the user, else
+    the choice to compile or not      `tiers`: small work is interpreted
+    decorators, registered with numba     `declared`, `decorators`, `dispatchers`
+    the source files of a kernel      `sources`: the digest of all of them is in its key
+    the folder of cached kernels      `folders`: next to the code, else of the user, else
                                       a temporary one, else none
-    the file of a kept kernel         `store`: one for each kernel and signature
+    the file of a cached kernel       `store`: one for each kernel and signature
     the content of the file           `machine_code`
-    many processes compile once       `turns`
+    one process compiles for all      `turns`
     shared functions compile once     `parts`
     no reference counting             `borrowing`
     Ctrl-C during compilation         `interrupts`

@@ -1,4 +1,4 @@
-"""Arrays as kernels take them."""
+"""Arrays in the form that kernels need."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from numpy.typing import NDArray
 
 
 def record(fields: list[Any], *, align: bool = True) -> np.dtype[Any]:
-    """A dtype of records whose fields kernels read as ``record.field``, compiled or not."""
+    """Dtype of records whose fields kernels read as ``record.field``, compiled or not."""
     return np.dtype((np.record, np.dtype(fields, align=align)))
 
 
 def writable(values: NDArray[Any]) -> NDArray[Any]:
-    """The same memory, never marked read-only.
+    """Return a view of the same memory that is not marked read-only.
 
-    Nothing writes to a table, but numba would compile every kernel again, for 10 to 20 s,
-    for the read-only arrays that memory maps and joblib's workers bring.
+    Nothing writes to a table, but numba would compile every kernel again, for 10 to 20 s, for the
+    read-only arrays of memory maps and joblib's workers.
     """
     if values.flags.writeable or values.size == 0:
         return values

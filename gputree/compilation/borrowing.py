@@ -24,20 +24,20 @@ _borrowing_stubs: set[Callable] = set()
 
 
 def borrowing(function: Callable) -> Any:
-    """Compile what only kernels call, without reference counting."""
+    """Compile a function that only kernels call, without reference counting."""
     return known_to_kernels(function, BORROWING, _check)
 
 
 def pasted(function: Callable) -> Any:
-    """As `borrowing`; inlined by LLVM into every caller, so that no arguments are passed."""
+    """Like `borrowing`; inlined by LLVM into every caller, so that no arguments are passed."""
     return known_to_kernels(function, {**BORROWING, "forceinline": True}, _check)
 
 
 def overload_borrowing(stub: Callable, implementing: str | None = None) -> Callable:
-    """As `overload`, without reference counting in the implementations.
+    """Like `overload`, without reference counting in the implementations.
 
     They may return arrays that they were given, but only to callers that do not count either: that
-    is not checked, and a caller that counts would free them too early.
+    is not checked, and a caller that counts would release them too early.
     """
     _borrowing_stubs.add(stub)
     return overload(stub, implementing, BORROWING)
@@ -52,7 +52,7 @@ def _check(compiled: Any) -> None:
 
 
 def _faults(made: Any) -> Iterator[str]:
-    """How one compiled form of a function breaks the rules."""
+    """Violations of the rules in one compiled form of a function."""
     from numba import types
 
     if has_arrays(made.signature.return_type):
@@ -66,13 +66,13 @@ def _faults(made: Any) -> Iterator[str]:
 
 
 def _is_counting(called: Any) -> bool:
-    """Whether a function has implementations that count references."""
+    """Return True if a function has implementations that count references."""
     stub = getattr(called, "typing_key", None)
     return inspect.isfunction(stub) and stub not in _borrowing_stubs
 
 
 def has_arrays(kind: Any) -> bool:
-    """Whether a numba type is an array, or a tuple that contains one."""
+    """Return True if a numba type is an array, or a tuple that contains one."""
     from numba import types
 
     if isinstance(kind, types.BaseTuple):

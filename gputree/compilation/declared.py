@@ -1,4 +1,4 @@
-"""What is declared to numba before the first compilation, and the options of all compilation."""
+"""Registrations with numba before the first compilation, and the options of all compilation."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 # nogil: kernels run on a thread pool. numpy's error model: a division by zero gives inf
 # or NaN instead of a branch in every inner loop.
 OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
-# Options that are left out are inherited from the first caller. Wrappers that unpack records of a
-# dozen arrays are a quarter of all compilation; only what Python calls needs one.
+# Options that are omitted are inherited from the first caller. Wrappers that unpack records of a
+# dozen arrays are a quarter of all compilation; only functions that Python calls need one.
 INNER: dict[str, Any] = {
     **OPTIONS, "no_cpython_wrapper": True, "_nrt": True, "forceinline": False,
 }  # fmt: skip
@@ -23,7 +23,7 @@ def when_compiling(tell: Callable[[], object]) -> None:
 
 
 def declare() -> None:
-    """Declare to numba all that was decorated since the last time."""
+    """Register everything with numba that was decorated since the last time."""
     while _undeclared:
         _undeclared[0]()
         del _undeclared[0]  # and not before: it may be interrupted

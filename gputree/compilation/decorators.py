@@ -1,15 +1,15 @@
-"""The decorators of all code that numba compiles. None of them imports numba.
+"""Decorators of all code that numba compiles. None of them imports numba.
 
-    kernel      what Python calls: a `Kernel`, which Python runs or numba compiles
-    inner       what only kernels call
-    borrowing   as `inner`, without reference counting: see `gputree.compilation.borrowing`
-    pasted      as `borrowing`, inlined
-    written_out as `inner`, inlined
-    jitable     what Python calls as it is, and kernels too
-    overload    what kernels put in the place of a stub
+    kernel      called by Python: a `Kernel`, which is interpreted or compiled
+    inner       called by kernels only
+    borrowing   like `inner`, without reference counting: see `gputree.compilation.borrowing`
+    pasted      like `borrowing`, inlined
+    written_out like `inner`, inlined
+    jitable     called by Python, unchanged, and by kernels
+    overload    chooses the function that kernels call in place of a stub
 
-All but kernels stay the functions they are, so that a kernel that Python runs calls them directly.
-They are registered with numba before the first compilation: see `declared`.
+Decorators other than `kernel` return the function unchanged, so that an interpreted kernel calls it
+directly. They are registered with numba before the first compilation: see `declared`.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ _making = threading.Lock()
 
 
 class Kernel:
-    """A function that Python runs while that is cheap, and that numba compiles or loads else.
+    """A function that Python runs while that is cheap, and that numba compiles or loads otherwise.
 
-    Which of them a call is, `tiers` decides; the answer is the same to the bit. What was compiled
-    is kept on disk. Every argument is positional.
+    `tiers` decides for each call; results are equal bit for bit. Compiled forms are cached on disk.
+    Every argument is positional.
     """
 
     def __init__(self, function: Callable) -> None:
@@ -55,17 +55,17 @@ class Kernel:
 
     @property
     def is_loaded(self) -> bool:
-        """Whether some form of the kernel was compiled or loaded in this process."""
+        """True if some form of the kernel was compiled or loaded in this process."""
         return self._dispatcher is not None
 
     @property
     def has_machine_code(self) -> bool:
-        """Whether some form of the kernel was compiled or loaded here, or lies on disk."""
+        """True if some form of the kernel was compiled or loaded here, or is cached on disk."""
         return self._dispatcher is not None or self._is_kept
 
     @cached_property
     def _is_kept(self) -> bool:
-        """Whether there is machine code on disk, for some kind of arguments."""
+        """True if machine code is cached on disk, for some kind of arguments."""
         return store.any_kept(self.py_func)
 
     def __reduce__(self) -> str:
@@ -73,7 +73,7 @@ class Kernel:
 
     @property
     def _numba_type_(self) -> Any:
-        """What a kernel that is called by a kernel is to numba."""
+        """Numba's type of a kernel that is called by a kernel."""
         return self.dispatcher._numba_type_
 
     def __call__(self, *arguments: Any) -> Any:
@@ -97,19 +97,19 @@ class Kernel:
 
 
 def kernel(function: Callable) -> Kernel:
-    """Compile what Python calls, as far as that pays; what was compiled is kept on disk."""
+    """Decorate a function that Python calls: compiled when that pays, and cached on disk."""
     return Kernel(function)
 
 
 def inner(function: Callable) -> Any:
-    """Compile what only kernels call."""
+    """Decorate a function that only kernels call."""
     return known_to_kernels(function, INNER)
 
 
 def known_to_kernels(
     function: Callable, options: dict[str, Any], check: Callable[[Any], None] | None = None
 ) -> Callable:
-    """Let kernels call a function, compiled with `options`; `check` takes what was compiled."""
+    """Register a function for kernels, compiled with `options`; `check` gets the compiled form."""
 
     def tell() -> None:
         from gputree.compilation import dispatchers
@@ -125,14 +125,14 @@ def known_to_kernels(
 def written_out(function: Callable) -> Any:
     """Compile a function inline; references are counted as in its caller."""
     options = {**INNER, "inline": "always"}
-    # What numba's pass for inlining looks for.
+    # Attributes that numba's pass for inlining reads.
     function.targetoptions = options  # type: ignore[attr-defined]
     function.py_func = function  # type: ignore[attr-defined]
     return known_to_kernels(function, options)
 
 
 def jitable(function: Callable) -> Any:
-    """Leave a function to Python as it is; kernels may call it, too."""
+    """Decorate a function that Python calls unchanged, and that kernels may call, too."""
 
     def tell() -> None:
         from numba.extending import register_jitable
@@ -148,7 +148,7 @@ def overload(
 ) -> Callable:
     """Decorate a function that chooses the implementation of `stub`, as numba's `overload`.
 
-    `implementing` is the module of the implementations, if not that of the decorated function.
+    `implementing` is the module of the implementations, if not the one of the decorated function.
     """
 
     def register(choose: Callable) -> Callable:
@@ -167,7 +167,7 @@ def overload(
 
 
 def is_none(kind: Any) -> bool:
-    """Whether a numba type, an argument of an `overload` function, is that of None."""
+    """Return True if a numba type, an argument of an `overload` function, is the type of None."""
     from numba import types
 
     return isinstance(kind, types.NoneType)

@@ -1,4 +1,4 @@
-"""Numba's dispatchers: how kernels, and what they call, are compiled. Imports numba."""
+"""Numba's dispatchers of kernels and of the functions that they call. Imports numba."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from gputree.compilation.store import KernelStore
 
 
 def of_kernel(function: Callable, tier: tiers.Tier) -> Any:
-    """The dispatcher of what Python calls; what it compiles is kept on disk."""
+    """Return the dispatcher of a function that Python calls; compiled forms are cached on disk."""
     made = njit(**OPTIONS)(function)
-    if made is function:  # numba's compiler is switched off
+    if made is function:  # numba's compiler is disabled
         raise tiers.NotCompiled
     made._cache = KernelStore(function)
     compiler = made._compiler
     compiler.compile = parts.compile_in_parts(_noting(compiler.compile, tier), compiler)
     made.compile = find_or_compile(made.compile, made._cache)
-    # A kernel that is called by compiled code is compiled as a part of that: what is kept is
-    # machine code, which cannot be linked.
+    # A kernel that is called by compiled code is compiled as a part of that: the cache has machine
+    # code, which cannot be linked.
     part = of_function(function, INNER, None)
     made.get_call_template = _declaring(part.get_call_template)
     made.get_overload = part.get_overload
@@ -34,7 +34,7 @@ def of_kernel(function: Callable, tier: tiers.Tier) -> Any:
 
 
 def _declaring(find: Callable) -> Callable:
-    """Numba's method that compiles a callee, after `declare`."""
+    """Wrap numba's method that compiles a callee, to run after `declare`."""
 
     @functools.wraps(find)
     def find_declared(*arguments: Any) -> Any:
@@ -47,7 +47,7 @@ def _declaring(find: Callable) -> Callable:
 def of_function(
     function: Callable, options: dict[str, Any], check: Callable[[Any], None] | None
 ) -> Any:
-    """The dispatcher of what only kernels call; `check` takes it whenever it has compiled."""
+    """Return the dispatcher of a function that kernels call; `check` gets it once compiled."""
     made = njit(**options)(function)
     if check is not None:
         compile_ = made.compile
@@ -63,7 +63,7 @@ def of_function(
 
 
 def _noting(compile_: Callable, tier: tiers.Tier) -> Callable:
-    """Numba's method that compiles, after `declare`; its time is recorded."""
+    """Wrap numba's method that compiles, to run after `declare` and record its time."""
 
     @functools.wraps(compile_)
     def compile(*arguments: Any) -> Any:
@@ -77,7 +77,7 @@ def _noting(compile_: Callable, tier: tiers.Tier) -> Callable:
 
 
 def find_or_compile(compile_: Callable, kept: KernelStore) -> Callable:
-    """Numba's method that finds or compiles a kernel, so that Ctrl-C is not lost in it."""
+    """Wrap numba's method that finds or compiles a kernel, so that Ctrl-C is not lost in it."""
 
     @functools.wraps(compile_)
     def compile(signature: Any) -> Any:
@@ -94,9 +94,9 @@ def find_or_compile(compile_: Callable, kept: KernelStore) -> Callable:
 
 @contextmanager
 def _without_collection() -> Iterator[None]:
-    """Look for no garbage: a compiler makes millions of objects that live until it is done.
+    """Disable garbage collection: a compiler makes millions of objects that live until it is done.
 
-    Looking through them again and again is an eighth of the time of a first fit.
+    Traversing them again and again takes an eighth of the time of a first fit.
     """
     collecting = gc.isenabled()
     gc.disable()

@@ -1,12 +1,12 @@
-"""Where compiled kernels are kept.
+"""Folders of cached kernels.
 
-    NUMBA_CACHE_DIR         where it is set: there, and beside that only in the temporary folder
-    beside the code         as Python keeps what it compiled
-    the user's cache        where the code lies in a folder that cannot be written
-    a temporary folder      where the user has none either; it is gone sooner or later
+    NUMBA_CACHE_DIR         if set: there, and otherwise only in the temporary folder
+    next to the code        as for Python's bytecode
+    the user's cache        where the folder of the code is not writable
+    a temporary folder      where the user has no cache either; deleted eventually
 
-Kernels are looked for in all of them and written to the first that takes them, so an image
-with kernels beside the code is used as it is, on a file system that nobody can write.
+Kernels are searched for in all of them and written to the first writable one, so an image with
+kernels next to the code is used unchanged, on a read-only file system.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ _BESIDE = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 
 
 class Folder(NamedTuple):
-    """A place for kernels.
+    """A folder for kernels.
 
-    What is loaded from a private one is run: the folder must be the user's own, and nobody else
-    may write there.
+    The code in a private one is run: the folder must belong to the user, and no other user may be
+    able to write there.
     """
 
     path: str
     private: bool
-    lasts: bool  # nobody cleans it up
+    lasts: bool  # not cleaned up by the system
 
 
 def folders() -> list[Folder]:
-    """Where kernels may be, in the order in which they are looked for and written."""
+    """Return the folders of kernels, in the order in which they are searched and written."""
     if chosen := os.environ.get("NUMBA_CACHE_DIR"):
         place = os.path.join(chosen, _name())
         return [Folder(place, private=False, lasts=True), *_temporary()]
@@ -45,7 +45,7 @@ def folders() -> list[Folder]:
 
 
 def _temporary() -> list[Folder]:
-    """The user's own folder among the temporary ones, if there is a place for these."""
+    """Folder of the user among the temporary ones, if there is a place for these."""
     try:
         place = tempfile.gettempdir()
     except FileNotFoundError:
@@ -62,16 +62,16 @@ def user_cache() -> str | None:
 
 
 def file_of(folder: Folder, name: str) -> str:
-    """The file called `name` in a folder.
+    """Path of the file `name` in a folder.
 
-    Folders outside of the package have one below for each place that gputree is installed
-    in, so that a version never clears away the kernels of another.
+    Folders outside of the package have a subfolder for each place that gputree is installed in, so
+    that a version never deletes the kernels of another.
     """
     return os.path.join(folder.path, _name() if folder.private else "", name)
 
 
 def in_use() -> Folder | None:
-    """Where a kernel compiled now would be kept, as far as modes of files tell; None if nowhere."""
+    """Return the folder for a kernel compiled now, by the modes of files; None if there is none."""
     for folder in folders():
         place = folder.path
         while not os.path.exists(place) and place != os.path.dirname(place):
@@ -83,9 +83,9 @@ def in_use() -> Folder | None:
 
 
 def is_safe(folder: Folder, file: int | None = None) -> bool:
-    """Whether only the user, or whoever installed the package, can have written here.
+    """Return True if only the user, or the installer of the package, can have written to a folder.
 
-    And a file that was opened there: the folder may have been another one by then.
+    The same for a file that was opened there: the folder may have been replaced before.
     """
     if not folder.private or not hasattr(os, "geteuid"):
         return True
@@ -101,7 +101,7 @@ def is_safe(folder: Folder, file: int | None = None) -> bool:
 
 
 def make(folder: Folder) -> None:
-    """Make the folder where it is not; OSError if that cannot be, or it is another user's."""
+    """Make the folder if it does not exist; OSError if that fails, or it is another user's."""
     os.makedirs(folder.path, mode=0o700 if folder.private else 0o777, exist_ok=True)
     if not is_safe(folder):
         raise PermissionError(f"{folder.path} can be written by others")
@@ -109,7 +109,7 @@ def make(folder: Folder) -> None:
 
 
 def _name() -> str:
-    """The folder of this installation, among those of others."""
+    """Name of this installation's subfolder, among those of others."""
     return "gputree-" + hashlib.sha256(_BESIDE.encode()).hexdigest()[:16]
 
 

@@ -2,8 +2,8 @@
 
 A signal's handler runs between any two Python instructions of the main thread, also in functions
 that LLVM calls back, which cannot raise: an interrupt that arrived there would be lost. So it is
-recorded while numba compiles, and handled when the kernel is there. Threads of a pool get no
-signals: they end the kernel that they compile.
+recorded while numba compiles, and handled after that. Threads of a pool receive no signals: they
+complete the kernel that they compile.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from gputree.compilation import waits
 
 
 class _UnderWay:
-    """The compilation of this process, of which there is one at a time."""
+    """The compilation of this process: only one runs at a time."""
 
     exists = False
 
@@ -29,11 +29,11 @@ _pending: list[Callable[[], object]] = []
 
 @contextmanager
 def deferred() -> Iterator[None]:
-    """Within the block, interrupts wait. One thread is in it at a time."""
+    """Defer interrupts within the block. One thread is in it at a time."""
     from numba.core import event
     from numba.core.compiler_lock import global_compiler_lock
 
-    event.Listener.register(waits.Watch)  # in name, so that numba need not be imported before
+    event.Listener.register(waits.Watch)  # by name, so that numba need not be imported before
     with global_compiler_lock:
         if _UnderWay.exists:  # a kernel that is compiled for another
             yield

@@ -1,11 +1,11 @@
-"""What is kept of a compiled kernel: its machine code, and what it takes to call it.
+"""Contents of a cached kernel: machine code, and the data needed to call it.
 
-Numba keeps LLVM's code as well, for other functions to take in: more than half of all, and most of
-the time that loading takes; the type of every value, as a text; and all environments, of which the
-code reads one or two. A kernel is called by Python alone, and where a function of numba calls it,
-that compiles it as its own.
+Numba also stores LLVM's code, from which other functions are linked: more than half of all bytes,
+and most of the time of loading; the type of every value, as a text; and all environments, of which
+the code reads one or two. A kernel is called by Python only, and a function of numba that calls it
+compiles it again.
 
-This reaches into numba. Where its inner names are others, kernels are kept as numba does it.
+This uses numba's internals. Where these have other names, kernels are cached as numba does it.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ KNOWN = (
 
 
 def has_addresses(library: Any) -> bool:
-    """Whether code holds addresses of this process, and is of no use to another."""
+    """Return True if code contains addresses of this process, so that others cannot use it."""
     names = (variable.name for variable in library._final_module.global_variables)
     called_back = CALLED_BACK is not None and any(name.startswith(CALLED_BACK) for name in names)
     return library.has_dynamic_globals or called_back
 
 
 def dump(result: Any) -> bytes:
-    """What is kept of a kernel, as numba has compiled it."""
+    """Serialize a kernel that numba has compiled."""
     library, kind = result.library, result.fndesc
     if not KNOWN or not isinstance(library, JITCodeLibrary):
         return dumps((None, result._reduce()))
@@ -54,19 +54,19 @@ def dump(result: Any) -> bytes:
         for function in module.functions
         if function.is_declaration and not function.name.startswith("llvm.")
     ]
-    kind.typemap = kind.calltypes = None  # as numba does it: all that the compiler knew
+    kind.typemap = kind.calltypes = None  # as in numba: data of the compiler
     parts = (kind, result.signature, result.environment, [e for e in environments if e is not None])
     return dumps((library.name, library._get_compiled_object(), outside, parts))
 
 
 def load(target_context: Any, kept: bytes) -> Any:
-    """A kernel as numba compiles it, of what `dump` has kept."""
+    """Return a kernel as numba compiles it, from the bytes of `dump`."""
     name, *rest = pickle.loads(kept)
     if name is None:
         target_context.refresh()
         return compiler.CompileResult._rebuild(target_context, *rest[0])
     code, outside, (kind, signature, environment, environments) = rest
-    # All else that numba's compiler loads is of no use here, and takes 0.2 s.
+    # The rest of the data that numba's compiler loads is not needed here, and takes 0.2 s.
     rtsys.initialize(target_context)
     if not _are_there(outside):
         target_context.refresh()
@@ -94,15 +94,15 @@ def load(target_context: Any, kept: bytes) -> Any:
 
 
 def _are_there(names: list[str]) -> bool:
-    """Whether all functions that code calls are known: LLVM would end the process."""
+    """Return True if all functions that code calls are known: LLVM would end the process."""
     return all(llvm.address_of_symbol(name) for name in names)
 
 
 class Loaded(JITCodeLibrary):
-    """Machine code alone, which Python calls."""
+    """Machine code without LLVM's code, which only Python calls."""
 
     def run(self, code: bytes) -> None:
-        """Make the code ready to run."""
+        """Make the code executable."""
         self.enable_object_caching()
         self._set_compiled_object(code)
         self._finalize_final_module()

@@ -1,11 +1,11 @@
-"""Functions inside a kernel become machine code once: as parts of the kernel.
+"""Generate machine code of the functions inside a kernel once: as parts of the kernel.
 
-Numba optimises every function that a kernel calls and makes machine code of it, then links it
-into its caller and does so again, up to the kernel, though Python calls the kernel only. Here
-what kernels call is linked as it was lowered, and optimised where all is in one place: a first
-fit compiles in 60 to 85% of the processor time.
+Numba optimizes every function that a kernel calls and makes machine code of it, then links it into
+its caller and does so again, up to the kernel, though Python calls only the kernel. Here, functions
+that kernels call are linked as they were lowered, and optimized once all are in one place: a first
+fit compiles in 60 to 85% of the CPU time.
 
-This reaches into numba. Where its inner names are others, kernels compile as numba does it.
+This uses numba's internals. Where these have other names, kernels compile as numba does it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from numba.core import codegen as codegens
 from numba.core.compiler_lock import global_compiler_lock
 
 JITCodeLibrary: Any = getattr(codegens, "JITCodeLibrary", object)
-ENVIRONMENT = "_ZN08NumbaEnv"  # how names of environments begin
+ENVIRONMENT = "_ZN08NumbaEnv"  # prefix of the names of environments
 CALLED_BACK = getattr(getattr(codegens, "RuntimeLinker", None), "PREFIX", None)
 _STEPS = (
     "_ensure_finalized", "_finalize_dynamic_globals", "_finalize_final_module",
@@ -34,12 +34,12 @@ _environments: dict[str, Any] = {}
 
 
 def compile_in_parts(compile_: Callable, target: Any) -> Callable:
-    """Numba's method that compiles one kernel; all that it compiles meanwhile are its parts."""
+    """Wrap numba's method that compiles one kernel; what it compiles meanwhile are its parts."""
 
     @functools.wraps(compile_)
     def compile(*arguments: Any) -> Any:
         context = target.targetdescr.target_context
-        context.refresh()  # what numba itself compiles, once, is no part
+        context.refresh()  # functions that numba itself compiles, once, are no parts
         codegen = context.codegen()
         if not KNOWN or getattr(codegen, "_library_class", None) is not JITCodeLibrary:
             return compile_(*arguments)
@@ -54,7 +54,7 @@ def compile_in_parts(compile_: Callable, target: Any) -> Callable:
 
 @contextmanager
 def _libraries(codegen: Any, kind: type) -> Iterator[None]:
-    """Let numba's code be kept in libraries of a kind."""
+    """Make numba store code in libraries of the class `kind` within the block."""
     before, codegen._library_class = codegen._library_class, kind
     try:
         yield
@@ -63,7 +63,7 @@ def _libraries(codegen: Any, kind: type) -> Iterator[None]:
 
 
 def _set_environments(codegen: Any) -> None:
-    """Let machine code that was made have what Python's objects it refers to."""
+    """Connect machine code with the environments, Python objects, that it refers to."""
     for name, environment in _environments.items():
         if codegen._engine.get_global_value_address(name):
             codegen.set_env(name, environment)
@@ -71,13 +71,13 @@ def _set_environments(codegen: Any) -> None:
 
 
 class Part(JITCodeLibrary):
-    """What was lowered for one function: optimised, and made machine code, when asked for it.
+    """Lowered code of one function, optimized and made machine code when its address is requested.
 
-    The kernel itself is asked for, by what makes it callable from Python.
+    Only the kernel's address is requested, by the wrapper that Python calls.
     """
 
     _is_made = False
-    _own: frozenset[str] = frozenset()  # names of what was lowered here, not linked
+    _own: frozenset[str] = frozenset()  # names of code lowered here, not linked
     _calls_back = False  # by an address that is known once there is machine code
 
     @property
@@ -85,14 +85,14 @@ class Part(JITCodeLibrary):
         return self._codegen if self._is_made else _NoAddresses(self._codegen)
 
     def add_ir_module(self, ir_module: Any) -> None:
-        """Take what was lowered."""
+        """Add lowered code."""
         names = ir_module.globals
         self._own |= frozenset(names)
         self._calls_back |= any(name.startswith(CALLED_BACK) for name in names)
         super().add_ir_module(ir_module)
 
     def _optimize_functions(self, ll_module: Any) -> None:
-        """Keep variables in registers; all else waits until the kernel is in one place."""
+        """Keep variables in registers; do nothing else until the kernel is in one place."""
         build = getattr(self._codegen, "_pass_builder", None)
         if build is None:
             super()._optimize_functions(ll_module)
@@ -109,7 +109,7 @@ class Part(JITCodeLibrary):
                 passes.run(function, builder)
 
     def add_linking_library(self, library: Any) -> None:
-        """Take what is called."""
+        """Link a library of called functions."""
         self._calls_back |= getattr(library, "_calls_back", False)
         super().add_linking_library(library)
 
@@ -132,9 +132,9 @@ class Part(JITCodeLibrary):
         super()._finalize_final_module()
 
     def _hide_parts(self) -> None:
-        """Let machine code hold no names of parts: with arguments' types, they are half of it.
+        """Remove names of parts from machine code: with arguments' types, they are half of it.
 
-        Nor could a part be taken for one of that name that another process has compiled.
+        Nor can a part be mistaken for one of the same name that another process has compiled.
         """
         for function in self._final_module.functions:
             if function.linkage is llvm.Linkage.linkonce_odr and not function.is_declaration:
@@ -158,7 +158,7 @@ class Part(JITCodeLibrary):
 
     @classmethod
     def _unserialize(cls, codegen: Any, state: Any) -> JITCodeLibrary:
-        """Read a kernel that was kept, which is machine code already."""
+        """Read a cached kernel, which is machine code already."""
         with _libraries(codegen, JITCodeLibrary):
             return JITCodeLibrary._unserialize(codegen, state)
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from gputree.compilation.declared import when_compiling
 
-# How many rows later the row is whose codes are prefetched.
+# Distance, in rows, between the row that is processed and the one whose codes are prefetched.
 PREFETCH_ROWS = 64
 
 

@@ -1,15 +1,15 @@
-"""What a compiled kernel was made of: its module, and all that this one takes code from.
+"""Source files of a compiled kernel: its module, and all modules whose code it contains.
 
     finish.py  --imports-->  criteria/__init__.py  --names-->  dispatch.py
                                                                     ^
                                         gini.py  --gives formulas to
 
-Numba marks what it keeps with the file of the kernel alone, so that a change in a file
-that the kernel calls would go unnoticed. A digest here covers them all, and the version:
-an import at the top of a module counts (code that kernels call is found by the names of
-their module), and so does code that takes a stub's place, which is an import turned round.
-Files that were replaced while the process runs are not what it imported: no digest is of them.
-A package whose names come from elsewhere stands for the modules that they come from.
+Numba marks a cached kernel with the kernel's file only, so that a change in a file that the kernel
+calls would go unnoticed. A digest here covers them all, and the version: an import at the top of a
+module counts (code that kernels call is found by the names of their module), and so does code that
+takes a stub's place, which is an import in reverse. Files that were replaced while the process runs
+are not those that it imported: there is no digest of them. A package whose names are imported from
+modules stands for these.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from gputree import __version__
 
 PACKAGE = __name__.partition(".")[0]
 
-# What kernels' modules import, or the decorators do, and no machine code comes of.
+# Modules imported by kernels' modules, or by the decorators, from which no machine code is made.
 NO_CODE = frozenset(
     {f"{PACKAGE}._memory", f"{PACKAGE}._warnings", f"{PACKAGE}.threads"}
     | {
@@ -36,7 +36,7 @@ NO_CODE = frozenset(
         )
     }
 )  # fmt: skip
-# What compiles all of them, and is imported by none.
+# The module that compiles all of them; none imports it.
 COMPILER = f"{PACKAGE}.compilation.dispatchers"
 
 _IMPORT = re.compile(
@@ -48,13 +48,13 @@ _given: dict[str, set[str]] = {}  # modules whose code takes the place of stubs,
 
 
 def link(stub: str, implementing: str) -> None:
-    """Note that kernels that call stubs of a module hold code of another, `implementing`."""
+    """Register that kernels that call stubs of a module contain code of another, `implementing`."""
     _given.setdefault(stub, set()).add(implementing)
     _digest.cache_clear()
 
 
 def digest(module: str) -> str | None:
-    """Digest of all sources that a kernel of `module` is made of; None if one is not to be had."""
+    """Digest of all sources of the kernels of `module`; None if one of them is unavailable."""
     return _digest(module, __version__)
 
 
@@ -86,7 +86,7 @@ def _imported(module: str) -> frozenset[str]:
 
 
 def _imports(module: str) -> Iterator[tuple[str, str]]:
-    """Modules and packages of which names are imported, and the names; "" for all of a module."""
+    """Modules and packages from which names are imported, and the names; "" for a whole module."""
     for package, imported, plain in _IMPORT.findall(_source(module) or ""):
         if plain:
             yield plain, ""
@@ -96,7 +96,7 @@ def _imports(module: str) -> Iterator[tuple[str, str]]:
 
 
 def _homes(package: str, name: str) -> Iterator[str]:
-    """Modules that ``from package import name`` takes code from."""
+    """Modules that ``from package import name`` imports code from."""
     if name and _source(f"{package}.{name}") is not None:
         yield f"{package}.{name}"
     elif (home := _passed_on(package).get(name)) is not None:
@@ -107,7 +107,7 @@ def _homes(package: str, name: str) -> Iterator[str]:
 
 @cache
 def _passed_on(package: str) -> dict[str, str]:
-    """Names that a package takes from modules, with these; no names, of what is no package."""
+    """Names that a package imports from modules, with these; empty for a module."""
     if not _text(package)[1]:
         return {}
     return {name: home for home, name in _imports(package) if home != package}
@@ -120,12 +120,12 @@ def _sum(module: str) -> str | None:
 
 
 def _source(module: str) -> str | None:
-    """The text of a module of the package."""
+    """Source of a module of the package."""
     return _text(module)[0]
 
 
 def _is_newer(file: str) -> bool:
-    """Whether a file was replaced since this process began."""
+    """Return True if a file was replaced since this process began."""
     try:
         return os.stat(file).st_mtime > _BEGAN
     except OSError:  # in an archive
@@ -134,7 +134,7 @@ def _is_newer(file: str) -> bool:
 
 @cache
 def _text(module: str) -> tuple[str | None, bool]:
-    """The text of a module of the package, and whether it is a package itself."""
+    """Source of a module of the package, and True if it is a package itself."""
     package, *path = module.split(".")
     if package != PACKAGE:
         return None, False

@@ -3,8 +3,8 @@
     backends.cpu.finish.finish_nodes-d1a14fe07c2b-37c0f1f8d5a7e5b24a8c9d33.nbc
     kernel                           sources      signature, machine, compiler
 
-A file is written under another name first and holds a check sum, so that processes that
-compile at the same time, or die, leave whole files only.
+A file is written under another name first and contains a check sum, so that processes that compile
+at the same time, or die, leave only complete files.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ _warned = False
 
 
 def any_kept(function: Callable) -> bool:
-    """Whether a kernel is kept for any kind of arguments, made of the sources as they are.
+    """Return True if a kernel is cached for any kind of arguments, made of the current sources.
 
-    Folders are looked through once in a process.
+    Folders are searched once in a process.
     """
     digest = sources.digest(function.__module__)
     if digest is None:
@@ -49,7 +49,7 @@ def any_kept(function: Callable) -> bool:
 
 @cache
 def _kernels_in(place: str) -> frozenset[str]:
-    """Names of files in a folder, up to what tells kinds of arguments apart."""
+    """Names of files in a folder, up to the part that depends on kinds of arguments."""
     try:
         return frozenset(name.rpartition("-")[0] for name in os.listdir(place))
     except OSError:
@@ -57,21 +57,21 @@ def _kernels_in(place: str) -> frozenset[str]:
 
 
 class KernelStore:
-    """The kept forms of one kernel, a function of gputree, in the shape of numba's caches."""
+    """The cached forms of one kernel, a function of gputree; the interface is that of numba."""
 
     def __init__(self, function: Callable) -> None:
         self.function = function
         self.enabled = True
-        self._missing: set[Any] = set()  # signatures that were looked for in vain
+        self._missing: set[Any] = set()  # signatures that are not on disk
         self._turn: str | None = None  # to compile; one at a time, since all of numba is locked
 
     @property
     def cache_path(self) -> str:
-        """Where a kernel compiled now is kept, if it can be written."""
+        """Folder in which a kernel compiled now is cached, if it is writable."""
         return folders.folders()[0].path
 
     def load_overload(self, signature: Any, target_context: Any) -> Any:
-        """The kernel for a signature, or None if it is to be compiled here, and now."""
+        """Return the kernel for a signature, or None if it must be compiled here and now."""
         name = self._name(signature, target_context.codegen())
         if name is None:
             if not tiers.must_compile():
@@ -90,31 +90,31 @@ class KernelStore:
         return found
 
     def lacks(self, signature: Any) -> bool:
-        """Whether a kernel for a signature was looked for before, in vain."""
+        """Return True if a kernel for a signature was searched for before, in vain."""
         return _arguments(signature) in self._missing
 
     def _find(self, name: str, signature: Any, target_context: Any) -> Any:
-        """The kernel in the file `name`, or None if there is none that is current and whole."""
+        """Return the kernel in the file `name`, or None if that is missing or incomplete."""
         from gputree.compilation import machine_code
 
         for folder in folders.folders():
             payload = _read(folder, name)
             if payload is not None:
-                with contextlib.suppress(Exception):  # of another world: it is compiled again
+                with contextlib.suppress(Exception):  # incompatible: it is compiled again
                     found = machine_code.load(target_context, payload)
                     if found.signature.args == _arguments(signature):
                         return found
         return None
 
     def save_overload(self, signature: Any, result: Any) -> None:
-        """Keep a kernel, in the first folder that takes it."""
+        """Cache a kernel, in the first writable folder."""
         from gputree.compilation import machine_code
 
         try:
             name = self._name(signature, result.codegen)
             if name is not None and machine_code.has_addresses(result.library):
-                # All is well but for the time of every process, which no user can mend: as
-                # loud as what is told of compiling.
+                # Only the time of every process is affected, which no user can change: the same
+                # level as messages of compilation.
                 _log.info("%s cannot be kept: it holds addresses of this process", name)
             elif name is not None:
                 self._keep(name, machine_code.dump(result))
@@ -122,7 +122,7 @@ class KernelStore:
             self.leave()
 
     def leave(self) -> None:
-        """Let other processes compile this kernel, whether it was kept or not."""
+        """Allow other processes to compile this kernel, cached or not."""
         turn, self._turn = self._turn, None
         if turn is not None:
             turns.give_back(turn)
@@ -141,15 +141,15 @@ class KernelStore:
         _warn_once("Every process compiles them again.")
 
     def enable(self) -> None:
-        """Keep and find kernels."""
+        """Enable the cache."""
         self.enabled = True
 
     def disable(self) -> None:
-        """Neither keep nor find kernels."""
+        """Disable the cache: neither store nor find kernels."""
         self.enabled = False
 
     def flush(self) -> None:
-        """Forget the kernels that are kept."""
+        """Forget the cached kernels."""
         for folder in folders.folders():
             for file in glob.glob(
                 folders.file_of(folder, glob.escape(_prefix(self.function)) + "*")
@@ -158,7 +158,7 @@ class KernelStore:
                     os.unlink(file)
 
     def _name(self, signature: Any, codegen: Any) -> str | None:
-        """File for a signature; None where kernels cannot be told apart, so are not kept."""
+        """File of a signature; None where kernels cannot be distinguished, so are not cached."""
         digest = sources.digest(self.function.__module__) if self.enabled else None
         if digest is None:
             return None
@@ -170,13 +170,13 @@ class KernelStore:
 
 
 def _prefix(function: Callable) -> str:
-    """How files of a kernel begin."""
+    """Prefix of the files of a kernel."""
     package, _, module = function.__module__.partition(".")
     return f"{module or package}.{function.__qualname__}-"
 
 
 def _compiler(codegen: Any) -> tuple:
-    """What compiles, and for which machine."""
+    """Versions and modes of the compiler, and its target machine."""
     import llvmlite
     import numba
 
@@ -190,9 +190,9 @@ def _arguments(signature: Any) -> tuple:
 
 
 def _fields(kinds: Any) -> Iterator[tuple]:
-    """Names of fields in the order in which machine code finds them: numba's texts leave them out.
+    """Names of fields in the order in which machine code finds them: numba's texts omit them.
 
-    So that a record of arguments is no part of the sources of all kernels that take it.
+    With them, a record of arguments need not be among the sources of all kernels that take it.
     """
     for kind in kinds:
         yield from _fields(getattr(kind, "types", ()))  # of a tuple
@@ -201,7 +201,7 @@ def _fields(kinds: Any) -> Iterator[tuple]:
 
 
 def _read(folder: folders.Folder, name: str) -> bytes | None:
-    """What `_write` wrote; None where it is not, is not whole, or may be another user's."""
+    """Read the bytes of `_write`; None if missing, incomplete, or possibly another user's."""
     try:
         with open(folders.file_of(folder, name), "rb") as file:
             if not folders.is_safe(folder, file.fileno()):
@@ -214,7 +214,7 @@ def _read(folder: folders.Folder, name: str) -> bytes | None:
 
 
 def _write(path: str, payload: bytes) -> None:
-    """Write a whole file or none."""
+    """Write a complete file or none."""
     unfinished = f"{path}.{uuid.uuid4().hex[:12]}.tmp"
     try:
         with open(unfinished, "xb") as file:
@@ -245,4 +245,4 @@ def _warn_once(consequence: str) -> None:
         "Set NUMBA_CACHE_DIR to a folder that can be written and lasts, or compile the kernels "
         "where gputree is installed, when it is (an image, say)."
     )
-    _warned = True  # now: where warnings are errors, every fit says so
+    _warned = True  # now: where warnings are errors, every fit raises

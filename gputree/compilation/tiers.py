@@ -1,16 +1,16 @@
-"""Whether a call of a kernel is run by Python or by machine code, decided as tiered compilers do.
+"""Choice between interpreting and compiling a kernel, call by call, as tiered compilers do.
 
-    kept on disk                        loaded, once numba is imported or that pays
+    kept on disk                        loaded once numba is imported, or when that pays
     little work                         interpreted, and the seconds are counted
     seconds that would exceed those     compiled, once; a large table at once
       of compiling
 
-What interpreting takes is predicted from the largest array of a call: at first by the number of
-instructions of the kernel and of all that it calls, then by what it took before. What compiling
-takes is predicted from the instructions as well, and corrected by what was compiled in this
-process. Interpreting a kernel that is compiled in the end was in vain: within one wait (a fit and
-what follows it) that is at most `PATIENCE` seconds in all, and then `SHARE` of what each kernel
-takes to compile. Seconds are of the thread, for threads that interpret wait for each other.
+The time of interpreting is predicted from the largest array of a call: at first by the number of
+instructions of the kernel and of all that it calls, then by its time before. The time of compiling
+is predicted from the instructions as well, and corrected by the times of this process. Interpreting
+a kernel that is compiled in the end was in vain: within one wait (a fit and everything that follows
+it) that is at most `PATIENCE` seconds in all, and then `SHARE` of the compilation time of each
+kernel. Seconds are CPU time of the thread, for threads that interpret wait for each other.
 
 The environment variable GPUTREE_JIT forces either: `always` compiles at the first call, `never` has
 Python run everything, as NUMBA_DISABLE_JIT does; `auto` is the default.
@@ -34,20 +34,20 @@ from gputree.errors import InputError
 
 MODES = ("auto", "always", "never")
 
-# Seconds of one wait in which kernels are interpreted though they may be compiled later. With 1.5
-# it depended on the machine's speed whether 891 rows x 7 with text, 0.7 s so, were compiled.
+# Seconds of one wait in which kernels are interpreted although they may be compiled later. With
+# 1.5, compilation for 891 rows x 7 with text, 0.7 s interpreted, depended on the machine's speed.
 PATIENCE = 2.0
-# Beyond them, of the seconds that a kernel takes to compile.
+# Beyond them, a fraction of the compilation time of a kernel.
 SHARE = 0.1
-# Seconds that importing numba takes, about: so much is interpreted before kept kernels are loaded.
+# Approximate seconds to import numba: interpreted so long before cached kernels are loaded.
 LOADING = 0.2
-# Seconds to compile a kernel: as such, and for each of its instructions. Measured over 60 kernels:
-# 0.25 to 0.9 ms an instruction, the most where there are fewest.
+# Seconds to compile a kernel: a constant, and for each of its instructions. Measured over 60
+# kernels: 0.25 to 0.9 ms an instruction, the most where there are few.
 COMPILED_KERNEL, COMPILED_INSTRUCTION = 0.07, 4e-4
 # Seconds to interpret, for each instruction and element of the largest array. Measured over 50
 # kernels: 0.1e-8 to 0.4e-8, and 1.6e-8 where rows walk down a tree.
 INTERPRETED = 1e-8
-# Elements that the fixed part of a call is worth.
+# Number of elements that cost as much as the constant part of a call.
 CALL = 100
 
 
@@ -63,7 +63,7 @@ def _from_environment() -> str:
 
 
 def _is_numba_off() -> bool:
-    """What numba, which need not be imported, will read from its variable."""
+    """Return the value of numba's variable, without importing numba."""
     try:
         return int(os.environ.get("NUMBA_DISABLE_JIT", "0")) != 0
     except ValueError:
@@ -71,29 +71,29 @@ def _is_numba_off() -> bool:
 
 
 class _State:
-    """Of this process."""
+    """Process-wide state of the tiering decision."""
 
     def __init__(self) -> None:
         self.mode = _from_environment()
         self.is_numba_off = _is_numba_off()
         self.interpreted = 0.0  # seconds since the wait began
-        self.compiled = self.predicted = 1.0  # seconds of all that was compiled, and foreseen
+        self.compiled = self.predicted = 1.0  # seconds of all compilations, actual and predicted
 
 
 _state = _State()
 _counting = threading.Lock()
 _thread = threading.local()  # .compiling: this thread has decided to
-_choices: dict[Callable, list[Callable]] = {}  # what may stand in the place of a stub
+_choices: dict[Callable, list[Callable]] = {}  # functions that may replace a stub
 
 
 def link(stub: Callable, choose: Callable) -> None:
-    """Note that kernels put what `choose` returns in the place of `stub`."""
+    """Register that kernels may call the result of `choose` in place of `stub`."""
     _choices.setdefault(stub, []).append(choose)
 
 
 @contextmanager
 def forced(mode: str) -> Iterator[None]:
-    """Within the block, in all threads: "always" compile, "never", or decide ("auto")."""
+    """Force a mode within the block, in all threads: "always", "never" or "auto" compile."""
     if mode not in MODES:
         raise InputError(f"mode must be one of {', '.join(MODES)}, got {mode!r}.")
     before, _state.mode = _state.mode, mode
@@ -104,25 +104,25 @@ def forced(mode: str) -> Iterator[None]:
 
 
 def begin_wait() -> None:
-    """Someone begins to wait for a fit: what was interpreted before is forgotten."""
+    """Begin a new wait for a fit: interpreting before no longer counts."""
     _state.interpreted = 0.0
 
 
 def is_never() -> bool:
-    """Whether nothing is compiled, nor loaded: here, or by numba at all."""
+    """Return True if nothing is compiled or loaded: here, or by numba at all."""
     numba = sys.modules.get("numba")
     off = getattr(getattr(numba, "config", None), "DISABLE_JIT", _state.is_numba_off)
     return _state.mode == "never" or bool(off)
 
 
 def must_compile() -> bool:
-    """Whether what this thread looks for is to be compiled if it is not on disk."""
+    """Return True if this thread compiles the kernels that it does not find on disk."""
     return _state.mode == "always" or getattr(_thread, "compiling", False)
 
 
 @contextmanager
 def compiling() -> Iterator[None]:
-    """Within the block this thread compiles what is not on disk."""
+    """Compile, within the block and in this thread, kernels that are not on disk."""
     before, _thread.compiling = getattr(_thread, "compiling", False), True
     try:
         yield
@@ -131,22 +131,22 @@ def compiling() -> Iterator[None]:
 
 
 class Tier:
-    """What is known of one kernel, to decide by."""
+    """State of one kernel for the tiering decision."""
 
     def __init__(self, function: Callable) -> None:
         self.function = function
-        self.seconds = 0.0  # for which it was interpreted since it last was compiled
-        self.rate = 0.0  # seconds for an element of the largest array of a call
+        self.seconds = 0.0  # of interpreting since the last compilation
+        self.rate = 0.0  # seconds per element of the largest array of a call
 
     @cached_property
     def instructions(self) -> float:
-        """Of the function, and of all that it calls."""
+        """Number of instructions of the function and of all that it calls."""
         return _count_instructions(self.function)
 
     def is_interpreted(self, arguments: tuple[Any, ...], kept: bool = False) -> bool:
-        """Whether Python is to run a call that has no machine code in this process.
+        """Return True if Python should run a call that has no machine code in this process.
 
-        `kept` says that there is some on disk, as far as is known.
+        `kept` is True if there is some on disk, as far as is known.
         """
         if is_never():
             return True
@@ -156,32 +156,32 @@ class Tier:
         return self._predict(arguments) <= allowed
 
     def _predict(self, arguments: tuple[Any, ...]) -> float:
-        """Seconds that Python will take."""
+        """Predict the seconds of interpreting."""
         rate = self.rate or self.instructions * INTERPRETED
         return rate * (largest(arguments) + CALL)
 
     @staticmethod
     def _before_loading() -> float:
-        """Seconds to interpret before kept machine code is loaded."""
+        """Seconds to interpret before cached machine code is loaded."""
         return 0.0 if "numba" in sys.modules else LOADING - _state.interpreted
 
     def _before_compiling(self) -> float:
-        """Seconds to interpret before it is compiled."""
+        """Seconds to interpret before the kernel is compiled."""
         cost = self.compiling_cost()
         patience = PATIENCE - _state.interpreted
         return max(min(cost - self.seconds, patience), SHARE * cost - self.seconds)
 
     def compiling_cost(self) -> float:
-        """Seconds to compile it."""
+        """Seconds to compile the kernel."""
         return self._predicted_cost() * _state.compiled / _state.predicted
 
     def _predicted_cost(self) -> float:
-        """The same by its instructions alone."""
+        """Seconds to compile the kernel, only by its instructions."""
         return COMPILED_KERNEL + self.instructions * COMPILED_INSTRUCTION
 
     @contextmanager
     def interpreting(self, arguments: tuple[Any, ...]) -> Iterator[None]:
-        """Measure what is interpreted within the block."""
+        """Measure the time of interpreting within the block."""
         size = largest(arguments) + CALL
         expected = self._predict(arguments)
         self._count(expected)  # at once, for threads that decide at the same time
@@ -191,7 +191,7 @@ class Tier:
         finally:
             seconds = time.thread_time() - start
             self._count(seconds - expected)
-            # Calls that end early, or work on a part of a table, say little of the next one.
+            # Calls that end early, or process a part of a table, predict little of the next one.
             first = self.instructions * INTERPRETED
             self.rate = max(seconds / size, (self.rate or first) / 2, first / 10)
 
@@ -203,21 +203,22 @@ class Tier:
 
     @contextmanager
     def compiling(self) -> Iterator[None]:
-        """Within the block this thread compiles the kernel; it is interpreted in vain no longer."""
+        """Compile the kernel in this thread within the block, and reset its seconds."""
         with compiling():
             yield
         self.seconds = 0.0
 
     def note_compiled(self, seconds: float) -> None:
-        """Correct what compiling is expected to take by what it took."""
+        """Correct predictions of compilation time by an actual one."""
         _state.compiled += seconds
         _state.predicted += self._predicted_cost()
 
 
 def is_cheaper_without(kernels: Sequence[Any], seconds: float) -> bool:
-    """Whether to do without kernels, which takes so many seconds more, not to compile them.
+    """Return True if work should take `seconds` more without kernels, to avoid compiling them.
 
-    The seconds count as those of interpreting do, so that kernels of frequent use are compiled.
+    The seconds count like those of interpreting, so that kernels of frequent use are compiled. None
+    of them may have machine code, here or on disk.
     None of them may have machine code, here or on disk.
     """
     if _state.mode != "auto" or any(kernel.has_machine_code for kernel in kernels):
@@ -232,7 +233,7 @@ def is_cheaper_without(kernels: Sequence[Any], seconds: float) -> bool:
 
 
 def largest(arguments: tuple[Any, ...]) -> int:
-    """Elements of the largest array among arguments, and within tuples of them."""
+    """Number of elements of the largest array among arguments, and within tuples of them."""
     size = 0
     for argument in arguments:
         if isinstance(argument, np.ndarray):
@@ -243,9 +244,9 @@ def largest(arguments: tuple[Any, ...]) -> int:
 
 
 def _count_instructions(function: Callable) -> float:
-    """Instructions of Python's code that a kernel is made of.
+    """Count the instructions of Python's code that a kernel consists of.
 
-    Of formulas that a stub may stand for, one is compiled: each counts as its share.
+    Of functions that may replace a stub, one is compiled: each counts in proportion.
     """
     package = function.__module__.partition(".")[0]
     total = 0.0
@@ -268,7 +269,7 @@ def _count_instructions(function: Callable) -> float:
 
 
 def _codes(code: CodeType) -> Iterator[CodeType]:
-    """The code of a function, and of those within it."""
+    """Code objects of a function, and of those within it."""
     yield code
     for constant in code.co_consts:
         if isinstance(constant, CodeType):

@@ -3,8 +3,8 @@
     first      lock, look again, compile, keep, unlock
     second     lock ......... waits ......... look again, found, unlock
 
-Each kernel has a byte of one file in the folder of kernels, and its lock ends with the
-process that holds it. Where files cannot be locked, each process compiles.
+Each kernel has a byte of one file in the folder of kernels, and its lock ends with the process that
+has it. Where files cannot be locked, each process compiles.
 """
 
 from __future__ import annotations
@@ -24,13 +24,14 @@ except ImportError:  # not on Windows
 
 FILE = "turns"
 
-# Seconds until a process no longer waits for one that may be stopped: longer than a kernel takes.
+# Seconds after which a process stops waiting for one that may be stopped: longer than a
+# compilation.
 PATIENCE = 60.0
 
-# Seconds between looks.
+# Seconds between attempts.
 PAUSE = 0.05
 
-# Open as long as the process runs: to close such a file gives all of its locks back.
+# Open as long as the process runs: closing such a file releases all of its locks.
 _files: dict[str, int] = {}
 
 
@@ -60,7 +61,7 @@ def give_back(kernel: str) -> None:
 
 
 def _try(file: int, place: int) -> bool | None:
-    """Whether the lock is ours; None while another process has it."""
+    """Try to lock: True if this process has the lock, None while another one has it, else False."""
     try:
         fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, place)
     except (BlockingIOError, PermissionError):
@@ -71,12 +72,12 @@ def _try(file: int, place: int) -> bool | None:
 
 
 def _place(kernel: str) -> int:
-    """The byte of a kernel; two may share one, and take turns then."""
+    """Byte of a kernel; two kernels may share one, and then exclude each other."""
     return int.from_bytes(hashlib.sha256(kernel.encode()).digest()[:4])
 
 
 def _open() -> int | None:
-    """The file of turns, where kernels compiled now are kept; None if there is none."""
+    """Open the file of locks in the folder of kernels compiled now; None if there is none."""
     if fcntl is None:
         return None
     for folder in folders.folders():

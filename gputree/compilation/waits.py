@@ -1,4 +1,4 @@
-"""Compilation is announced while it lasts, and its time is counted separately.
+"""Messages about compilation while it lasts, and separate counting of its time.
 
 with waiting(tell=print) as wait:
     tree.fit(X, y)                  "compiling kernels ..." once, if any is compiled
@@ -18,7 +18,7 @@ from gputree.compilation import tiers
 MESSAGE = "compiling kernels for this kind of table, once on this machine"
 COMPILE = "numba:compile"
 
-# Seconds of compilation after which a process logs one warning, unless a `tell` is given.
+# Seconds of compilation after which a process logs one warning, unless there is a callback `tell`.
 LONG = 2.0
 LONG_MESSAGE = (
     "gputree compiles kernels for this kind of table, once on this machine; then the fit goes on. "
@@ -30,14 +30,14 @@ _log = logging.getLogger("gputree")
 
 
 class Wait:
-    """What was compiled for a piece of work.
+    """Kernels compiled during a piece of work.
 
     Attributes
     ----------
     seconds : float
-        Time that kernels took to compile.
+        Compilation time of kernels.
     kernels : int
-        How many there were.
+        Their number.
     """
 
     def __init__(self, tell: Callable[[str], object] | None = None) -> None:
@@ -56,22 +56,22 @@ class Wait:
 
 
 class _Once:
-    """Whether a warning was logged in this process."""
+    """State of a warning that is logged once in this process."""
 
     logged = False
 
 
-# That of the whole process, then those of nested `waiting` blocks; the outermost announces.
+# First the process's wait, then those of nested `waiting` blocks; the outermost announces.
 _waits = [Wait()]
 
 
 @contextmanager
 def waiting(tell: Callable[[str], object] | None = None) -> Iterator[Wait]:
-    """Within the block, `tell` once if kernels are compiled, and count them.
+    """Call `tell` once if kernels are compiled within the block, and count them.
 
-    The logger "gputree" is told, too: of the first kernel (INFO), and of each (DEBUG); and once in
-    a process, if there is no `tell`, of compiling for more than `LONG` seconds (WARNING, which
-    Python writes to standard error where no handler is set).
+    The logger "gputree" also has messages: of the first kernel (INFO), and of each (DEBUG); and
+    once in a process, if there is no `tell`, of compiling for more than `LONG` seconds (WARNING,
+    which Python writes to standard error where no handler is set).
     Compilations of other threads count as well, since all wait for them.
     """
     wait = Wait(tell)
@@ -86,7 +86,7 @@ def waiting(tell: Callable[[str], object] | None = None) -> Iterator[Wait]:
 
 @contextmanager
 def elsewhere() -> Iterator[None]:
-    """Within the block, another process compiles a kernel that is needed: this counts as well."""
+    """Count, within the block, compilation by another process of a kernel that is needed."""
     start = time.perf_counter()
     _outermost().announce()
     try:
@@ -117,7 +117,7 @@ class Watch:
         self.start = 0.0
 
     def notify(self, event: Any) -> None:
-        """The compilation of the kernel, or of what it calls, begins or ends."""
+        """Handle an event: the compilation of the kernel, or of a callee, begins or ends."""
         if event.is_start:
             if self.depth == 0:
                 self.start = time.perf_counter()
@@ -136,7 +136,7 @@ class Watch:
 
 
 def nowhere(message: str) -> None:
-    """A `tell` that ignores the message."""
+    """Ignore the message, as a `tell`."""
 
 
 def on_screen(message: str) -> None:

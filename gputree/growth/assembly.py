@@ -1,4 +1,4 @@
-"""From nodes in the order they were made to a `Tree`, numbered breadth-first."""
+"""Conversion of nodes in the order in which they were made to a `Tree`, numbered breadth-first."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Nodes(NamedTuple):
 
 
 class NodeTable:
-    """Nodes of the levels grown one by one; the root is node 0."""
+    """Nodes of the levels that are grown one by one; the root is node 0."""
 
     def __init__(self, n_rows: int) -> None:
         self._levels: list[Nodes] = []
@@ -72,8 +72,8 @@ class NodeTable:
         return self._add(begin, end)
 
     def join(self, roots: Int64s, subtrees: Subtrees | None) -> Nodes:
-        """All nodes, with each of `roots` replaced by its finished subtree."""
-        if subtrees is not None and self.n_nodes == 1:  # all was finished from the root on
+        """Join all nodes, with each of `roots` replaced by its finished subtree."""
+        if subtrees is not None and self.n_nodes == 1:  # built from the root on
             return Nodes._make(subtrees[1:])
         top = Nodes._make(np.concatenate(field) for field in zip(*self._levels, strict=True))
         if subtrees is None:
@@ -87,7 +87,7 @@ class NodeTable:
 
 
 def _join(top: Any, below: Any, roots: Int64s, subtree_roots: Int64s) -> NDArray[Any]:
-    """One field of all nodes; those at `roots` take the values of the subtrees' roots."""
+    """Join one field of all nodes; those at `roots` take the values of the subtrees' roots."""
     top[roots] = below[subtree_roots]
     return np.concatenate([top, below])
 
@@ -105,7 +105,7 @@ def breadth_first(first_child: NDArray[Any]) -> tuple[Int64s, NDArray[np.int32]]
 
 
 def renumber(nodes: Nodes) -> tuple[Nodes, NDArray[np.int32], NDArray[np.int32]]:
-    """`nodes` breadth-first, with parents and depths; sentinels as a `Tree` has them.
+    """Renumber `nodes` breadth-first: nodes, parents and depths, with the sentinels of a `Tree`.
 
     Breadth-first, the k-th node that is split has the children 2 k + 1 and 2 k + 2.
     """
@@ -130,7 +130,7 @@ def over_leaves(first_child: NDArray[Any], leaf_sums: NDArray[Any]) -> NDArray[A
     sums = np.empty((is_leaf.size, leaf_sums.shape[1]), leaf_sums.dtype)
     sums[is_leaf] = leaf_sums
     inner = np.flatnonzero(~is_leaf)
-    levels = [0]  # of each, the first of those split
+    levels = [0]  # first split node of each level
     while levels[-1] < inner.size:
         levels.append(int(inner.searchsorted(2 * levels[-1] + 1)))
     for last, first in zip(levels[:0:-1], levels[-2::-1], strict=True):

@@ -1,4 +1,4 @@
-"""Nodes of a multiway tree as they are made, and the `Tree` they become."""
+"""Nodes of a multiway tree in the order in which they are made, and their final numbers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gputree.branches import concatenated_ranges
 
 
 class Expansion(NamedTuple):
-    """Splits of m nodes, and the P children with entries that they make."""
+    """Splits of m nodes, and the P children with entries that result."""
 
     node: Int64s  # (m,) numbers of the nodes
     feature: NDArray[np.int32]
@@ -26,7 +26,7 @@ class Expansion(NamedTuple):
 
 
 class Branching:
-    """All expansions of a tree; the root is node 0, children are numbered as they come."""
+    """The expansions of a tree; the root is node 0, children are numbered in the order of `add`."""
 
     def __init__(self, rows: int, weights: Int64s) -> None:
         self.rows = [np.array([rows])]
@@ -44,7 +44,7 @@ class Branching:
         return np.arange(first, self.n_nodes)
 
     def join(self) -> Expansion:
-        """All expansions as one."""
+        """Join all expansions."""
         if not self.expansions:
             return _no_expansion(self.weights[0].shape[1])
         fields = [np.concatenate(field) for field in zip(*self.expansions, strict=True)]
@@ -62,7 +62,7 @@ def _no_expansion(n_classes: int) -> Expansion:
 class Shape(NamedTuple):
     """A breadth-first multiway tree of N nodes."""
 
-    source: Int64s  # number of each node as it was made, -1 for children without entries
+    source: Int64s  # number of each node in growth, -1 for children without entries
     split: Int64s  # its split in the joined expansions, -1 at leaves
     parent: Int64s
     depth: Int64s
@@ -73,10 +73,10 @@ class Shape(NamedTuple):
 def breadth_first(splits: Expansion, n_nodes: int, n_children: Int64s, ordinal: Int64s) -> Shape:
     """Number nodes breadth-first, children without entries among them.
 
-    `n_nodes` have entries. Of each of m splits: `n_children`; of each of P parts: its place among
-    its siblings, `ordinal`.
+    `n_nodes` is the number of nodes with entries, `n_children` (m,) of the children of each split;
+    `ordinal` (P,) is the place of each part among its siblings.
     """
-    split_of = np.full(n_nodes + 1, -1)  # the last one stands for nodes without entries
+    split_of = np.full(n_nodes + 1, -1)  # the last one is for nodes without entries
     split_of[splits.node] = np.arange(splits.node.size)
     levels, parents = [np.array([0])], [np.array([-1])]
     seen = 0

@@ -1,8 +1,8 @@
 """The categories that the splits of a grown tree send left and right, from its nodes' rows.
 
-Growth does not carry them: once a tree is grown, a category goes to the child that has rows of
-it. Of a split whose parent tests the same column one child tells all, that of fewer rows: a
-chain of tests that part single categories from the rest costs n log n rows, not their square.
+Growth does not record them: once a tree is grown, a category goes to the child that has rows of it.
+If the parent of a split tests the same column, only the smaller child is read: a chain of tests
+that separate single categories from the rest costs n log n rows, not n^2.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from gputree.nesting import Subsets
 def list_subsets(
     backend: Backend, nodes: Nodes, parent: NDArray[np.int32], subset: Int64s
 ) -> Subsets:
-    """The subsets of a tree, numbered as `subset` (N,) says; -1 where a node tests none.
+    """List the subsets of a tree, numbered by `subset` (N,); -1 where a node tests none.
 
-    `nodes` are breadth-first, and the backend's entries as growth left them.
+    `nodes` are breadth-first, and the backend's entries in the order after growth.
     """
     at = np.flatnonzero(subset >= 0)
     first, above = nodes.first_child[at], parent[at]

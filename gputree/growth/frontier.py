@@ -1,4 +1,4 @@
-"""The open nodes of a level, and the histograms that their children are subtracted from."""
+"""Nodes of a level that may still be split, and the histograms kept for their children."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from gputree.hashing import child_key
 
 @dataclass(frozen=True)
 class Frontier:
-    """Open nodes; two siblings that are both open stand next to each other."""
+    """Nodes that may still be split; two siblings that both may be are adjacent."""
 
     node: Int64s  # numbers in the node table
     begin: Int64s  # entries of each node
     end: Int64s
-    sibling_begin: Int64s  # entries of its sibling, open or not
+    sibling_begin: Int64s  # entries of its sibling, in the frontier or not
     sibling_end: Int64s
     key: Uint64s  # hash of the path from the root
-    parent_slot: Int64s  # the parent's histogram, -1 where it is not kept
-    path_gain: Floats  # least weighted gain of the splits above
-    bounds: Bounds | None = None  # of their means; None where nothing is held to be monotonic
+    parent_slot: Int64s  # the parent's histogram, -1 where it was not kept
+    path_gain: Floats  # lowest weighted gain of the splits above
+    bounds: Bounds | None = None  # on their means; None without monotonic constraints
 
     @classmethod
     def root(cls, n_rows: int, key: int, *, is_monotonic: bool = False) -> Frontier:
-        """The root alone."""
+        """Return the frontier of the root."""
         return cls(
             node=np.array([0]),
             begin=np.array([0]),
@@ -47,17 +47,17 @@ class Frontier:
 
     @property
     def rows(self) -> int:
-        """Entries in all open nodes."""
+        """Number of entries in all nodes."""
         return int((self.end - self.begin).sum())
 
     def take(self, nodes: NDArray[Any]) -> Frontier:
-        """Some of the nodes, by mask or place."""
+        """Return the given nodes, by mask or place."""
         if nodes.dtype == bool and nodes.all():
             return self
         return self._take(nodes)
 
     def slice(self, first: int, last: int) -> Frontier:
-        """Nodes ``first .. last``."""
+        """Return the nodes ``first .. last``."""
         return self._take(slice(first, last))
 
     def _take(self, nodes: Any) -> Frontier:
@@ -67,7 +67,7 @@ class Frontier:
         return Frontier(**taken, bounds=bounds and bounds.take(nodes))
 
     def sibling(self) -> Int64s:
-        """Place of each node's sibling in the frontier, -1 where it is not open."""
+        """Place of each node's sibling in the frontier, -1 where it is not there."""
         # Children are numbered in pairs after the root: a first child has an odd number.
         place = np.full(self.size, -1)
         first = np.flatnonzero((self.node[:-1] % 2 == 1) & (self.node[1:] == self.node[:-1] + 1))
@@ -91,7 +91,7 @@ class Histograms:
 
     @classmethod
     def none(cls) -> Histograms:
-        """No histograms kept."""
+        """Return an empty set of histograms."""
         return cls(None, np.empty(0, np.int64))
 
 
@@ -103,7 +103,7 @@ def children_of(
     weighted_gain: Floats,
     bounds: Bounds | None,
 ) -> Frontier:
-    """The children of the opened nodes, in pairs."""
+    """Return the children of the split nodes, in pairs."""
     begin = np.stack([opened.begin, middle], axis=1)
     end = np.stack([middle, opened.end], axis=1)
     return Frontier(

@@ -1,7 +1,7 @@
-"""Which column a node is split by: information gain, or its ratio to the split information.
+"""Rules that choose the column of a split: information gain, or its ratio to split information.
 
-ID3 (Quinlan 1986) takes the greatest gain; C4.5 (Quinlan 1993, 2.2; 1996) the greatest gain
-ratio among the columns whose gain is at least average. Ties go to the first column.
+ID3 (Quinlan 1986) takes the highest gain; C4.5 (Quinlan 1993, 2.2; 1996) the highest gain ratio
+among the columns whose gain is at least average. Ties go to the first column.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from gputree.backends.base import Bools, Floats, Int64s
 from gputree.backends.lists import Candidates, ListTask
 from gputree.criteria.information import GAIN_BITS, TOLERANCE, Information, logarithms
 
-# Gains this little below the average still pass.
+# Gains below the average by no more than this still pass.
 AVERAGE_SLACK = 1e-3
 
 # The minimum gain by description length, as in C5.0: a multiple of log2 of the number of
@@ -26,12 +26,12 @@ BITS_SHARE = 0.9
 class GainRatio(NamedTuple):
     """C4.5's rule, with the options of C5.0."""
 
-    numeric: Bools  # (d,)
+    numeric: Bools  # (d,) columns whose gains are averaged: numeric, or of few categories
     averaged: Bools  # (d,) of gains that make the average: numeric, or few categories
     average_gain_rule: bool
     mdl_correction: bool
     min_gain: float  # of a split, in bits, after the correction
-    averaged_only: bool = False  # whether the other columns are excluded
+    averaged_only: bool = False  # True: the other columns are excluded
     bits_share: float = 0.0  # of description length in the minimum gain; the rest is the average
     # Maximum number of leaves per unit of weight; 0 for no limit. A split on categories has at
     # most one branch more than its node may have leaves.
@@ -59,11 +59,11 @@ class GainRatio(NamedTuple):
         return _first_greatest(ratio)
 
     def _least_gain(self, gain: Floats, valid: Bools, weight: NDArray[np.floating]) -> Floats:
-        """Minimum gain of each node's split, from the valid columns that count."""
+        """Minimum gain of each node's split, from the valid columns."""
         counted = valid & self.averaged[:, None]
         number = counted.sum(axis=0)
         total = np.zeros(gain.shape[1])
-        for f in range(gain.shape[0]):  # in the order of columns, whatever the shape
+        for f in range(gain.shape[0]):  # in the order of columns, for any shape
             total += np.where(counted[f], gain[f], 0.0)
         least = total / np.maximum(number, 1) - AVERAGE_SLACK
         if self.bits_share:
@@ -73,7 +73,7 @@ class GainRatio(NamedTuple):
 
 
 class InformationGain(NamedTuple):
-    """ID3's rule: the greatest gain, if it is at least `min_gain` bits."""
+    """ID3's rule: the highest gain, if it is at least `min_gain` bits."""
 
     min_gain: float
 
@@ -86,17 +86,17 @@ class InformationGain(NamedTuple):
 
 
 def gains(gain: Int64s, total: Int64s, information: Information) -> Floats:
-    """Gains in bits of total gains in steps."""
+    """Convert total gains in steps to gains in bits."""
     return gain * 2.0**-GAIN_BITS / (total * information.unit)
 
 
 def _cost_of_cuts(tries: NDArray[np.int64]) -> Floats:
-    """Bits that name one of the cuts tried (Quinlan 1996)."""
+    """Bits that identify one of the cuts tried (Quinlan 1996)."""
     return logarithms(tries.ravel()).reshape(tries.shape)
 
 
 def _first_greatest(ratio: Floats) -> NDArray[np.int32]:
-    """The first column of greatest positive ratio, in each node; near equals are equal."""
+    """First column of the highest positive ratio, in each node; nearly equal ratios are equal."""
     best, feature = np.zeros(ratio.shape[1]), np.full(ratio.shape[1], -1, np.int32)
     for f in range(ratio.shape[0]):
         better = ratio[f] - best > TOLERANCE

@@ -1,7 +1,7 @@
 """The level loop: one grower for every backend.
 
-while nodes are open:
-    small nodes     are set aside and finished whole, all at the end
+while the frontier has nodes:
+    small nodes     are set aside; their subtrees are built at the end
     large nodes     histogram -> score -> refine -> partition -> their children
 """
 
@@ -22,24 +22,24 @@ from gputree.growth.stopping import FEWEST_ROWS, can_split, finish_rows
 
 
 class Plan(NamedTuple):
-    """How a tree is grown. Budgets and sizes do not change the tree."""
+    """Options of growth. Memory limits and sizes do not change the tree."""
 
     max_bins: int
     exact: bool  # tables may be grown without codes: cuts are found among values, not bins
     max_leaf_nodes: int | None
-    histogram_bytes: int  # budget of the histograms of one level
-    finish_rows: int | None  # size up to which nodes are finished; None to choose by cost
+    histogram_bytes: int  # memory limit of the histograms of one level
+    finish_rows: int | None  # size up to which nodes are small; None to choose by cost
     key: int  # seed of the columns drawn at each node
-    coded_again: int = 0  # how many columns have more categories than histograms count
+    coded_again: int = 0  # number of columns of more categories than bins
 
 
 def grow(
     backend: Backend, shape: tuple[int, int], limits: Limits, plan: Plan, progress: Progress
 ) -> Nodes:
-    """Grow a tree over the backend's entries, all rows of its table or some: `shape` (n, d)."""
+    """Grow a tree over the backend's entries, all or some rows of its table: `shape` (n, d)."""
     n_rows, columns = shape
     cells = n_rows * columns
-    # Last: a backend counts what it takes more.
+    # Last: a backend counts the additional time.
     coded = not plan.exact or not (n_rows <= FEWEST_ROWS or cells <= backend.uncoded_cells)
     if coded:
         backend.encode(plan.max_bins)
@@ -62,7 +62,7 @@ def grow(
         frontier, parents = _grow_level(
             backend, frontier.take(~is_small), parents, table, best_first, limits, plan
         )
-    del parents  # what is finished needs no histograms
+    del parents  # small nodes need no histograms
     progress.level(depth, 0, sum(f.rows for f in aside), table.n_nodes)
     return table.join(*_finish(backend, aside))
 
@@ -70,14 +70,14 @@ def grow(
 def _small_rows(
     backend: Backend, level: tuple[int, int], plan: Plan, levels: int, *, coded: bool
 ) -> int:
-    """Nodes of up to so many rows are finished, of a level of (entries, columns)."""
+    """Maximum number of rows of small nodes in a level of (entries, columns)."""
     if not coded or backend.histogram_bytes > plan.histogram_bytes:
-        return level[0]  # there are no codes, or one histogram alone breaks the budget
+        return level[0]  # there are no codes, or one histogram exceeds the memory limit
     if plan.finish_rows is not None:
         return plan.finish_rows
     statistics = backend.histogram_cells * backend.channels
     finishing = backend.finishing
-    if plan.max_leaf_nodes is not None:  # few nodes may be left of a level
+    if plan.max_leaf_nodes is not None:  # few nodes of a level may remain
         finishing = finishing._replace(level_cells=0)
     return finish_rows(finishing, level, statistics, levels, plan.coded_again)
 
@@ -91,7 +91,7 @@ def _grow_level(
     limits: Limits,
     plan: Plan,
 ) -> tuple[Frontier, Histograms]:
-    """Split the nodes of one level in batches under the memory budget."""
+    """Split the nodes of one level in batches within the memory limit."""
     room = max(plan.histogram_bytes // backend.histogram_bytes, 1) if frontier.size else 1
     histograms = Histograms.none()
     parts: list[Splits] = []
@@ -108,7 +108,7 @@ def _grow_level(
     if not parts:
         return frontier, Histograms.none()
     if len(parts) > 1:
-        histograms = Histograms.none()  # children build their own: the level did not fit
+        histograms = Histograms.none()  # children count all of theirs: the level did not fit
     splits = Splits(*(np.concatenate(field) for field in zip(*parts, strict=True)))
     worth = best_first.worth(frontier.path_gain, splits.feature >= 0, splits.gain * splits.weight)
     chosen = np.flatnonzero(worth)
@@ -137,9 +137,10 @@ def _open_children(
 
 
 def _build(backend: Backend, batch: Frontier, parents: Histograms) -> Histograms:
-    """Histograms of a batch: of two siblings the smaller is counted, the larger subtracted.
+    """Make the histograms of a batch: the smaller of two siblings is counted, the other subtracted.
 
-    A smaller sibling that is not open is counted all the same, in the larger one's place.
+    A smaller sibling that is not in the frontier is counted all the same, in the larger one's
+    place.
     """
     derived = np.flatnonzero(batch.is_larger() & (batch.parent_slot >= 0))
     smaller = batch.sibling()[derived]
@@ -158,7 +159,7 @@ def _build(backend: Backend, batch: Frontier, parents: Histograms) -> Histograms
 
 
 def _finish(backend: Backend, aside: list[Frontier]) -> tuple[Int64s, Subtrees | None]:
-    """Grow the subtrees of all nodes set aside; their depths are their levels'."""
+    """Build the subtrees of all nodes set aside; they begin at the depths of their levels."""
     depth = np.repeat(np.arange(len(aside)), [f.size for f in aside])
     if depth.size == 0:
         return depth, None

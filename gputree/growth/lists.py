@@ -1,6 +1,6 @@
 """The level loop over attribute lists: one grower of multiway trees for every device.
 
-while nodes are open:
+while the frontier has nodes:
     score -> choose a test for each node -> assign entries to its parts -> descend
 """
 
@@ -20,14 +20,14 @@ from gputree.growth.progress import Progress
 
 
 class Rule(Protocol):
-    """How the column of a split is chosen."""
+    """Rule that chooses the column of a split."""
 
     def choose(self, candidates: Candidates, total: Int64s, task: ListTask) -> NDArray[np.int32]:
         """Column that splits each node of `total` units of weight; -1 for none."""
 
 
 class Limits(NamedTuple):
-    """Which nodes are opened."""
+    """Limits on the nodes that are split."""
 
     max_depth: int
     min_rows: int  # entries
@@ -35,12 +35,12 @@ class Limits(NamedTuple):
     slack: float  # weights that differ by no more than this are equal
 
 
-# The candidates of a node take as much memory as so many entries.
+# Number of entries that take as much memory as the candidates of a node.
 NODE_ENTRIES = 12
 
 
 class Budget(NamedTuple):
-    """Most entries that are opened at once; it does not change the tree."""
+    """Maximum number of entries that are processed at once; it does not change the tree."""
 
     entries: int
 
@@ -65,7 +65,7 @@ class ListGrower:
     def grow(self, backend: ListBackend, progress: Progress) -> Branching:
         """Grow the tree over all rows of the backend's table.
 
-        Levels are opened whole while their entries fit the budget, else in groups of nodes,
+        Levels are processed as a whole while their entries fit the limit, else in groups of nodes,
         each grown to its leaves before the next.
         """
         level = backend.root()
@@ -83,7 +83,7 @@ class ListGrower:
         return nodes
 
     def _expand(self, level: Level, node: Int64s, depth: int, nodes: Branching) -> Iterator[_Open]:
-        """Split the nodes of a level; yields the groups of children to be opened."""
+        """Split the nodes of a level; yields the groups of children that are split next."""
         candidates = level.score()
         total = level.weights.sum(axis=1)
         tests = _tests(self.rule.choose(candidates, total, self.task), candidates)
@@ -107,7 +107,7 @@ class ListGrower:
             yield _Open(below, child[groups[-1]], depth + 1)
 
     def _can_open(self, rows: Int64s, weights: Int64s, depth: int) -> Bools:
-        """Nodes deep, large and mixed enough to be looked at."""
+        """Return True for nodes that may be split by depth, size and classes."""
         limits = self.limits
         total = weights.sum(axis=1)
         mixed = total - weights.max(axis=1) > limits.slack
@@ -130,7 +130,7 @@ class ListGrower:
 
 
 def _tests(chosen: NDArray[np.int32], candidates: Candidates) -> Tests:
-    """The tests of the nodes that have one, on the columns chosen."""
+    """Make the tests of the nodes that have one, on the columns chosen."""
     node = np.flatnonzero(chosen >= 0)
     feature = chosen[node]
     parts = candidates.parts[feature, node]
@@ -143,7 +143,7 @@ def _tests(chosen: NDArray[np.int32], candidates: Candidates) -> Tests:
 
 
 def _groups(parts: Int64s, sizes: Int64s, most: int) -> list[Int64s]:
-    """Cut parts into runs of at most so much size, or of one part."""
+    """Divide parts into runs of at most `most` in size, or of one part."""
     if parts.size == 0:
         return []
     ends = np.cumsum(sizes)

@@ -1,13 +1,13 @@
-"""Bounds of nodes where the mean may only rise, or only fall, with some columns.
+"""Bounds on the means of nodes under monotonic constraints.
 
     mean      -inf                 0.4                  inf
     node        |-------------------|---------------------|     cut of a rising column
     children    |  at most 0.4      |       at least 0.4  |     the middle of their means
 
-A cut of such a column is admitted where its sides are in order and within the node's bounds; then
-each child keeps to its side of the middle. Other cuts hand the bounds on, and may lead to means
-outside: such nodes answer with the nearest bound, as in scikit-learn, so that no answer anywhere
-left of a cut passes any on its right.
+A cut of such a column is admitted if its sides are in order and within the node's bounds; then each
+child stays on its side of the middle. Other cuts pass the bounds on, and may lead to means outside:
+such nodes predict the nearest bound, as in scikit-learn, so that no prediction left of a cut
+exceeds any on its right.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ def hand_down(
 ) -> Bounds:
     """Bounds of both children of each of m nodes, in pairs.
 
-    The nodes cut columns of a `sign` each. `means` tells the means of the first and of the second
-    children of the nodes at some places, one or more.
+    `sign` (m,) are the signs of the nodes' columns. ``means(places)`` are the means of the first
+    and of the second children of the nodes at some places, one or more.
     """
     both = Bounds(*(np.repeat(bound, 2).reshape(-1, 2) for bound in bounds))
     held = np.flatnonzero(sign)
@@ -52,7 +52,7 @@ def hand_down(
 def bounds_below(
     backend: Backend, limits: Limits, opened: Frontier, middle: Int64s, feature: NDArray[np.int32]
 ) -> Bounds | None:
-    """Bounds of the children of the opened nodes, in pairs; None where nothing is held.
+    """Bounds of the children of the split nodes, in pairs; None without monotonic constraints.
 
     Entries are partitioned: the second child of each node, by a cut of column `feature`, begins at
     `middle`.
@@ -72,16 +72,16 @@ def bounds_below(
 
 
 def _means(sums: Int64s, *, is_class: bool) -> Floats:
-    """Share of class 1, or mean target in units, of nodes with so many statistics."""
+    """Probability of class 1, or mean target in units, from statistics of nodes."""
     weight = sums.sum(axis=1) if is_class else sums[:, 0]
     return np.asarray(sums[:, 1] / weight, np.float64)
 
 
 def bound_answers(tree: Tree, signs: NDArray[np.int8]) -> Tree:
-    """The tree with bounds of its nodes, that its answers keep within.
+    """Return the tree with its predictions clipped to the bounds of its nodes.
 
-    They are computed from its answers as they are, so that these are in order to the last bit
-    whatever scaling has rounded. It is binary, of two classes or regression.
+    The bounds are computed from the predictions after scaling, so that these are in order to the
+    last bit. The tree is binary, of two classes or regression.
     """
     mean = tree.value[:, 0, -1]
     lower, upper = np.full(tree.n_nodes, -np.inf), np.full(tree.n_nodes, np.inf)

@@ -1,4 +1,4 @@
-"""Progress bars: for a tree that takes a while to grow, and for what else takes as long."""
+"""Progress bars: for a tree that takes a while to grow, and for other work that takes as long."""
 
 from __future__ import annotations
 
@@ -7,31 +7,31 @@ import warnings
 from types import TracebackType
 from typing import Any, Self
 
-# What is left of a tree is not known by what is done: no rate, and no time that remains.
+# The remaining time of a tree cannot be predicted: no rate, and no remaining time.
 _GROWTH_FORMAT = "{desc} {percentage:3.0f}%|{bar}| {elapsed}"
 
 
 class Progress:
-    """Show how many rows are in leaves or set aside in small nodes, level by level.
+    """Show the number of rows in leaves or set aside in small nodes, level by level.
 
-    The bar is full only once the block ends without an error. Nothing is shown, and tqdm is not
-    imported, unless `enabled` and standard error is a terminal, or a notebook is what runs.
+    The progress bar is full only once the block ends without an error. Nothing is shown, and tqdm is not
+    imported, unless `enabled` and in a notebook or with a terminal as standard error.
     """
 
     def __init__(self, n_rows: int, enabled: bool) -> None:
         self._n_rows = n_rows
-        # miniters=0: a level that makes no leaf is news too.
+        # miniters=0: update even after a level without leaves.
         self._bar = new_bar(n_rows, enabled, bar_format=_GROWTH_FORMAT, miniters=0)
 
     def level(self, depth: int, open_nodes: int, open_rows: int, nodes: int) -> None:
-        """Tell that a level is about to be split, or at last that small nodes are finished.
+        """Report that a level is about to be split, or at last that small subtrees are built.
 
         Open nodes may still be split; at last there are none, and the rows are those set aside.
-        `nodes` are those of the tree so far.
+        `nodes` is the number of nodes of the tree so far.
         """
         if self._bar is None:
             return
-        if open_nodes == 0:  # the longest step of many trees, and it tells nothing more
+        if open_nodes == 0:  # the longest step of many trees, without news
             self._bar.set_description_str(f"building small subtrees, {open_rows:,} rows")
             return
         news = f"level {depth}, {nodes:,} node{'s' * (nodes > 1)}, {open_rows:,} rows open"
@@ -39,7 +39,7 @@ class Progress:
         self._bar.update(self._n_rows - open_rows - self._bar.n)
 
     def close(self) -> None:
-        """Take the bar off the screen. Closing twice does no harm."""
+        """Remove it from the screen. Closing twice does no harm."""
         if self._bar is not None:
             self._bar.close()
             self._bar = None
@@ -59,9 +59,9 @@ class Progress:
 
 
 def new_bar(total: int | None, enabled: bool, **options: Any) -> Any:
-    """A bar of tqdm for a terminal or a notebook; None elsewhere, or if not `enabled`.
+    """Return a bar of tqdm for a terminal or a notebook; None elsewhere, or if not `enabled`.
 
-    It does not stay: the result is what should stay on the screen.
+    It is removed at the end: the result is what should stay on the screen.
     """
     if not enabled or sys.stderr is None or not (sys.stderr.isatty() or in_notebook()):
         return None
@@ -72,7 +72,7 @@ def new_bar(total: int | None, enabled: bool, **options: Any) -> Any:
 
 
 def in_notebook() -> bool:
-    """Whether the kernel of a notebook runs this, so that what is written is seen."""
+    """Return True in the kernel of a notebook, where output is visible."""
     ipython = sys.modules.get("IPython")
     shell = None if ipython is None else ipython.get_ipython()
     return "IPKernelApp" in getattr(shell, "config", {})

@@ -1,10 +1,10 @@
-"""Best-first growth out of level-wise growth.
+"""Best-first growth as a selection from level-wise growth.
 
-Best-first growth opens the node of greatest weighted gain until the tree has
-`max_leaf_nodes` leaves. A node's split does not depend on the order of opening, so the
-same tree is a cut of the fully grown one. A node is opened after every node whose path
-from the root (itself included) has a greater least gain; once M - 1 splits with a
-greater least gain are known, it never is. This bounds what the level loop has to open.
+Best-first growth expands the node of highest weighted gain until the tree has `max_leaf_nodes`
+leaves. A node's split does not depend on the order of expansion, so the same tree is a part of the
+fully grown one. A node is expanded after every node whose path from the root (itself included) has
+a higher minimum gain; once M - 1 splits with a higher minimum gain are known, it never is. This
+bounds the nodes that the level loop has to split.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from gputree.backends.base import Bools, Floats
 
 
 class BestFirst:
-    """Keeps the least path gain that may still be among the splits of the final tree.
+    """The lowest path gain that may still be among the splits of the final tree.
 
-    All are, where `max_leaf_nodes` is None.
+    Every split is, where `max_leaf_nodes` is None.
     """
 
     def __init__(self, max_leaf_nodes: int | None) -> None:
@@ -28,9 +28,10 @@ class BestFirst:
         self._greatest: Floats = np.empty(0)
 
     def worth(self, path_gain: Floats, found: Bools, weighted_gain: Floats) -> Bools:
-        """Nodes that have a split and may be opened.
+        """Mark nodes that have a split and may be expanded.
 
-        Of each: the least weighted gain above it, whether a split was `found`, and that split's.
+        Per node: the lowest weighted gain above it, True if a split was `found`, and its weighted
+        gain.
         """
         if self._most is None:
             return found
@@ -45,9 +46,9 @@ class BestFirst:
 def best_first_leaves(
     first_child: NDArray[np.signedinteger], weighted_gain: Floats, max_leaf_nodes: int
 ) -> Bools:
-    """Nodes of a breadth-first binary tree that best-first growth leaves unopened.
+    """Mark nodes of a breadth-first binary tree that best-first growth does not expand.
 
-    Equal gains open the lower node number first: shallower, then further left.
+    Of equal gains the lower node number comes first: shallower, then further left.
     """
     closed = np.ones(first_child.size, np.bool_)
     heap = [(-weighted_gain[0], 0)] if first_child[0] >= 0 else []

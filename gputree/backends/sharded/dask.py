@@ -4,7 +4,7 @@
     order     of its rows: the order of a level is made from the one before
     task      function(shard, order, ...), then a tree of sums
 
-    shard 0   | group 0 | group 1 | ...       rows of small nodes are sent to a worker, group by group
+    shard 0   | group 0 | group 1 | ...       rows of small nodes go to a worker, group by group
     shard 1   | group 0 | group 1 | ...       of nodes; it builds and returns the subtrees
                    v         v
                 worker     worker
