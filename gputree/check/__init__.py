@@ -1,4 +1,4 @@
-"""A device is checked before it is believed: small trees, grown there and on the CPU."""
+"""Check of a device before it is trusted: small trees, grown there and on the CPU."""
 
 from gputree.check.comparison import CheckReport, Outcome, check_device
 from gputree.check.trust import what_differs

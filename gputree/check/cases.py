@@ -1,7 +1,7 @@
 """Small tables that use every kernel of every backend, and the trees that are grown on them.
 
-Nodes of more than about 256 rows are split by histograms, smaller ones are built as one subtree,
-so a few hundred rows see both; what takes more rows says why.
+Nodes of more than about 256 rows are split by histograms, smaller ones are built as one subtree, so
+that a few hundred rows suffice for both; cases that need more rows say why.
 """
 
 from __future__ import annotations
@@ -139,7 +139,7 @@ CASES = [
         {"criterion": "entropy", "max_bins": 16, "max_features": 2, "random_state": 0},
         lambda: numbers(900, 6, 4),
     ),
-    Case(  # histograms exceed shared memory; fewer rows would be finished without them
+    Case(  # histograms exceed shared memory; with fewer rows the root would be a small node
         "entropy, 100 classes, weights, float32",
         Classifier,
         {"criterion": "entropy", "max_bins": 16, "max_depth": 2},
@@ -179,13 +179,13 @@ CASES = [
         lambda: counted(mixed(600, 0, weighted=True)),
     ),
     Case("categories, gini", Classifier, {**MIXED, "max_depth": 8}, lambda: mixed(600, 3)),
-    Case(  # with one level below it the root is not finished: few categories, and more than bins
+    Case(  # with one level below it the root is not small: few categories, and more than bins
         "categories, gini, words",
         Classifier,
         {"categorical_features": [0, 1], "max_bins": 16, "max_depth": 1},
         lambda: words(1_200),
     ),
-    Case(  # what workers of a cluster count
+    Case(  # statistics that workers of a cluster count
         "gini, words, in two parts",
         InParts,
         {"categorical_features": [0, 1], "max_bins": 16, "max_depth": 2},

@@ -1,8 +1,8 @@
 """A check of a device in a child process.
 
 A launch that fails or an illegal address ends all use of CUDA in a process, a kernel may never end,
-and a driver may crash. In a child process none of it reaches the caller's CuPy or PyTorch.
-The child writes lines of JSON: a text for each line of the table, and at the end its verdict.
+and a driver may crash. In a child process none of this affects the caller's CuPy or PyTorch. The
+child writes lines of JSON: a text for each line of the table, and at the end its verdict.
 """
 
 from __future__ import annotations
@@ -22,10 +22,11 @@ from gputree.check import record
 from gputree.check.cases import CASES
 from gputree.check.comparison import compare_device
 
-# Seconds that the child may be silent: to start, and for each table, whose kernels it compiles.
+# Maximum seconds without output of the child: at its start, and for each table, whose kernels it
+# compiles.
 MOST_SECONDS = 300
 
-# Seconds between two looks at it, and for which its end is waited for.
+# Seconds between polls of the child, and of waiting for its end.
 BETWEEN_LOOKS = 0.2
 LAST_SECONDS = 10
 
@@ -36,7 +37,7 @@ Process = subprocess.Popen[bytes]
 
 # ---------------------------------------------------------------------------- the caller
 def check_apart(identity: machine.Identity) -> list[str]:
-    """What differs on the current CUDA device as a child process finds it; it is kept."""
+    """Check the current CUDA device in a child process; records and returns the differences."""
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as errors:
         differences, lasting = _check(identity, out, errors)
     record.keep(identity, differences, lasting=lasting)
@@ -44,7 +45,7 @@ def check_apart(identity: machine.Identity) -> list[str]:
 
 
 def _check(identity: machine.Identity, out: IO[bytes], errors: IO[bytes]) -> tuple[list[str], bool]:
-    """What differs, and whether it would again."""
+    """Return the differences, and True if another check would find them again."""
     try:
         child = _start(machine.current_device(), out, errors)
     except OSError as error:
@@ -53,7 +54,7 @@ def _check(identity: machine.Identity, out: IO[bytes], errors: IO[bytes]) -> tup
         ended = _follow(child, out)
     finally:
         child.kill()
-        with suppress(subprocess.TimeoutExpired):  # a driver may hold it
+        with suppress(subprocess.TimeoutExpired):  # a driver may block it
             child.wait(LAST_SECONDS)
     sent = [json.loads(line) for line in _lines(out)]
     if not ended:
@@ -67,7 +68,7 @@ def _check(identity: machine.Identity, out: IO[bytes], errors: IO[bytes]) -> tup
 
 
 def _start(device: int, out: IO[bytes], errors: IO[bytes]) -> Process:
-    """A child that finds what this process would import."""
+    """Start a child that imports the modules that this process would import."""
     path = os.pathsep.join(folder or os.getcwd() for folder in sys.path)
     return subprocess.Popen(
         [sys.executable, "-P", "-c", CODE, str(device)],
@@ -79,7 +80,7 @@ def _start(device: int, out: IO[bytes], errors: IO[bytes]) -> Process:
 
 
 def _follow(child: Process, out: IO[bytes]) -> bool:
-    """Whether the child has come to an end; else it has been silent for too long."""
+    """Wait for the end of the child; False if it produced no output for too long."""
     size, since = 0, time.monotonic()
     while time.monotonic() < since + MOST_SECONDS:
         with suppress(subprocess.TimeoutExpired):
@@ -91,21 +92,21 @@ def _follow(child: Process, out: IO[bytes]) -> bool:
 
 
 def _lines(file: IO[bytes]) -> list[str]:
-    """Lines that are whole, and say something."""
+    """Complete lines that are not empty."""
     file.seek(0)
     lines = file.read().decode(errors="replace").splitlines(keepends=True)
     return [line.rstrip() for line in lines if line.endswith("\n") and line.strip()]
 
 
 def _how_ended(child: Process, errors: IO[bytes]) -> str:
-    """By which signal or status, and the last line of errors: what failed, if Python wrote it."""
+    """Describe the end of a child: signal or status, and the last line of errors, if any."""
     status = child.returncode or 0
     how = f"{signal.strsignal(-status)}" if status < 0 else f"status {status}"
     return ": ".join([how, *_lines(errors)[-1:]])
 
 
 def _table_after(sent: list[Any]) -> str:
-    """What the child was at: it sends a heading, and a line for each table that is done."""
+    """Name the table under check: the child sends a heading, and a line per finished table."""
     done = len(sent) - 1
     return CASES[done].name if 0 <= done < len(CASES) else "start" if done < 0 else "end"
 
@@ -114,7 +115,7 @@ def _table_after(sent: list[Any]) -> str:
 def main() -> None:
     """Check the device whose number is the argument."""
     out = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(2, 1)  # what others print goes where errors go
+    os.dup2(2, 1)  # standard output goes to standard error
 
     def send(item: Any) -> None:
         print(json.dumps(item), file=out, flush=True)

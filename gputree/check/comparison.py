@@ -18,12 +18,12 @@ from gputree.errors import InputError
 from gputree.threads import most_threads
 from gputree.tree import Tree
 
-# Threads in addition to the single one that the CPU is checked against, at least.
+# Minimum number of threads that are checked against a single one.
 FEWEST_THREADS = 3
 
 
 class Side(NamedTuple):
-    """Where trees are grown."""
+    """Device and number of threads that trees are grown with."""
 
     name: str  # as in "41 nodes on the CPU"
     column: str  # heading of its times
@@ -32,20 +32,20 @@ class Side(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What came of one table.
+    """Result of one table.
 
     Attributes
     ----------
     name : str
         Of the table.
     nodes : int
-        Of the tree on the side that is believed.
+        Of the tree on the reference side.
     seconds : pair of float
-        On the side that is believed, and on the one that is checked.
+        On the reference side, and on the one that is checked.
     difference : str
         The first difference, or the error; empty where the trees are the same bit for bit.
     failed : bool
-        Whether there was an error: trees were not compared.
+        True if there was an error: trees were not compared.
     """
 
     name: str
@@ -57,18 +57,18 @@ class Outcome(NamedTuple):
 
 @dataclass(frozen=True)
 class CheckReport:
-    """What a check found; `str` makes it a table.
+    """Result of a check; `str` formats it as a table.
 
     Attributes
     ----------
     device : "cuda" or "cpu"
     about : dict of str to str
-        What was checked: device, driver, releases; or threads.
+        Subject of the check: device, driver, releases; or threads.
     sides : pair of Side
-        The one that is believed, and the one that is checked.
+        The reference, and the one that is checked.
     outcomes : sequence of Outcome
     seconds : float
-        What it took, compilation included.
+        Duration of the check, compilation included.
     """
 
     device: str
@@ -79,17 +79,17 @@ class CheckReport:
 
     @property
     def passed(self) -> bool:
-        """Whether all trees are the same bit for bit."""
+        """True if all trees are equal bit for bit."""
         return not self.differences
 
     @property
     def differences(self) -> list[str]:
-        """What differs, a line a table."""
+        """Differences, a line per table."""
         return [f"{one.name}: {one.difference}" for one in self.outcomes if one.difference]
 
     @property
     def completed(self) -> bool:
-        """Whether no table ended in an error."""
+        """True if no table ended in an error."""
         return not any(one.failed for one in self.outcomes)
 
     def __str__(self) -> str:
@@ -153,7 +153,7 @@ def check_device(device: str = "cuda", *, tell: Callable[[str], None] | None = N
 
 
 def compare_device(tell: Callable[[str], None] | None) -> tuple[machine.Identity, CheckReport]:
-    """Compare the current CUDA device with the CPU, in this process; nothing is kept."""
+    """Compare the current CUDA device with the CPU, in this process; the result is not recorded."""
     if (problem := machine.missing()) is not None:
         raise problem
     identity = machine.identity()
@@ -162,7 +162,7 @@ def compare_device(tell: Callable[[str], None] | None) -> tuple[machine.Identity
 
 
 def _threads() -> tuple[tuple[Side, Side], dict[str, str]]:
-    """One thread against many."""
+    """Return the sides and description of a check of one thread against many."""
     most = max(most_threads(), FEWEST_THREADS)
     sides = (
         Side("1 thread", "1 thread", "cpu", 1),
@@ -196,7 +196,7 @@ def _compare(case: Case, sides: tuple[Side, Side]) -> Outcome:
         begin = time.perf_counter()
         try:
             trees.append(grow_case(case, table, side))
-        except Exception as error:  # of any kind: the results of a device are in doubt
+        except Exception as error:  # of any kind: a device may return anything
             nodes = trees[0].n_nodes if trees else 0
             first = next(iter(str(error).splitlines()), "")
             problem = f"{type(error).__name__} on {side.name}: {first}"
@@ -207,14 +207,14 @@ def _compare(case: Case, sides: tuple[Side, Side]) -> Outcome:
 
 
 def grow_case(case: Case, table: Table, side: Side) -> Tree:
-    """The tree of a case, as it is before it is pruned."""
+    """Grow the tree of a case, without pruning."""
     X: Any = table.X
     if case.resident and side.device == "cuda":
         from gputree.backends.cuda.kernels import cupy
 
         X = cupy().asarray(X)
     model = case.estimator(device=side.device, n_jobs=side.n_jobs, **case.parameters)
-    with warnings.catch_warnings():  # about the tables, which are as they are on purpose
+    with warnings.catch_warnings():  # about the tables, which cause them on purpose
         warnings.simplefilter("ignore")
         tree: Tree = model.fit(X, table.y, table.weight).unpruned_tree_
     return tree
@@ -235,7 +235,7 @@ def first_difference(expected: Tree, found: Tree, sides: tuple[Side, Side]) -> s
 
 
 def _pairs(expected: Tree, found: Tree) -> Iterator[tuple[str, Any, Any]]:
-    """Arrays of both trees that have an item a node, in the order of the tree's fields."""
+    """Pairs of arrays, with an item per node, of both trees, in the order of the tree's fields."""
     for field in fields(Tree):
         a, b = getattr(expected, field.name), getattr(found, field.name)
         if not isinstance(a, np.ndarray) or a.shape[:1] != (expected.n_nodes,):
@@ -245,7 +245,7 @@ def _pairs(expected: Tree, found: Tree) -> Iterator[tuple[str, Any, Any]]:
 
 
 def _bits(values: NDArray[Any]) -> NDArray[np.integer]:
-    """Values as integers: NaN equals itself, and the zeros differ."""
+    """Reinterpret values as integers: NaN equals itself, and the zeros differ."""
     return values.view(f"u{values.itemsize}")
 
 
@@ -260,6 +260,6 @@ def heading(sides: tuple[Side, Side]) -> str:
 
 
 def outcome_line(one: Outcome) -> str:
-    """A table, its nodes, the seconds on both sides, and how the trees compare."""
+    """Format a table's line: nodes, the seconds on both sides, and the result of the comparison."""
     here, there = (f"{seconds:8.3f} s" for seconds in one.seconds)
     return f"{one.name:{_NAME_WIDTH}}  {one.nodes:6,}{here}{there}  {one.difference or 'the same'}"

@@ -1,4 +1,4 @@
-"""Trees of a check over a table in parts, each of which a device counts: as on a cluster."""
+"""Trees of a check over a table in parts, each counted by a device, as on a cluster."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from gputree.tree import Tree
 
 
 class InParts(DecisionTreeClassifier):
-    """Grows over two parts of the table, which the device counts."""
+    """Estimator that grows over two parts of the table, counted by the device."""
 
     def _grow_tree(self, view: View, target: NDArray, weight: Floats | None, n: int) -> Tree:
         values, columns = to_host(view.values), view.held.columns

@@ -1,4 +1,4 @@
-"""What checks of devices found: kept in the process, and in the user's cache folder."""
+"""Results of checks of devices, cached in the process and in the user's cache folder."""
 
 from __future__ import annotations
 
@@ -14,33 +14,33 @@ from gputree.compilation.folders import user_cache
 
 FORMAT = 1
 
-# What this process knows: what differed on a device, nothing where its check passed.
+# Results in this process: differences on a device, empty if its check passed.
 _known: dict[Identity, list[str]] = {}
 
 
 def keep(identity: Identity, differences: Sequence[str], *, lasting: bool) -> None:
-    """Keep what a check found; for this process only unless `lasting`, or without a folder."""
+    """Record the result of a check; for this process only unless `lasting`, or without a folder."""
     remember(identity, differences)
     path = _path(identity)
     if path is None or not lasting:
         return
     content = {"format": FORMAT, **identity._asdict(), "differences": list(differences)}
     try:
-        # kernels are kept here, too, and only where no other user may write
+        # kernels are cached here, too, and only where no other user may write
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with replaced_file(path) as file:
             file.write(json.dumps(content, indent=1).encode())
-    except OSError:  # a folder that cannot be written, a full disk
+    except OSError:  # a folder that is not writable, a full disk
         return
 
 
 def remember(identity: Identity, differences: Sequence[str]) -> None:
-    """Let this process know what a check found."""
+    """Record the result of a check for this process only."""
     _known[identity] = list(differences)
 
 
 def find(identity: Identity) -> list[str] | None:
-    """What differed in the check of this device; None where it has not been checked."""
+    """Return the differences found by the check of a device; None if it has not been checked."""
     if identity not in _known:
         found = _read(identity)
         if found is None:
@@ -50,7 +50,7 @@ def find(identity: Identity) -> list[str] | None:
 
 
 def _read(identity: Identity) -> list[str] | None:
-    """What the file says; None where it is not there, or holds anything else."""
+    """Read the differences from the file; None if it is missing or has other content."""
     path = _path(identity)
     try:
         content: Any = json.loads(path.read_bytes()) if path is not None else None
@@ -65,7 +65,7 @@ def _read(identity: Identity) -> list[str] | None:
 
 
 def _path(identity: Identity) -> Path | None:
-    """The file of this device in the user's cache folder; None where there is no home folder."""
+    """Path of the file of a device in the user's cache folder; None without a home folder."""
     folder = user_cache()
     if folder is None:
         return None

@@ -1,4 +1,4 @@
-"""Whether the current CUDA device is believed: by what was kept of its check, or by checking it."""
+"""Trust in the current CUDA device, by the recorded result of its check, or by a new check."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _checking = threading.Lock()
 
 
 def what_differs() -> list[str]:
-    """What differs on the current CUDA device, of which nothing is missing; nothing is good.
+    """Return the differences on the current CUDA device, which must be usable; none is good.
 
     A device that was not checked before is checked now, in a child process, and a line on
     standard error says so.

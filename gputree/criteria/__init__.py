@@ -1,19 +1,19 @@
-"""Split criteria: what a cut is worth, and how much a cut inside a bin can be worth.
+"""Split criteria: scores of cuts, and bounds on the scores of cuts inside a bin.
 
 A criterion is a named tuple whose type selects the formulas at compile time. All
 kernels see the same channels of fixed-point int64 statistics:
 
     classification   channel k: weight of class k   (K channels)
-    regression       channel 0: weight, 1: sum of targets, 2: sum of squares, or of what the
-                     criterion knows a bin's deviation by
+    regression       channel 0: weight, 1: sum of targets, 2: sum of squares, or of another
+                     statistic of the deviation in a bin
     weighted tables  one channel more, last: number of rows
 
-Integer sums have no order, so the float64 scores below, computed from them by one
-fixed sequence of IEEE operations, are equal whoever added up the rows.
+Integer sums have no order, so the float64 scores below, computed from them by one fixed sequence of
+IEEE operations, are equal on every device and for every division of the rows.
 
 The *score* of a cut is a quantity that grows with the decrease of impurity within a
 node: sums of squares over weights (gini), negative weighted entropy in bits
-(entropy), squared difference of means (squared error), deviance taken away (Poisson).
+(entropy), squared difference of means (squared error), decrease of deviance (Poisson).
 `gain` turns it into the decrease of impurity per unit of weight. The *bound* of a bin is
 at least the score of every cut inside it: scores are convex in the statistics of the left
 side, being sums of perspectives of convex functions (Boyd and Vandenberghe, Convex

@@ -1,14 +1,14 @@
-"""Whether a cut of a column pays for its own description: the MDL principle.
+"""The MDL principle: acceptance of cuts that save more bits than their description takes.
 
 A cut divides N rows of k labels, N_1 and N_2 of which lie on its sides, with k_1 and k_2 labels.
 
-    Fayyad and Irani (1993), section 3: the bits that name the cut and the labels of both sides are
-    fewer than those it saves.
+    Fayyad and Irani (1993), section 3: the bits that identify the cut and describe the labels of
+    both sides are fewer than those it saves.
 
         N gain  >  log2(N - 1) + log2(3**k - 2) - (k H - k_1 H_1 - k_2 H_2)
 
-    Kononenko (1995), section 2: the labels of all rows take more bits than the cut and the
-    labels of both sides, each written as shares of labels and an arrangement with these shares.
+    Kononenko (1995), section 2: the labels of all rows take more bits than the cut and the labels
+    of both sides, each described by proportions of labels and an arrangement with these.
 
         L(n_1, ..., n_k) = log2 binomial(N + k - 1, k - 1) + log2 multinomial(n_1, ..., n_k)
         L(whole)  >  log2(N - 1) + L(left) + L(right)
@@ -28,13 +28,13 @@ from gputree.criteria.logarithm import log2, xlog2x
 
 _LN2 = 0.6931471805599453
 
-# Bits that are no more than rounding, as a share of the largest sum: ties do not pay.
+# Bits that are no more than rounding, relative to the largest sum: ties do not pay.
 _SLACK = 2.0**-44
 
 
 @inner
 def entropy_bits(counts):
-    """``N H`` of counts, N and how many of them are positive."""
+    """``N H`` of counts, N, and the number of positive counts."""
     whole = within = 0.0
     present = 0
     for k in range(counts.size):
@@ -46,7 +46,7 @@ def entropy_bits(counts):
 
 @inner
 def pays_fayyad_irani(left, right, cost):
-    """Whether a cut, whose name takes `cost` bits, saves more than it takes."""
+    """Return True if a cut, identified by `cost` bits, saves more bits than it takes."""
     bits_left, n_left, k_left = entropy_bits(left)
     bits_right, n_right, k_right = entropy_bits(right)
     bits, n, k = entropy_bits(left + right)
@@ -59,7 +59,7 @@ def pays_fayyad_irani(left, right, cost):
 
 @inner
 def pays_kononenko(left, right, cost):
-    """Whether the labels of both sides and the cut, of `cost` bits, are shorter than all labels."""
+    """Return True if the cut, of `cost` bits, and its sides' labels take less than all labels."""
     whole = left + right
     k = entropy_bits(whole)[2]
     saved = label_bits(whole, k) - label_bits(left, k) - label_bits(right, k)
@@ -69,7 +69,7 @@ def pays_kononenko(left, right, cost):
 
 @inner
 def label_bits(counts, k):
-    """Bits of the labels of rows: shares of k labels, and an arrangement with these shares."""
+    """Bits of the labels of rows: proportions of k labels, and an arrangement with these."""
     n = arrangement = 0.0
     for j in range(counts.size):
         n += counts[j]

@@ -1,7 +1,7 @@
-"""The formulas' names, and how each is compiled for the criterion it is given.
+"""Stubs of the formulas, and their dispatch by the type of the criterion.
 
-Kernels call these; numba puts the formula of the criterion's type in their place. Called by
-Python, as all is where numba's compiler is switched off, they look it up.
+Kernels call these stubs; numba replaces each by the formula of the criterion's type. Called by
+Python, as everything is where numba's compiler is disabled, they look the formula up.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from typing import Any
 from gputree.compilation import overload_borrowing
 from gputree.criteria.kinds import Gini, TwoClassGini
 
-# A bin is looked into when its bound reaches the best score within this share: far
-# more than the rounding error of a bound, so that no tie is ever lost.
+# A bin is searched if its bound is below the best score by no more than this fraction: far more
+# than the rounding error of a bound, so that no tie is ever lost.
 BOUND_MARGIN = 1e-9
 
 
@@ -23,7 +23,7 @@ _formulas: dict[tuple[str, type], Callable] = {}  # by stub and criterion
 
 
 def stub(function: Callable) -> Callable:
-    """A name that stands for the formula of whichever criterion it is given."""
+    """Decorate a stub that calls the formula of the criterion it is given."""
 
     @functools.wraps(function)
     def call(criterion, *arguments):
@@ -33,7 +33,7 @@ def stub(function: Callable) -> Callable:
 
 
 def row_by_row(criterion: Any) -> Any:
-    """The criterion in the form that suits kernels which move row after row."""
+    """Convert the criterion to the form for kernels that move row after row."""
     if isinstance(criterion, Gini) and criterion.n_classes == 2:
         return TwoClassGini(*criterion)
     return criterion
@@ -41,12 +41,12 @@ def row_by_row(criterion: Any) -> Any:
 
 @stub
 def begin(criterion, left, total):
-    """State of a scan with `left` behind it in a node of `total`; first of it the weight left."""
+    """State of a scan after the rows `left` of a node of `total`; its first field is their weight."""
 
 
 @stub
 def move(criterion, state, left, total, target, weight):
-    """State after a row crosses to the left; `left` is used up."""
+    """State after a row moves to the left; `left` is updated."""
 
 
 @stub
@@ -56,17 +56,17 @@ def score(criterion, state, left, total):
 
 @stub
 def means(criterion, state, left, total):
-    """Of both sides of a cut at this state: the share of class 1, or the mean target in units."""
+    """Means of both sides of a cut: probabilities of class 1, or mean targets in units."""
 
 
 @stub
 def may_exceed(criterion, state, left, total, value):
-    """False only where the score at this state is surely at most `value`: cheaper than it."""
+    """Return False only if the score at this state is surely at most `value`; cheap."""
 
 
 @stub
 def bound(criterion, left, cells, at, total):
-    """At least the score of every cut inside the bin at ``cells[at]`` that follows `left`."""
+    """Upper bound on the score of every cut inside the bin at ``cells[at]`` that follows `left`."""
 
 
 @stub
@@ -78,7 +78,7 @@ def tighten(criterion, left, cells, at, total, value, needed):
 
 @stub
 def margin(criterion, value, total):
-    """How far below the best score `value` a bound is still looked into."""
+    """Difference to the best score `value` within which a bound is still searched."""
 
 
 @stub
@@ -98,16 +98,16 @@ def add_row(criterion, statistics, at, target, weight, square):
 
 @stub
 def restrict(criterion, n_classes):
-    """The same criterion over `n_classes` classes."""
+    """Return the same criterion over `n_classes` classes."""
 
 
 @stub
 def is_pure(criterion, total):
-    """Whether the class weights show one class only (never true for regression)."""
+    """Return True if only one class has weight (never in regression)."""
 
 
 def formula(function: Callable, *criteria: type) -> Callable:
-    """Register a formula of `function` for the criteria named."""
+    """Register a formula of `function` for the given criteria."""
 
     def register(implementation: Callable) -> Callable:
         def choose(criterion: Any, *rest: Any) -> Callable | None:

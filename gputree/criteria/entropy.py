@@ -38,7 +38,7 @@ def _entropy_gain(criterion, value, total):
 
 @formula(dispatch.margin, Entropy, ManyClassEntropy)
 def _entropy_margin(criterion, value, total):
-    """Scores near 0 are differences of terms that grow with the weight."""
+    """Margin for scores near 0, which are differences of terms that grow with the weight."""
     weight = np.int64(0)
     for k in range(criterion.n_classes):
         weight += np.int64(total[k])
@@ -117,7 +117,7 @@ def _many_restrict(criterion, n_classes):
 
 
 def entropy_scale(total: int, unit: float) -> float:
-    """Fixed-point units in a bit for tables of `total` units of weight: a power of two.
+    """Fixed-point units per bit for tables of `total` units of weight: a power of two.
 
     Terms ``x log2 x`` of parts of the whole, at least one unit each, are between the whole
     times log2 of the unit and the whole times log2 of itself.
@@ -129,7 +129,7 @@ def entropy_scale(total: int, unit: float) -> float:
 
 @kernel
 def node_entropies(weights):
-    """Entropy in bits of each row of class weights, shape (n, K), by our own logarithm."""
+    """Entropy in bits of each row of class weights, shape (n, K), by the reproducible logarithm."""
     out = np.empty(weights.shape[0])
     for j in range(weights.shape[0]):
         whole = within = 0.0

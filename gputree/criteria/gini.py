@@ -9,13 +9,13 @@ from gputree.criteria import dispatch
 from gputree.criteria.dispatch import formula
 from gputree.criteria.kinds import Gini, TwoClassGini, WideGini
 
-# What the float64 products of a score multiplied out may be off by, with much to spare.
+# Relative error of the float64 products of a score multiplied out, with much to spare.
 ROUNDING = 1e-12
 
-# What a sum of squares may be off by when a class crosses, relative to it with that class.
+# Relative error of a sum of squares when a class crosses, with that class.
 CROSSING = 2.0**-51
 
-# 2**K corners bound a bin most tightly; beyond so many classes they cost more than they save.
+# 2**K corners give the tightest bound of a bin; for more classes they cost more than they save.
 MOST_CORNER_CLASSES = 8
 
 
@@ -89,7 +89,7 @@ def _two_score(criterion, state, left, total):
 
 @formula(dispatch.may_exceed, TwoClassGini)
 def _two_may_exceed(criterion, state, left, total, value):
-    """The score, multiplied out: what is rounded then is far less than the slack."""
+    """Compare the score multiplied out: its rounding errors are far less than the slack."""
     a, b, square_left, square_right = _two_squares(state)
     return square_left * b + square_right * a > value * (a * b) * (1.0 - ROUNDING)
 
@@ -104,7 +104,7 @@ def _gini_score(criterion, state, left, total):
 
 @formula(dispatch.may_exceed, Gini)
 def _gini_may_exceed(criterion, state, left, total, value):
-    """As for two classes."""
+    """Like `_two_may_exceed`, for more classes."""
     a, b = np.float64(state[0]), np.float64(state[1])
     products = np.float64(state[2]) * b + np.float64(state[3]) * a
     return products > value * (a * b) * (1.0 - ROUNDING)
@@ -143,7 +143,7 @@ def corner_score(a, b, n_a, n_b, whole):
 
 @borrowing
 def boundary_score(a, b, n_a, n_b):
-    """As `_two_score`, where the sums are exact as float64; NaN if a side is empty."""
+    """Like `_two_score`, where the sums are exact as float64; NaN if a side is empty."""
     rest_a, rest_b = n_a - a, n_b - b
     left, right = a + b, rest_a + rest_b
     left = left if left > 0.0 else np.nan
@@ -153,7 +153,7 @@ def boundary_score(a, b, n_a, n_b):
 
 @borrowing
 def _greatest_corner(left, cells, at, total):
-    """The greatest score of two classes at the corners: each wholly left or wholly right."""
+    """Highest score of two classes at the corners: each entirely left or entirely right."""
     a, b = np.float64(left[0]), np.float64(left[1])
     n_a, n_b = np.float64(total[0]), np.float64(total[1])
     end_a, end_b = a + np.float64(cells[at]), b + np.float64(cells[at + 1])
@@ -166,14 +166,14 @@ def _greatest_corner(left, cells, at, total):
 
 @formula(dispatch.bound, Gini, WideGini)
 def _gini_bound(criterion, left, cells, at, total):
-    """The greatest score at the corners of two classes; of more, a separable bound.
+    """Highest score at the corners for two classes; for more, a separable bound.
 
-    That is one of ``Q(a)/A + Q(r)/R``, a the left side, r = t - a, Q = sum of squares.
+    It is the one of ``Q(a)/A + Q(r)/R``, a the left side, r = t - a, Q = sum of squares.
 
     For any l, ``Q/A = l + (Q - l A)/A``, and the last term is at most
     ``u/A_max + max(u, 0) (1/A_min - 1/A_max)`` with ``u = Q - l A``. With l the ratio in
     the middle of the bin, u is small and its factor smaller; what remains is a sum over
-    classes, each convex, so each at its greatest at one of its two ends.
+    classes, each convex, so each is maximal at one of its two ends.
     """
     if criterion.n_classes == 2:
         return _greatest_corner(left, cells, at, total)
@@ -196,7 +196,7 @@ def _gini_bound(criterion, left, cells, at, total):
     r1 = n - a1
     ratio_left = q_left / (a0 + 0.5 * b)
     ratio_right = q_right / (n - a0 - 0.5 * b)
-    free_left = a0 == 0.0  # nothing is left of the bin: Q/A <= the greatest class inside
+    free_left = a0 == 0.0  # no rows are left of the bin: Q/A <= the largest class inside
     free_right = r1 == 0.0
     factor_left = 0.0 if free_left else 1.0 / a1
     factor_right = 0.0 if free_right else 1.0 / r0
@@ -229,11 +229,12 @@ def _gini_bound(criterion, left, cells, at, total):
 
 @formula(dispatch.tighten, Gini, WideGini)
 def _gini_tighten(criterion, left, cells, at, total, value, needed):
-    """The greatest score at the corners: each class present wholly left or wholly right.
+    """Highest score at the corners: each class present entirely left or entirely right.
 
-    First that where each class joins the side that has more of it than its share. Then all follow a
-    Gray code, one class crossing at a time. Those of two classes are the bound.
-    What is left of squares after a heavy class has crossed is off by the rounding of its own.
+    The first corner is the one where each class joins the side that has more than its proportion of
+    it. Then all follow a Gray code, one class crossing at a time. For two classes they are the
+    bound already. After a heavy class has crossed, sums of squares have the rounding error of its
+    square.
     """
     if criterion.n_classes == 2:
         return value

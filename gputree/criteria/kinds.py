@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-# Sums of squared integer weights stay below 2**63 while the total does not pass this.
+# Sums of squared integer weights stay below 2**63 while the total does not exceed this.
 INTEGER_GINI_LIMIT = 2**31
 
-# Above so many classes, entropy sums up in fixed point, so that a row's cost does not grow.
+# For more classes than this, entropy is summed in fixed point, so that a row's cost does not grow.
 MANY_CLASSES = 64
 
 
@@ -19,9 +19,9 @@ class Gini(NamedTuple):
 
 
 class TwoClassGini(NamedTuple):
-    """`Gini` of two classes, in kernels that move row after row: the state holds the weights.
+    """`Gini` of two classes, for kernels that move row after row: the state has the weights.
 
-    Rows that wait for what the row before has written take twice as long.
+    Reading weights that the row before has just written would take twice as long.
     """
 
     n_classes: int
@@ -55,16 +55,16 @@ class ManyClassEntropy(NamedTuple):
 
 
 class SquaredError(NamedTuple):
-    """Variance of the target; `square_unit` turns channel 2 into channel 1 squared a weight."""
+    """Variance of the target; `square_unit` converts channel 2 to channel 1 squared per weight."""
 
     unit: float
     square_unit: float
 
 
 class Poisson(NamedTuple):
-    """Half Poisson deviance of targets of 0 and more.
+    """Half Poisson deviance of targets that are 0 or positive.
 
-    Sums count in `unit`, a share of `scale`: a power of two that no target passes.
+    Sums count in `unit`, a fraction of `scale`: a power of two that no target exceeds.
     """
 
     unit: float

@@ -1,4 +1,4 @@
-"""Our own logarithm: those of system libraries differ in the last bit."""
+"""A reproducible logarithm: those of system libraries differ in the last bit."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _ONE = 0x3FF0000000000000
 
 @jitable
 def log2(x):
-    """Base-2 logarithm of a positive normal float64, from IEEE + - * / alone.
+    """Base-2 logarithm of a positive normal float64, from IEEE + - * / only.
 
     With x = 2**e m, sqrt(1/2) < m <= sqrt(2) and s = (m - 1) / (m + 1),
     ``log2 x = e + 2 log2(e) (s + s**3/3 + s**5/5 + ...)``. The series is cut where its
@@ -44,11 +44,11 @@ def log2(x):
 
 @jitable
 def xlog2x(x):
-    """``x log2 x``, and 0 at 0."""
+    """Return ``x log2 x``, and 0 at 0."""
     return x * log2(x) if x > 0.0 else 0.0
 
 
 @jitable
 def fixed_xlog2x(weight, unit, scale):
-    """``x log2 x`` of a weight in units, as an integer of steps ``1 / scale``."""
+    """Return ``x log2 x`` of a weight in units, as an integer of steps ``1 / scale``."""
     return np.int64(np.rint(xlog2x(np.float64(weight) * unit) * scale))

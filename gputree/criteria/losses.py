@@ -1,8 +1,8 @@
-"""What rows with targets lose at the answers of a tree's nodes, by the criteria of regression.
+"""Losses of rows with targets at the predictions of a tree's nodes, by the regression criteria.
 
-Of each node the loss of all rows that reach it, if it answered them itself, and that of the rows
-that stop in it: float64 arrays of shape (N,). The tree is its nodes' parents, int32, and their
-answers, float64, of shape (N,). Targets, float64, stop in the nodes `stop`, and each
+For each node: the loss of all rows that reach it, predicted by the node itself, and of the rows
+that stop in it: float64 arrays of shape (N,). The tree is given by its nodes' parents, int32, and
+their predictions, float64, of shape (N,). Targets, float64, stop in the nodes `stop`, and each
 row's loss is raised to `power`, 1 or 2; `weight` is so already.
 """
 
@@ -32,7 +32,7 @@ def squared_errors(
     parent: Nodes, answers: Floats, stop: Nodes, target: Floats, weight: Floats, power: int
 ) -> Loss:
     """Weight x squared error, or its square, by moments about means that are merged upward."""
-    order = np.lexsort((weight, target, stop))  # float sums in an order of their own
+    order = np.lexsort((weight, target, stop))  # float sums in a canonical order
     loss = np.zeros(parent.size), np.zeros(parent.size)
     moments = np.zeros(parent.size, MOMENTS)
     _merge_up(parent, answers, stop[order], target[order], weight[order], power, moments, *loss)
@@ -42,26 +42,26 @@ def squared_errors(
 def deviances(
     parent: Nodes, answers: Floats, stop: Nodes, target: Floats, weight: Floats, power: int
 ) -> Loss:
-    """Weight x half the Poisson deviance, or its square, by sums over what stops in each node.
+    """Weight x half the Poisson deviance, or its square, by sums over the rows in each node.
 
-    Of target y and answer m, in terms of the root's answer u: y = u (1 + e), m = u q,
+    For target y and prediction m, in terms of the root's prediction u: y = u (1 + e), m = u q,
 
         y ln(y / m) - y + m = u (own - e ln q + gap),    own = (y / u) ln(y / u) - e,
                                                          gap = q - 1 - ln q,
 
-    so that what is added up is small where targets and answers lie close.
+    so that terms are small where targets and predictions are close.
     """
     from scipy.special import xlogy  # here, for trees name their criteria, and few are pruned
 
     if target.size and target.min() < 0.0:
         raise InputError(NEGATIVE_COUNTS)
-    order = np.lexsort((weight, target, stop))  # float sums in an order of their own
+    order = np.lexsort((weight, target, stop))  # float sums in a canonical order
     tiny = float(np.finfo(np.float64).tiny)
     unit = max(float(answers[0]), tiny)
     share = target[order] / unit
     excess = share - 1.0
     own = xlogy(share, share) - excess
-    # of a node without events: events there cost much, not infinitely much
+    # of a node without events: their loss is large, not infinite
     quotient = np.maximum(answers / unit, tiny)
     logarithm = np.log(quotient)
     gap = quotient - 1.0 - logarithm
@@ -84,7 +84,7 @@ def deviances(
 
 @kernel
 def _merge_up(parent, answer, stop, target, weight, power, moments, as_leaf, stopped):
-    """Losses of the answer of each node, from the moments of what stops in it and below."""
+    """Losses at the prediction of each node, from moments of the rows that stop there and below."""
     for entry in range(stop.size):
         _merge(moments[stop[entry]], weight[entry], target[entry], 0.0, 0.0, 0.0)
     for node in range(parent.size - 1, -1, -1):
@@ -98,7 +98,7 @@ def _merge_up(parent, answer, stop, target, weight, power, moments, as_leaf, sto
 
 @borrowing
 def _merge(own, weight, mean, second, third, fourth):
-    """Add moments to those of `own`."""
+    """Merge moments into those of `own`."""
     if weight == 0.0:
         return
     whole = own.weight + weight

@@ -1,8 +1,8 @@
-"""The criteria by name: how each sees targets, and what it says of whole nodes.
+"""The criteria by name: their targets, and the impurities of whole nodes.
 
 A criterion is a file of formulas here, one for CUDA, and an entry in `OF_CLASSES` or `OF_TARGETS`:
-whatever else asks for a criterion by name (parameters, options of the command, files, pruners)
-takes the names from here, and what differs between criteria from their entries.
+other code that needs a criterion by name (parameters, options of the command, files, pruners) uses
+these names, and the differences between criteria are in their entries.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ class OfClasses(NamedTuple):
 class OfTargets(NamedTuple):
     """A criterion of regression.
 
-    What texts call its impurity; an error for targets from the least to the greatest that it does
-    not take; targets in fixed point; its form for them; the impurities of nodes by their sums of
-    weight, targets and squares, the latter in float64; and losses of rows, see `losses`.
+    The name of its impurity in texts; a check of the minimum and maximum target, which raises;
+    targets in fixed point; its form for them; the impurities of nodes by their sums of weight,
+    targets and squares, the latter in float64; and losses of rows, see `losses`.
     """
 
     label: str
@@ -71,7 +71,7 @@ def _entropy(n_classes: int, weights: Weights) -> Criterion:
 
 
 def _take_all(low: float, high: float) -> None:
-    """Any numbers are targets."""
+    """Accept any numbers as targets."""
 
 
 def _squared_error(targets: Targets) -> Criterion:
@@ -86,7 +86,7 @@ def _variances(weight: Sums, sums: Sums, squares: Floats, targets: Targets) -> F
     deviation = sums * targets.unit / weight
     mean_square = squares * targets.square_unit / weight
     variance: Floats = mean_square - deviation * deviation
-    # what cancels below the rounding of the difference is no variance
+    # a difference below its rounding error is no variance
     variance[variance <= 8 * np.finfo(np.float64).eps * mean_square] = 0.0
     return variance
 
@@ -108,7 +108,7 @@ OF_TARGETS = {
     "poisson": OfTargets("deviance", check_counts, fix_rates, _poisson, _deviances, deviances),
 }
 
-# The names of the impurities that trees of each task are grown by.
+# Names of the impurities that trees of each task are grown by.
 CRITERIA: dict[str, tuple[str, ...]] = {
     "classification": tuple(OF_CLASSES),
     "regression": tuple(OF_TARGETS),
@@ -116,15 +116,15 @@ CRITERIA: dict[str, tuple[str, ...]] = {
 
 
 def check_ends(name: str, low: float, high: float) -> None:
-    """Refuse targets from `low` to `high` that the criterion of that name does not take."""
+    """Raise for targets from `low` to `high` that the criterion does not support."""
     _require(name, "regression")
     OF_TARGETS[name].check(low, high)
 
 
 def fix(name: str, y: Floats, weights: Weights, ends: Ends | None = None) -> Targets:
-    """Regression targets in fixed point, as the criterion of that name counts them.
+    """Convert regression targets to fixed point for a criterion.
 
-    `ends` are the least and the greatest of all targets, where `y` has some of them.
+    `ends` are the minimum and the maximum of all targets, where `y` has only some of them.
     """
     _require(name, "regression")
     return OF_TARGETS[name].fix(y, weights, ends)
@@ -133,7 +133,7 @@ def fix(name: str, y: Floats, weights: Weights, ends: Ends | None = None) -> Tar
 def new_criterion(
     name: str, n_classes: int, weights: Weights, targets: Targets | None
 ) -> Criterion:
-    """The criterion of that name, in the form that suits the weights, and classes or targets."""
+    """Return the criterion in the form that suits the weights, and classes or targets."""
     if targets is None:
         _require(name, "classification")
         return OF_CLASSES[name].form(n_classes, weights)
@@ -142,7 +142,7 @@ def new_criterion(
 
 
 def class_impurity(name: str, weights: NDArray) -> Floats:
-    """Impurity of each row of class weights, shape (n, K); none of them empty."""
+    """Impurity of each row of class weights, shape (n, K); no row is empty."""
     _require(name, "classification")
     return OF_CLASSES[name].impurity(weights)
 

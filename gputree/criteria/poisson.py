@@ -1,13 +1,13 @@
-"""Half Poisson deviance of regression targets of 0 and more, in nats.
+"""Half Poisson deviance of regression targets that are 0 or positive, in nats.
 
-A group of weight W and sum S deviates by ``sum y ln(y / (S / W))``: what a cut takes away is
+A group of weight W and sum S deviates by ``sum y ln(y / (S / W))``: the decrease by a cut is
 ``P(S_l, W_l) + P(S_r, W_r) - P(S, W)`` with ``P(S, W) = S ln(S / W)``. Scores are this
 difference in bits, and in units of targets: around the node's mean, nothing large cancels.
 
     channel 0   weight
     channel 1   sum of targets
-    channel 2   sum of ``-z log2 z``, z the target as a share of `Poisson.scale`: what a bin's
-                deviation is known by
+    channel 2   sum of ``-z log2 z``, z the target as a fraction of `Poisson.scale`: bounds
+                the deviation in a bin
 
 `P` is the perspective of the convex ``x ln x``, so convex in (S, W); the corners of a polygon
 around the parts that a bin can lose bound every cut inside it, as for the other criteria.
@@ -27,14 +27,14 @@ from gputree.errors import InputError
 
 LN_2 = 0.6931471805599453
 
-# What sums of float64 terms may be off by, as a share of the sum of targets, with much to spare.
+# Relative error of sums of float64 terms, with much to spare.
 ROUNDING = 1e-12
 
 NEGATIVE_COUNTS = "Some value(s) of y are negative which is not allowed for Poisson regression."
 
 
 def check_counts(low: float, high: float) -> None:
-    """Refuse targets from `low` to `high` that are no counts or rates, or none but zeros."""
+    """Raise for targets from `low` to `high` that are no counts or rates, or all zero."""
     if low < 0.0:
         raise InputError(NEGATIVE_COUNTS)
     if high <= 0.0:
@@ -63,13 +63,13 @@ def _poisson_means(criterion, state, left, total):
 
 @jitable
 def excess(total, weight, mean):
-    """``S log2(S / W / mean)``, and 0 where S is 0."""
+    """Return ``S log2(S / W / mean)``, and 0 where S is 0."""
     return total * log2(total / weight / mean) if total > 0.0 else 0.0
 
 
 @formula(dispatch.score, Poisson)
 def _poisson_score(criterion, state, left, total):
-    """No cut leaves a side without events: its rate would have no logarithm."""
+    """Score a cut; -infinity for a side without events, whose rate has no logarithm."""
     weight_left, all_weight, sum_left, whole, mean = state
     if sum_left <= 0 or sum_left >= whole:
         return -np.inf
@@ -85,20 +85,20 @@ def _poisson_gain(criterion, value, total):
 
 @formula(dispatch.margin, Poisson)
 def _poisson_margin(criterion, value, total):
-    """Small scores are differences of terms that grow with the sum of targets."""
+    """Margin for small scores, which are differences of terms that grow with the sum of targets."""
     return BOUND_MARGIN * value + ROUNDING * np.float64(total[1])
 
 
 @formula(dispatch.bound, Poisson)
 def _poisson_bound(criterion, left, cells, at, total):
-    """The lesser of two bounds, from the bin's weight b, sum s and own sum ``Q = sum y log2 y``.
+    """The lower of two bounds, from the bin's weight b, sum s and term ``Q = sum y log2 y``.
 
-    Every part of the bin has ``P(part) <= Q(part)`` (the log sum inequality), and P of two
-    parts together is at most the sum of both: so no cut is worth more than the bin's single
-    rows, what lies left of it and what lies right of it, all apart. Alone where nothing lies
-    on one side.
+    Every part of the bin has ``P(part) <= Q(part)`` (the log sum inequality), and P of two parts
+    together is at most the sum of both: so no cut is worth more than the single rows of the bin,
+    the rows left of it and the rows right of it, all separate. This bound is the only one where
+    there are no rows on one side.
 
-    A part of share p of the weight and q of the sum has ``s KL(q, p) <= Q - P(s, b)``, so by
+    A part with fraction p of the weight and q of the sum has ``s KL(q, p) <= Q - P(s, b)``, so by
     Pinsker's inequality |p - q| is at most some d: a hexagon in the square of p and q. The
     score is convex, so the corners of the hexagon bound it.
     """
@@ -132,7 +132,7 @@ def _poisson_bound(criterion, left, cells, at, total):
 
 @kernel
 def deviance_terms(target, weight, unit, bits, whole, rest):
-    """``-z log2 z`` of each row times its weight, for channel 2 and what it cuts off.
+    """Return ``-z log2 z`` of each row times its weight, for channel 2, and its rest.
 
     `target` is weight x z, in `unit`; the rest is in ``2**-bits``.
     """
@@ -146,13 +146,13 @@ def deviance_terms(target, weight, unit, bits, whole, rest):
 
 @kernel
 def node_deviances(weight, sums, terms, unit, scale):
-    """Half Poisson deviance a unit of weight, from the sums of m nodes in units; 0 at no event."""
+    """Half Poisson deviance per unit of weight, from sums of m nodes in units; 0 for no event."""
     out = np.zeros(sums.size)
     for j in range(sums.size):
         s = np.float64(sums[j])
         if s > 0.0:
             w = np.float64(weight[j])
             value = -terms[j] - s * log2(s * unit / w)
-            if value > 16.0 * 2.0**-52 * terms[j]:  # what cancels below rounding is none
+            if value > 16.0 * 2.0**-52 * terms[j]:  # a difference below rounding is 0
                 out[j] = value * (unit * scale * LN_2) / w
     return out

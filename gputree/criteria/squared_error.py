@@ -9,14 +9,15 @@ from gputree.criteria.dispatch import formula
 from gputree.criteria.kinds import SquaredError
 from gputree.criteria.shared import target_means
 
-# What the float64 sums and products of a bound may be off by, with much to spare.
+# Relative error of the float64 sums and products of a bound, with much to spare.
 ROUNDING = 1e-12
 
-# Of sums that nearly cancel, relative to what they are made of.
+# Error of sums that nearly cancel, relative to their terms.
 CANCELLED = 2.0**-50
 
-# Units of squares in those of targets: below it products with weights were rounded, a half a row
-# (`gputree.fixed_point`); else deviations were before, a half a unit of weight.
+# Units of squares in those of targets: below it, products with weights were rounded, by up to a
+# half per row (`gputree.fixed_point`); else deviations were before, by up to a half per unit of
+# weight.
 ROUNDED_PRODUCTS = 2.0**29
 
 _TAN_PI_8 = 0.41421356237309503
@@ -24,7 +25,7 @@ _TAN_PI_8 = 0.41421356237309503
 
 @formula(dispatch.begin, SquaredError)
 def _squared_begin(criterion, left, total):
-    """Sums are taken from the node's own mean: centre and rest, in exact integers."""
+    """Begin with sums relative to the node's mean: centre and rest, in exact integers."""
     weight = np.int64(total[0])
     centre = np.int64(total[1]) // weight
     rest = np.float64(np.int64(total[1]) - centre * weight) / np.float64(weight)
@@ -46,7 +47,7 @@ def _squared_means(criterion, state, left, total):
 
 @formula(dispatch.score, SquaredError)
 def _squared_score(criterion, state, left, total):
-    """``w_l w_r (mean_l - mean_r)**2 / w**2`` over w, from the deviation of the left sum."""
+    """Score ``w_l w_r (mean_l - mean_r)**2 / w**2`` over w, from the deviation of the left sum."""
     weight_left, whole, deviation, _, rest = state
     a = np.float64(weight_left)
     d = np.float64(deviation) - a * rest
@@ -55,7 +56,7 @@ def _squared_score(criterion, state, left, total):
 
 @formula(dispatch.may_exceed, SquaredError)
 def _squared_may_exceed(criterion, state, left, total, value):
-    """The score, multiplied out: what is rounded then is far less than the slack."""
+    """Compare the score multiplied out: its rounding errors are far less than the slack."""
     weight_left, whole, deviation, _, rest = state
     a = np.float64(weight_left)
     d = np.float64(deviation) - a * rest
@@ -74,7 +75,7 @@ def _squared_bound(criterion, left, cells, at, total):
     A part of weight c deviates from c times the bin's mean by at most
     ``sqrt(V c (b - c) / b)`` (Cauchy-Schwarz): an ellipse in (c, deviation). The score is
     convex, so the corners of an octagon around the ellipse, cut to 0 <= c <= b, bound it.
-    V is of exact deviations, and the score of sums of rounded ones: what these may be off by
+    V is of exact deviations, and the score is of sums of rounded ones: the largest error of these
     widens the octagon (`off`, proved in ``docs/exact_splits.md``).
     """
     weight = np.int64(total[0])
@@ -87,7 +88,7 @@ def _squared_bound(criterion, left, cells, at, total):
     s = np.float64(np.int64(cells[at + 1]) - centre * cells[at]) - b * rest
     mean = s / b
     own = np.float64(cells[at + 1])
-    rows = np.float64(cells[at + 3] if total.size == 4 else cells[at])  # each lost under a unit
+    rows = np.float64(cells[at + 3] if total.size == 4 else cells[at])  # each lost less than a unit
     off = 0.5 * (rows if criterion.square_unit < ROUNDED_PRODUCTS else b)
     cancelled = (abs(d0) + abs(s)) * CANCELLED + 1.0
     low = max(abs(own) - off, 0.0)
@@ -113,7 +114,7 @@ def _squared_bound(criterion, left, cells, at, total):
             most_both = max(most_both, d * d / a + d * d / r)
     side = abs(s) + off + cancelled
     root = np.sqrt(spread + side * (side / b)) + np.sqrt(0.5 * off)
-    alone = root * root  # nothing beside the bin: S**2 / c <= its sum of squares
+    alone = root * root  # only the bin: S**2 / c <= its sum of squares
     if free_left and free_right:
         return 2.0 * alone / n
     if free_left:

@@ -1,4 +1,4 @@
-"""Numbers as ranges that are informative about the labels: supervised discretization."""
+"""Supervised discretization: numbers as ranges that are informative about the labels."""
 
 from gputree.discretization.discretizer import MDLPDiscretizer
 

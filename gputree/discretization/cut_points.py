@@ -16,10 +16,10 @@ from gputree.fixed_point import about_one, fix_weights
 
 
 class MdlRule(NamedTuple):
-    """How a cut is judged."""
+    """Criterion by which a cut is accepted."""
 
-    by_kononenko: bool  # by Kononenko's description of labels; else by that of Fayyad and Irani
-    # the name of a cut takes the logarithm of the cuts there are, not of the rows less one
+    by_kononenko: bool  # True: description of labels by Kononenko; else by Fayyad and Irani
+    # True: identifying a cut takes the logarithm of the number of cuts; else of the rows less one
     counts_cuts: bool
 
 
@@ -30,7 +30,7 @@ class MdlTask(NamedTuple):
     weight: Int64s  # (n,), in units
     n_classes: int
     information: Information
-    scale: float  # rows that a unit of weight stands for
+    scale: float  # rows that correspond to a unit of weight
     rule: MdlRule
     place: Int32s  # (n,): 0, 1, ..., n - 1
 
@@ -38,7 +38,7 @@ class MdlTask(NamedTuple):
 def new_mdl_task(
     target: NDArray[np.integer], sample_weight: Floats | None, n_classes: int, rule: MdlRule
 ) -> MdlTask:
-    """The task of cutting columns of as many rows as `target`; weights are positive, or None."""
+    """Return the task for columns of the rows of `target`; weights are positive, or None."""
     weights = about_one(fix_weights(sample_weight, target.size), target.size)
     return MdlTask(
         target=target,
@@ -54,7 +54,7 @@ def new_mdl_task(
 def cut_values(column: Values, task: MdlTask) -> Floats:
     """Cut points of a column, ascending: midway between the values on both sides.
 
-    Rows without a value (NaN) take no part.
+    Rows without a value (NaN) are ignored.
     """
     column = np.ascontiguousarray(column)
     order, keys = radix_argsort(column)

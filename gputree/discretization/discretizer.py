@@ -1,4 +1,4 @@
-"""Numbers as ranges that are informative about the labels: supervised discretization."""
+"""The supervised discretizer, as an estimator of scikit-learn."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from gputree.backends.cpu.lists.score import best_cut, new_scan
 from gputree.criteria.description_length import pays_fayyad_irani, pays_kononenko
 from gputree.criteria.logarithm import log2
 
-FIRST_ROOM = 64  # ranges that wait on the stack, and cuts, that there is room for at first
+FIRST_ROOM = 64  # initial size of the stack of waiting ranges, and of the array of cuts
 
 
 @borrowing
@@ -42,7 +42,7 @@ def gather(values, order):
 
 @inner
 def pays(rule, left, known, tries, scale):
-    """Whether a cut with class weights `left` of those `known` is worth its description."""
+    """Return True if a cut with class weights `left` of those `known` is worth its description."""
     on_left, on_right = np.empty(known.size), np.empty(known.size)
     total = 0.0
     for k in range(known.size):
@@ -59,7 +59,7 @@ def pays(rule, left, known, tries, scale):
 
 @inner
 def longer(array):
-    """Twice the room."""
+    """Copy to an array of twice the size."""
     out = np.empty(2 * array.size, array.dtype)
     out[: array.size] = array
     return out
@@ -67,7 +67,7 @@ def longer(array):
 
 @kernel
 def cut_sorted(information, rule, scale, n_classes, place, order, keys, target, weight):
-    """Last places before each cut of a column sorted by `order`; `keys` ascend.
+    """Find the last places before each cut of a column sorted by `order`; `keys` ascend.
 
     For the other arguments see `gputree.discretization.cut_points.MdlTask`.
     """

@@ -14,8 +14,8 @@ _GROWTH_FORMAT = "{desc} {percentage:3.0f}%|{bar}| {elapsed}"
 class Progress:
     """Show the number of rows in leaves or set aside in small nodes, level by level.
 
-    The progress bar is full only once the block ends without an error. Nothing is shown, and tqdm is not
-    imported, unless `enabled` and in a notebook or with a terminal as standard error.
+    The progress bar is full only once the block ends without an error. Nothing is shown, and tqdm
+    is not imported, unless `enabled` and in a notebook or with a terminal as standard error.
     """
 
     def __init__(self, n_rows: int, enabled: bool) -> None:

@@ -1,4 +1,4 @@
-"""Prediction on the host: every row walks from the root to the nodes that predict it."""
+"""Prediction on the host: every row descends from the root to the nodes that predict it."""
 
 from gputree.prediction.answers import (
     apply,

@@ -1,4 +1,4 @@
-"""What a tree says of rows: where they end, by which nodes, with which classes."""
+"""Predictions of a tree: leaf indices, class distributions, decision paths."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from gputree.tree import Tree
 # Called with the first and last row of each block of rows.
 Before = Callable[[int, int], object] | None
 
-# Of the first block if the kernel may be interpreted; the next ones double. How long rows take to
-# descend depends on the depth, which is seen from the blocks before.
+# Size of the first block if the kernel may be interpreted; the next ones double. The time of the
+# descent depends on the depth, which is estimated from the blocks before.
 FIRST_ROWS = 32
 BLOCK_ROWS = 1 << 14
-FEWEST_ROWS = 1 << 14  # rows a thread is worth waking for
+FEWEST_ROWS = 1 << 14  # minimum number of rows for another thread
 
 
 def apply(tree: Tree, values: NDArray, n_threads: int = 1, before: Before = None) -> Int32s:
@@ -46,9 +46,9 @@ def apply(tree: Tree, values: NDArray, n_threads: int = 1, before: Before = None
 def take(
     tree: Tree, values: NDArray, of_node: NDArray[Any], n_threads: int = 1, before: Before = None
 ) -> NDArray[Any]:
-    """What `of_node`, of shape (N, ...), has for the node that each row reaches; see `apply`.
+    """Row of `of_node`, of shape (N, ...), for the node that each row reaches; see `apply`.
 
-    Of a tree without fractional weights.
+    The tree has no fractional weights.
     """
     packed, place = arrange(pack(tree, values.dtype), values.shape[0])
     depths, of_node = leaf_depths(tree), np.ascontiguousarray(of_node)
@@ -94,7 +94,7 @@ def stopping_shares(
 ) -> csr_matrix:
     """Fraction of each row that stops at each node, of shape (n_rows, n_nodes); see `apply`.
 
-    Rows add up to 1, but for rounding; one entry per row if no row is split.
+    Rows add up to 1, except for rounding; one entry per row if no row is split.
     """
     n = values.shape[0]
     if not _spreads(tree):
@@ -139,7 +139,7 @@ def _paths(tree: Tree, nodes: Int32s) -> csr_matrix:
 
 
 def _spreads(tree: Tree) -> bool:
-    """Whether rows may be spread over several children."""
+    """Return True if rows may be divided among several children."""
     return tree.soft_lower is not None or bool((tree.missing_child == MISSING_TO_ALL).any())
 
 

@@ -1,7 +1,7 @@
 """Descent of rows that go to one child at each node.
 
-Eight rows descend together, so that their loads overlap. Nodes where a row cannot go on to a
-single child point at themselves: a row that does not move has arrived.
+Eight rows descend together, so that their loads overlap. Nodes where a row cannot go on to a single
+child point at themselves: a row that does not move has reached its node.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from gputree.prediction.tables import NO_LISTS, Lists, look_up, tabulate
 from gputree.tree import Tree
 
 SIDE_BY_SIDE = 8  # rows that descend together
-FEW_NODES = 1 << 12  # so many nodes are in a core's own cache, however they are arranged
+FEW_NODES = 1 << 12  # number of nodes that fit the cache of a core in any order
 
 
 def node_type(threshold: type[np.floating], by_category: bool) -> np.dtype[Any]:
-    """A node as `step` reads it: 16 bytes where thresholds are float32."""
+    """Dtype of a node for `step`: 16 bytes where thresholds are float32."""
     fields: list[Any] = [("threshold", threshold)]
     fields += [(name, np.int32) for name in ("feature", "child", "missing")]
     if by_category:
@@ -31,20 +31,20 @@ def node_type(threshold: type[np.floating], by_category: bool) -> np.dtype[Any]:
 
 
 class Packed(NamedTuple):
-    """A tree as `step` reads it."""
+    """A tree in the form that `step` reads."""
 
     # (N,): `child` takes values up to `threshold`, the node after it the others; where the node
     # tests categories, `child` is the node for those that it does not list. `missing` is the node
-    # for NaN. A node stands for itself where it sends a value to no single child
+    # for NaN. A node refers to itself where it sends a value to no single child
     nodes: NDArray
     # the node for each code of each table; None where all splits are thresholds
     target: Int32s | None
-    # None where no list is searched: the descent then takes a quarter of the time
+    # None where no list is searched: then the descent takes a quarter of the time
     lists: Lists | None
 
 
 def pack(tree: Tree, dtype: Any = np.float64) -> Packed:
-    """The tree as one record a node, for values of `dtype`; leaves send all to themselves."""
+    """Pack the tree as one record per node, for values of `dtype`; leaves refer to themselves."""
     itself = np.arange(tree.n_nodes)
     leaf = tree.is_leaf
     by_category = tree.tests_categories
@@ -57,7 +57,7 @@ def pack(tree: Tree, dtype: Any = np.float64) -> Packed:
     nodes["missing"] = np.where(leaf, itself, missing)
     if not by_category.any():
         return Packed(nodes, None, None)
-    # A category without a branch is missing, but where missing values have a separate branch.
+    # A category without a branch is missing, except where missing values have a separate branch.
     unseen = np.where(tree.split_kind == BRANCH_SPLIT, itself, missing)
     nodes["child"] = np.where(by_category, unseen, nodes["child"])
     target, lists, nodes["n_codes"], nodes["table"] = tabulate(tree, nodes["child"])
@@ -65,9 +65,9 @@ def pack(tree: Tree, dtype: Any = np.float64) -> Packed:
 
 
 def pack_alike(tree: Tree, filled: bool = True) -> Packed:
-    """What `pack` returns, of the same types for all trees and tables: one kernel is compiled.
+    """Like `pack`, of the same types for all trees and tables: one kernel is compiled.
 
-    Nodes need not be `filled` for whoever does not step from node to node.
+    Nodes need not be `filled` for callers that do not step from node to node.
     """
     nodes = np.zeros(tree.n_nodes, node_type(np.float64, by_category=True))
     if not filled:
@@ -80,7 +80,7 @@ def pack_alike(tree: Tree, filled: bool = True) -> Packed:
 
 
 def arrange(packed: Packed, n_rows: int) -> tuple[Packed, Int32s | None]:
-    """The tree for the descent of n rows, and the new place of each node, if nodes have moved.
+    """Arrange the tree for the descent of n rows; returns new places of nodes, if they have moved.
 
     Breadth-first, each node below the upper levels that a row passes is in another cache line;
     depth-first, they are next to each other.
@@ -134,7 +134,7 @@ def rounded_down(threshold: Floats, dtype: type[np.floating]) -> NDArray:
 
 @borrowing
 def step(values: NDArray, row: int, tree: Packed, at: int) -> np.int64:
-    """The node below `at` on the way of a row; `at` itself where there is no single one."""
+    """Node below `at` to which a row goes; `at` itself where there is no single one."""
     feature = tree.nodes[np.uintp(at)].feature
     x = values[np.uintp(row), np.uintp(feature)]
     return follow(x, tree.nodes, at, tree.target, tree.lists)
@@ -144,11 +144,11 @@ def step(values: NDArray, row: int, tree: Packed, at: int) -> np.int64:
 def follow(
     x: float, nodes: NDArray, at: int, target: Int32s | None, lists: Lists | None
 ) -> np.int64:
-    """The node that the node `at` sends a value to.
+    """Node to which the node `at` sends a value.
 
-    Numba leaves out the branches for what is None only where that is an argument.
+    Numba omits the branches for None only where that is an argument.
     """
-    node = nodes[np.uintp(at)]  # a node alone is no argument: numba warns of kinds of records
+    node = nodes[np.uintp(at)]  # a node is no argument: numba warns of kinds of records
     below = np.int64(node.child) + np.int64(x > node.threshold)
     if target is not None and node.n_codes > 0:
         below = np.int64(node.child)
@@ -165,7 +165,7 @@ def follow(
 def walk(
     values: NDArray, begin: int, end: int, tree: Packed, depths: tuple[int, int], out: Int32s
 ) -> None:
-    """Write where rows ``begin .. end`` of `values` (n, d), NaN where missing, stay to `out`.
+    """Write the nodes that rows ``begin .. end`` of `values` (n, d; NaN: missing) reach to `out`.
 
     `depths` are the minimum and the maximum of the leaves.
     """

@@ -1,4 +1,4 @@
-"""What the trees of a forest say of rows, summed in the order of the trees."""
+"""Predictions of the trees of a forest, summed in the order of the trees."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from gputree.prediction.descent import Packed, arrange, leaf_depths, pack, walk
 from gputree.tree import Tree
 
 # Rows that descend one tree after the other: a tree stays in a cache while they do. 200,000 rows
-# and 10 trees of 27,000 nodes, processor ms with 2**12, 2**14, 2**16, 2**17: 215, 133, 108, 101.
+# and 10 trees of 27,000 nodes, CPU ms with 2**12, 2**14, 2**16, 2**17: 215, 133, 108, 101.
 BLOCK_ROWS = 1 << 17
 
 
 class PackedTree(NamedTuple):
-    """A tree of N nodes as rows descend it."""
+    """A tree of N nodes in the form in which rows descend it."""
 
     nodes: Packed
     depths: tuple[int, int]  # the minimum and the maximum depth of a leaf
-    place: NDArray[np.int32] | None  # (N,) where the nodes have moved to
-    answers: NDArray[np.float64]  # (N, K) what they predict, in the order of the packed nodes
+    place: NDArray[np.int32] | None  # (N,) new places of the nodes, if they have moved
+    answers: NDArray[np.float64]  # (N, K) predictions, in the order of the packed nodes
 
 
 def pack_tree(tree: Tree, dtype: Any) -> PackedTree:
-    """A binary tree for rows of float32 or float64 values, depth-first where that pays."""
+    """Pack a binary tree for rows of float32 or float64 values, depth-first where that pays."""
     packed, place = arrange(pack(tree, dtype), tree.n_nodes)
     answers = np.ascontiguousarray(tree.value[:, 0])
     if place is not None:
@@ -42,7 +42,7 @@ def pack_tree(tree: Tree, dtype: Any) -> PackedTree:
 def mean_answers(
     trees: Sequence[PackedTree], values: NDArray, n_threads: int = 1, before: Before = None
 ) -> NDArray[np.float64]:
-    """Mean over trees of what each row's node predicts.
+    """Mean over trees of the prediction of each row's node.
 
     Sums are in the order of the trees, so that they depend neither on threads nor on blocks.
 
@@ -97,7 +97,7 @@ def add_answers(
     answers: NDArray[np.float64],
     sums: NDArray[np.float64],
 ) -> None:
-    """Add what `answers` (N, K) has for the node of each row of `values` to `sums` (n, K)."""
+    """Add the row of `answers` (N, K) for the node of each row of `values` to `sums` (n, K)."""
     walk(values, 0, stop.size, tree, depths, stop)
     for r in range(stop.size):
         for k in range(sums.shape[1]):

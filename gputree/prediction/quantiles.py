@@ -1,11 +1,11 @@
 """Quantile regression forests (Meinshausen 2006): targets weighted by the leaves that rows share.
 
     target      ascending      y0 y1 y2 y3 y4 ...
-    of a row    each tree adds 1 / (weight of the leaf) x (their weights) to those of its leaf
-    quantile    where these sums, added up from the left, reach the level
-    ..........  in cells of 2**k targets, then in those of fewer in the cell where it is reached
+    of a row    each tree adds weight / (weight of the leaf) to the targets of its leaf
+    quantile    the target at which the cumulative sum reaches the level
+    ..........  found in cells of 2**k targets, then in smaller cells within one of them
 
-So targets are sorted once, and for a row only the members of its leaves are looked at.
+So targets are sorted once, and for a row only the members of its leaves are read.
 """
 
 from __future__ import annotations
@@ -23,28 +23,28 @@ from gputree.prediction.descent import walk
 from gputree.prediction.forest import PackedTree, leaves
 from gputree.threads import run
 
-# A level is reached where less than this fraction of it is missing: weights are rounded quotients,
-# and eight of ten rows of a leaf are to reach 0.8.
+# A level is reached if less than this fraction of it is missing: weights are rounded quotients, and
+# eight of ten rows of a leaf should reach 0.8.
 ROUNDING = 1e-10
 
-BLOCK_ROWS = 1 << 14  # rows whose leaves in all trees are held at a time
+BLOCK_ROWS = 1 << 14  # rows whose leaves in all trees are in memory at a time
 
 BITS = 9  # 2**BITS cells: up to 2**18 targets are found in two steps
-LEAST = 1e-300  # a level of 0 is reached by the least target with a weight
+LEAST = 1e-300  # a level of 0 is reached by the lowest target with a weight
 
 
 class Groups(NamedTuple):
-    """Targets by the leaves that they are in."""
+    """Targets grouped by the leaves that they are in."""
 
     target: Floats  # (n,) ascending
     weight: Floats  # (n,), or empty where all are equal
-    first: Int64s  # (T,) where the nodes of each tree begin in `begin`
-    begin: Int32s  # where the members of each node begin, and behind its last node where they end
+    first: Int64s  # (T,) offset of the nodes of each tree in `begin`
+    begin: Int32s  # offset of the members of each node, and behind the last node of a tree the end
     members: Int32s  # (T * n,) places of targets, tree by tree, node by node, ascending
 
 
 class LeafTargets:
-    """The training targets of a forest of T trees, and which leaf of each tree they are in.
+    """The training targets of a forest of T trees, with their leaf in each tree.
 
     Parameters
     ----------
@@ -70,7 +70,7 @@ class LeafTargets:
         weight: Floats | None,
         n_threads: int,
     ) -> LeafTargets:
-        """Those of all rows that have weight, in the bag or not."""
+        """Collect the targets of all rows that have weight, in the bag or not."""
         weight = np.ones(target.size) if weight is None else weight
         order = np.argsort(target, kind="stable")
         row: Int32s = order[weight[order] > 0.0].astype(ROW)
@@ -91,7 +91,7 @@ class LeafTargets:
         *,
         levels: Floats,
     ) -> Floats:
-        """Quantiles of some ascending levels for each row, of shape (n_rows, levels)."""
+        """Quantiles of ascending `levels` for each row, of shape (n_rows, levels)."""
         groups = self._grouped(trees, n_threads)
 
         def block(begin: int, end: int) -> Floats:
@@ -110,9 +110,9 @@ class LeafTargets:
         n_threads: int,
         levels: Floats,
     ) -> Floats:
-        """The same for the training rows, by trees that have not drawn them and without themselves.
+        """Quantiles of training rows, by trees that have not drawn them and without their targets.
 
-        `drawn` are the rows of each tree, masks of the table; NaN where all trees have drawn a row,
+        `drawn` has the rows of each tree, masks of the table; NaN where all trees have drawn a row,
         or it has no weight.
         """
         groups = self._grouped(trees, n_threads)
@@ -131,7 +131,7 @@ class LeafTargets:
         return out
 
     def _grouped(self, trees: Sequence[PackedTree], n_threads: int) -> Groups:
-        """The targets by the nodes of packed trees; kept, for the next rows."""
+        """Group the targets by the nodes of packed trees; cached for the next rows."""
         if self._packed is None or self._packed[0] is not trees:
             found = run(n_threads, _group, list(zip(trees, self.leaf, strict=True)))
             first = np.cumsum([0, *(begin.size for begin, _ in found[:-1])])
@@ -143,12 +143,12 @@ class LeafTargets:
 
 
 def _placed(tree: PackedTree, leaf: Int32s) -> Int32s:
-    """Nodes of a tree, numbered as it is packed."""
+    """Nodes of a tree, numbered in its packed order."""
     return leaf.copy() if tree.place is None else tree.place[leaf].astype(NODE)
 
 
 def _group(tree: PackedTree, leaf: Int32s) -> tuple[Int32s, Int32s]:
-    """Where the members of each node begin, and the members."""
+    """Offsets of the members of each node, and the members."""
     place = _placed(tree, leaf)
     ends = np.zeros(tree.nodes.nodes.size + 1, ROW)
     np.cumsum(np.bincount(place, minlength=ends.size - 1), out=ends[1:])
@@ -159,7 +159,7 @@ def _group(tree: PackedTree, leaf: Int32s) -> tuple[Int32s, Int32s]:
 
 @kernel
 def put_in_order(node: Int32s, at: Int32s, members: Int32s) -> None:
-    """Write places ``0 .. n`` node by node, those of a node from ``at[node]`` on."""
+    """Write places ``0 .. n`` node by node; the places of a node begin at ``at[node]``."""
     for i in range(node.size):
         members[at[node[i]]] = i
         at[node[i]] += 1
@@ -167,10 +167,10 @@ def put_in_order(node: Int32s, at: Int32s, members: Int32s) -> None:
 
 @kernel
 def find_quantiles(groups: Groups, reached: Int32s, own: Int64s, levels: Floats) -> Floats:
-    """Quantiles of rows that reach these nodes, (T, n): of shape (n, levels).
+    """Quantiles of rows that reach the given nodes, (T, n): of shape (n, levels).
 
-    ``own`` (n,) is the target that each row leaves out, or NO_TARGET. A tree without a target where
-    the row is counts for nothing; NaN where none has one.
+    ``own`` (n,) is the target that each row excludes, or NO_TARGET. A tree without a target in the
+    row's leaf is ignored; NaN where all are.
     """
     top = 0
     while groups.target.size >> (top + BITS) > 0:
@@ -227,12 +227,12 @@ def open_leaf(
     share: Floats,
     m: int,
 ) -> int:
-    """Write where the members of a leaf are, and what each of weight 1 adds; 0 if it has none."""
+    """Write the range of the members of a leaf, and the addend of weight 1; 0 if it has none."""
     node = np.uintp(groups.first[t] + stop)
     before = t * groups.target.size
     low = before + np.int64(groups.begin[node])
     high = before + np.int64(groups.begin[node + np.uintp(1)])
-    whole = float(high - low - (own != NO_TARGET))  # a row is in the leaf where it is left out
+    whole = float(high - low - (own != NO_TARGET))  # an excluded row is in the leaf
     if groups.weight.size > 0:
         whole = 0.0
         for j in range(low, high):
@@ -255,7 +255,7 @@ def add_range(
     shift: int,
     cells: Floats,
 ) -> None:
-    """Add what members ``begin .. end`` weigh to cells of 2**shift places from `first` on."""
+    """Add the weights of members ``begin .. end`` to cells of 2**shift places from `first` on."""
     for j in range(begin, end):
         i = np.int64(groups.members[np.uintp(j)])
         if i != own:

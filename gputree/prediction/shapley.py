@@ -1,11 +1,12 @@
 r"""Shapley values of a row's prediction: the contribution of each column, exact for every tree.
 
-The players are the columns. A column that takes part sends the row where its value goes; one
+The players are the columns. A column that takes part sends the row to the child for its value; one
 that does not sends it down all branches, by the weights of the training rows ("path-dependent").
-What a leaf predicts then is multiplied by a factor a column on its path: o where the column takes
-part (the row's share that goes this way: 1 or 0, or less where a missing value is spread), and
-z where it does not (the weights' share). For a product game the Shapley value is an integral
-over the chance t that a column takes part (Owen's multilinear extension):
+The prediction of a leaf is then multiplied by one factor for each column on its path: o where the
+column takes part (the fraction of the row that goes this way: 1 or 0, or less where a missing value
+goes to several), and z where it does not (the fraction of the weights). For a product game the
+Shapley value is an integral over the chance t that a column takes part (Owen's multilinear
+extension):
 
     phi_j = sum over leaves of value * integral from 0 to 1 of
             (o_j - z_j) * product over other columns i on the path of (t o_i + (1 - t) z_i) dt
@@ -13,9 +14,9 @@ over the chance t that a column takes part (Owen's multilinear extension):
 The integrand is a polynomial of t of a degree below the number of columns on the path, so that half
 as many points of Gauss and Legendre integrate it exactly; all products are of numbers that are not
 negative, so that nothing cancels. Products are made from the root down and sums from the leaves up,
-once for all columns: time is by nodes times points, not by leaves times depth squared.
+once for all columns: time is proportional to nodes times points, not to leaves times depth squared.
 
-    node      product P of the factors above it at each point, times the factor of its own edge
+    node      product P of the factors above it at each point, times the factor of its edge
     edge      g = (o - z) / (t o + (1 - t) z): times the sum below, the part of the edge's column;
               less the g of the nearest edge above of the same column, whose factor it replaces
 
@@ -42,27 +43,27 @@ from gputree.prediction.shares import Descent, Parts, portions
 from gputree.threads import run
 from gputree.tree import Tree
 
-# Nodes times points times rows between two looks at the clock and at Ctrl-C: some 50 ms.
+# Nodes times points times rows between two checks of the clock and of Ctrl-C: some 50 ms.
 _BLOCK = 1 << 24
 
 
 class Game(NamedTuple):
-    """What a tree says of the game before any row is known; arrays of shape (N,)."""
+    """Data of the game that do not depend on rows; arrays of shape (N,)."""
 
     tested: Int32s  # the column that each node tests; -1 at leaves
     parent: Int32s
-    # the nearest node, from a node up to the root, that is reached by a test of the column
-    # that the node tests; 0, the root, stands for none
+    # the nearest node, from a node up to the root, that is reached by a test of the column that the
+    # node tests; 0, the root, if there is none
     same: Int32s
     absent: Floats  # z of the edge to each node, with those above of the same column; 1 at the root
     ends: Floats  # z of stopping at an inner node, which has no weight below
-    # (Q,): where the integral from 0 to 1 is summed up, and by which weights
+    # (Q,): nodes and weights of the quadrature of the integral from 0 to 1
     point: Floats
     weight: Floats
 
 
 def game_of(tree: Tree, parts: Parts) -> Game:
-    """The game of a tree."""
+    """Return the game of a tree."""
     tested = np.where(tree.is_leaf, -1, tree.feature).astype(np.int32)
     same, columns = _same(tested, tree.parent)
     absent = np.ones(tree.n_nodes)
@@ -76,7 +77,7 @@ def game_of(tree: Tree, parts: Parts) -> Game:
 
 
 def expected_answer(tree: Tree) -> Floats:
-    """The prediction without any column, shape (K,): that of the leaves by their weights."""
+    """Prediction without any column, shape (K,): the weighted mean of the leaves."""
     parts = portions(tree)
     reach = np.ones(tree.n_nodes)
     for level in tree.levels()[1:]:
@@ -90,7 +91,7 @@ def shapley_values(
 ) -> Floats:
     """Shapley values of the predictions of rows, of shape (n_rows, n_features, K); see `apply`.
 
-    With `expected_answer` they add up to `class_distributions`, but for rounding.
+    With `expected_answer` they add up to `class_distributions`, except for rounding.
     """
     descent = Descent(values, pack(tree, values.dtype), portions(tree), None)
     game = game_of(tree, descent.parts)
@@ -151,7 +152,7 @@ def _shapley(
     present, stays = np.ones(n_nodes), np.zeros(n_nodes)
     product, total = np.ones((n_nodes, n_points)), np.empty((n_nodes, n_points))
     for row in range(begin, end):
-        # From the root down: the row's share on each edge, and the products at each node.
+        # From the root down: the fraction of the row on each edge, and the products at each node.
         for node in range(n_nodes):
             if game.tested[node] < 0:
                 continue

@@ -1,6 +1,6 @@
-r"""Descent of rows in parts: C4.5 sends a missing value down all branches.
+r"""Descent of rows with fractional weights: C4.5 sends a missing value down all branches.
 
-The nodes that a row visits are listed in the order of their numbers:
+The nodes that a row visits are listed in ascending order of their numbers:
 
     node    0    share 1        missing: 0.6 | 0.4 by the weights of the children
            / \
@@ -27,16 +27,16 @@ from gputree.tree import Tree
 
 
 class Parts(NamedTuple):
-    """How rows are spread over children, arrays of shape (N,)."""
+    """Fractional weights of children, arrays of shape (N,)."""
 
-    spreads: Bools  # nodes that send what they cannot place to all children
+    spreads: Bools  # nodes that send rows without a branch to all children
     first_child: Int32s
     n_children: Int32s
-    portion: Floats  # a node's weight, as a part of its siblings' and its own
+    portion: Floats  # a node's weight, as a fraction of its siblings' and its weights
 
 
 class Soft(NamedTuple):
-    """Where thresholds are soft: between `lower` and `upper`, arrays of shape (N,)."""
+    """Soft thresholds: between `lower` and `upper`, arrays of shape (N,)."""
 
     feature: Int32s
     lower: Floats
@@ -54,7 +54,7 @@ class Descent(NamedTuple):
 
 
 def portions(tree: Tree) -> Parts:
-    """Weights of children by weights of nodes; what has no child with weight stays."""
+    """Fractional weights of children by weights of nodes; a row stays where no child has weight."""
     below = np.zeros(tree.n_nodes)
     np.add.at(below, tree.parent[1:], tree.weight[1:])
     above = np.append(1.0, below[tree.parent[1:]])
@@ -73,7 +73,7 @@ def soft_of(tree: Tree) -> Soft | None:
 
 @inner
 def part_of(x: float, low: float, high: float) -> float:
-    """How far x lies between two numbers, whose difference may exceed all numbers."""
+    """Relative position of x between two numbers, whose difference may exceed all floats."""
     if high - low < np.inf:
         return (x - low) / (high - low)
     return (0.5 * x - 0.5 * low) / (0.5 * high - 0.5 * low)
@@ -81,7 +81,7 @@ def part_of(x: float, low: float, high: float) -> float:
 
 @inner
 def share_below(x: float, lower: float, threshold: float, upper: float) -> float:
-    """Share that the first child has between the bounds: 1 at `lower`, a half at `threshold`."""
+    """Fraction for the first child between the bounds: 1 at `lower`, a half at `threshold`."""
     if x <= threshold:
         return 1.0 - 0.5 * part_of(x, lower, threshold)
     return 0.5 - 0.5 * part_of(x, threshold, upper)
@@ -89,10 +89,11 @@ def share_below(x: float, lower: float, threshold: float, upper: float) -> float
 
 @inner
 def spread(descent: Descent, soft: Soft | None, row: int, node: Int32s, share: Floats) -> int:
-    """Send a row on from ``node[0]``; the number of nodes it visits.
+    """Send a row on from ``node[0]``; returns the number of nodes it visits.
 
-    They are written to `node`, ascending, and what stops at each to `share`, 0 where all goes on.
-    `soft` is that of `descent`, an argument since numba leaves out the branch if it is None.
+    They are written to `node`, ascending, and the fraction that stops at each to `share`, 0 where
+    all goes on. `soft` is the one of `descent`, an argument since numba omits the branch if it is
+    None.
     """
     values, tree, parts, _ = descent
     share[0] = 1.0
@@ -129,7 +130,7 @@ def spread(descent: Descent, soft: Soft | None, row: int, node: Int32s, share: F
 
 @kernel
 def settle(descent: Descent, begin: int, end: int, stop: Int32s) -> None:
-    """Where rows stay at a node that spreads, write the node of the largest share to `stop`."""
+    """Write the node with the largest fraction to `stop` for rows at nodes that divide them."""
     n_nodes, parts, soft = descent.tree.nodes.size, descent.parts, descent.soft
     node, share = np.empty(n_nodes, np.int32), np.empty(n_nodes)
     for row in range(begin, end):
@@ -159,7 +160,7 @@ def mix(descent: Descent, begin: int, end: int, stop: Int32s, answer: Floats, ou
 
 @inner
 def _copy(values: NDArray, size: int) -> NDArray:
-    """`values` with space for `size`."""
+    """Copy `values` to an array of the given size."""
     longer = np.empty(size, values.dtype)
     for i in range(values.size):
         longer[i] = values[i]
@@ -170,7 +171,7 @@ def _copy(values: NDArray, size: int) -> NDArray:
 def list_stops(
     descent: Descent, begin: int, end: int, stop: Int32s, count: Int64s
 ) -> tuple[Int32s, Floats]:
-    """Nodes where parts of the rows stop and their shares, row by row; their number to `count`."""
+    """List the nodes where parts of rows stop, and their fractions; numbers per row to `count`."""
     n_nodes, parts, soft = descent.tree.nodes.size, descent.parts, descent.soft
     node, share = np.empty(n_nodes, np.int32), np.empty(n_nodes)
     all_nodes, all_shares = np.empty(end - begin, np.int32), np.empty(end - begin)

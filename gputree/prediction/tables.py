@@ -1,12 +1,12 @@
-"""Where categories lead, as the descent of rows looks it up.
+"""Lookup of the child for a category, during the descent of rows.
 
-A node has a separate table from codes to children where that is small, or about as long as
-the list of its categories. Else the list is searched: it is sorted once for all nodes that
-share it, each of which parts a range of it:
+A node has a separate table from codes to children where that is small, or about as long as the list
+of its categories. Else the list is searched: it is sorted once for all nodes that share it, each of
+which divides a range of it:
 
     code     | 2  5  6  9 |      sorted; a binary search finds the place in the shared list
     place    | 1  0  3  2 |      node 0: places 0 .. 2 lead to its first child, 2 .. 4 to the
-                                 second, which parts 2 from 3
+                                 second, which separates 2 from 3
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from gputree.compilation.arrays import record
 from gputree.dtypes import LISTED, NODE, SUBSET_SPLIT, Bools, Int32s, Int64s
 from gputree.tree import Tree
 
-# Entries of a table that every node may have, and that it may have for each listed category.
+# Maximum size of a table that every node may have, and per listed category.
 FEW_CODES = 64
 CODES_PER_CATEGORY = 4
 
@@ -39,10 +39,10 @@ _LIST = record(
 
 
 class Lists(NamedTuple):
-    """What categories are searched in."""
+    """Lists that are searched for categories."""
 
     node: NDArray  # one record for each node whose list is searched
-    # sorted codes of each list, and their places in it (or the nodes that they lead to)
+    # sorted codes of each list, and their places in it (or the nodes that they go to)
     code: Int32s
     place: Int32s
 
@@ -52,7 +52,7 @@ NO_LISTS = Lists(np.empty(0, _LIST), np.empty(0, np.int32), np.empty(0, np.int32
 
 @borrowing
 def look_up(lists: Lists, number: int, x: float, unseen: int) -> np.int64:
-    """The node that category x leads to by the list of that number, or `unseen`."""
+    """Node to which category x goes by list `number`, or `unseen`."""
     own = lists.node[number]
     first, last = own.first, own.last
     while first < last:
@@ -72,11 +72,11 @@ def look_up(lists: Lists, number: int, x: float, unseen: int) -> np.int64:
 
 
 def tabulate(tree: Tree, unseen: Int32s) -> tuple[Int32s, Lists, Int32s, Int64s]:
-    """Tables and lists of all nodes that test categories; the lists.
+    """Make tables and lists of all nodes that test categories.
 
-    First the nodes for the codes 0, 1, ... of each table; `unseen` are the nodes for categories
-    that a node does not list. Then of each node the entries of its table, LISTED, or 0; and where
-    its table begins, or the number of its list.
+    Returns the nodes for the codes 0, 1, ... of each table, with `unseen`, the nodes for categories
+    that a node does not list; the lists; for each node the size of its table, LISTED, or 0; and the
+    offset of its table, or the number of its list.
     """
     spans = tree.branch_spans
     room = _table_sizes(tree, spans)
@@ -91,7 +91,7 @@ def tabulate(tree: Tree, unseen: Int32s) -> tuple[Int32s, Lists, Int32s, Int64s]
 
 
 def _table_sizes(tree: Tree, spans: Spans) -> Int64s:
-    """Entries of the tables of those nodes that have one: up to the largest code in the list."""
+    """Sizes of the tables of the nodes that have one: up to the largest code in the list."""
     listed, sharing = spans.stop - spans.start, np.bincount(spans.top)[spans.top]
     room = np.maximum(spans.greatest(tree.tests_categories, tree.branch_code) + 1, 1)
     most = np.where(sharing == 1, np.maximum(CODES_PER_CATEGORY * listed, FEW_CODES), FEW_CODES)
@@ -99,7 +99,7 @@ def _table_sizes(tree: Tree, spans: Spans) -> Int64s:
 
 
 def _led_to(tree: Tree, nodes: Bools) -> tuple[Int64s, Int64s]:
-    """Children of the marked nodes, and the places of what leads to them, pair by pair."""
+    """Children of the marked nodes, and the places of their categories, pair by pair."""
     child = 1 + np.flatnonzero(nodes[tree.parent[1:]])
     owner, place = places_of(tree.branch_begin[child], tree.branch_end[child])
     return child[owner], place

@@ -1,4 +1,4 @@
-"""What columns say about a target: impurities, score functions, and columns ranked by them."""
+"""Feature scores: impurities, score functions, and columns ranked by them."""
 
 from gputree.scores.functions import (
     gain_ratio,

@@ -1,4 +1,4 @@
-"""What each column makes of a table: one branch a category, or those of a number's cuts.
+"""Branches of each column of a table: one per category, or per range between cuts of numbers.
 
 kind of column              numeric=         branches
 categories                                   one a category
@@ -31,7 +31,7 @@ Numeric = Literal["threshold", "mdl", "distinct"]
 
 
 class Branched(NamedTuple):
-    """A column's branches: what they have of the target, the cuts, and how many lack a value."""
+    """A column's branches: statistics of the target, cuts, and number of missing values."""
 
     parts: Any
     cuts: Floats  # none for categories
@@ -39,7 +39,7 @@ class Branched(NamedTuple):
 
 
 class Table(NamedTuple):
-    """The rows that are scored, and where."""
+    """The rows that are scored, and the device and threads for that."""
 
     view: View
     missing: Bools  # (d,): columns that may have missing values
@@ -52,7 +52,7 @@ class Table(NamedTuple):
         return self.view.held.columns.nominal
 
     def of(self, target: Target) -> Table:
-        """The rows that `target` has."""
+        """Return the rows that `target` has."""
         n = self.view.shape[0]
         if target.given != n:
             raise InputError(
@@ -65,7 +65,7 @@ class Table(NamedTuple):
 def read_table(
     caller: str, X: Any, categorical_features: Any, device: str, n_jobs: int | None
 ) -> Table:
-    """A table as the estimators read it; `caller` is who is named in errors."""
+    """Read a table as the estimators do; `caller` is named in errors."""
     threads = n_threads(n_jobs)
     view = read_view(caller, X, categorical_features, device)
     missing = missing_columns(view.held.values, threads)
@@ -75,12 +75,12 @@ def read_table(
 def scores_of(
     table: Table, target: Target, numeric: Numeric, score: Callable[[Any], float]
 ) -> Floats:
-    """`score` of what the branches of each column have of the target."""
+    """Apply `score` to the statistics of the target in the branches of each column."""
     return np.array([score(column.parts) for column in branch_columns(table, target, numeric)])
 
 
 def branch_columns(table: Table, target: Target, numeric: Numeric) -> list[Branched]:
-    """The branches of every column, of the rows that the target has."""
+    """Return the branches of every column, over the rows that the target has."""
     table, d = table.of(target), table.view.shape[1]
     side_by_side = table.device == "cpu" and d >= table.n_threads
     columns = [(table._replace(n_threads=1) if side_by_side else table, f) for f in range(d)]
@@ -92,7 +92,7 @@ def branch_columns(table: Table, target: Target, numeric: Numeric) -> list[Branc
 
 
 def _branch(table: Table, f: int, target: Target, numeric: Numeric) -> Branched:
-    """The branches of column f."""
+    """Return the branches of column f."""
     none = np.empty(0)
     if table.nominal[f]:
         code, missing = _last_if_missing(table.view.column(f))
@@ -114,7 +114,7 @@ def _branch(table: Table, f: int, target: Target, numeric: Numeric) -> Branched:
 
 
 def _last_if_missing(code: Values) -> tuple[Codes, int]:
-    """Codes as integers, those without a value behind all others, and how many these are."""
+    """Codes as integers, missing values behind all others, and the number of those."""
     absent = np.isnan(code)
     missing = int(np.count_nonzero(absent))
     if missing == 0:
@@ -124,7 +124,7 @@ def _last_if_missing(code: Values) -> tuple[Codes, int]:
 
 
 def _by_threshold(table: Table, f: int, target: Target) -> Branched:
-    """The best cut of a column, which is the split of a tree of two leaves grown on it alone."""
+    """The best cut of a column: the split of a tree of two leaves grown on that column only."""
     view = table.view
     column = take_column(view.held.values, f)
     alone = Held(Columns.numeric(1), column, None, view.held.device)

@@ -1,7 +1,7 @@
-"""Score functions: what each column says about the target, by the decrease of an impurity.
+"""Score functions of columns for a target, by the decrease of an impurity.
 
-A score is what splitting all rows on one column takes off the impurity of the target. The
-functions have scikit-learn's signature, (X, y) -> one score a column, so that
+A score is the decrease of the target's impurity by splitting all rows on one column. The functions
+have scikit-learn's signature, (X, y) -> one score per column, so that
 ``SelectKBest(information_gain)`` works.
 """
 

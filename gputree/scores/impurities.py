@@ -1,4 +1,4 @@
-"""Impurities of labels, or of their counts, as texts define them."""
+"""Impurities of labels, or of their counts, as defined in textbooks."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def _impurity_of(
     counts: ArrayLike | None,
     impurity: Callable[[Floats], float],
 ) -> float:
-    """Impurity of all rows, given by labels or by counts."""
+    """Compute the impurity of all rows, given by labels or by counts."""
     if (y is None) == (counts is None):
         both = "neither" if y is None else "both"
         raise InputTypeError(

@@ -1,7 +1,7 @@
-"""What branches say about a target: formulas over the proportions of rows in each.
+"""Scores of branches for a target: formulas over the proportions of rows in each.
 
-All logarithms are our own and all sums are rounded once, so that a score depends neither on the
-order of rows, branches and labels nor on the machine.
+Logarithms are gputree's, and sums are rounded once, so that a score depends neither on the order of
+rows, branches and labels nor on the machine.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Cells(NamedTuple):
 
 
 class Groups(NamedTuple):
-    """Weight of the rows of each branch, and their mean target from some centre."""
+    """Weight of the rows of each branch, and their mean target relative to some centre."""
 
     weight: Floats
     mean: Floats
@@ -46,26 +46,26 @@ def gini_of(weight: Floats) -> float:
 
 # ---------------------------------------------------------------------- scores
 def information_gain_of(cells: Cells) -> float:
-    """Entropy of the labels, less what is left of it within branches."""
+    """Entropy of the labels, less the weighted entropy within branches."""
     joint = entropy_of(cells.weight)
     gain = entropy_of(_by_label(cells)) + entropy_of(_by_branch(cells)) - joint
     return max(gain, 0.0)
 
 
 def gain_ratio_of(cells: Cells) -> float:
-    """Information gain over the entropy of the branches; 0 of a single branch."""
+    """Information gain over the entropy of the branches; 0 for a single branch."""
     split = entropy_of(_by_branch(cells))
     return information_gain_of(cells) / split if split > 0.0 else 0.0
 
 
 def symmetric_uncertainty_of(cells: Cells) -> float:
-    """Twice the information gain over the entropies of labels and branches; 0 where both are."""
+    """Twice the information gain over the entropies of labels and branches; 0 where both are 0."""
     both = entropy_of(_by_label(cells)) + entropy_of(_by_branch(cells))
     return min(2.0 * information_gain_of(cells) / both, 1.0) if both > 0.0 else 0.0
 
 
 def gini_gain_of(cells: Cells) -> float:
-    """Gini impurity of the labels, less what is left of it within branches."""
+    """Gini impurity of the labels, less the weighted impurity within branches."""
     total = cells.weight.sum()
     within = cells.weight / _by_branch(cells)[cells.branch] * (cells.weight / total)
     return max(math.fsum(within) - math.fsum((_by_label(cells) / total) ** 2), 0.0)

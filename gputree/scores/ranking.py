@@ -1,4 +1,4 @@
-"""All scores of all columns, as a table and a picture."""
+"""Columns ranked by every score, as a table and a picture."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from gputree.scores.branches import Branched, Numeric, Table, branch_columns, re
 from gputree.scores.functions import CONSTRAINTS, NUMERIC, PARAMETERS
 from gputree.scores.targets import Labels, new_labels, new_numbers
 
-# Scores of the branches by each criterion; the first of all is what columns are sorted by.
+# Scores of the branches by each criterion; columns are sorted by the first score of all.
 OF_CLASSES: dict[str, dict[str, Callable[[Any], float]]] = {
     "entropy": {
         "information_gain": measures.information_gain_of,
@@ -37,7 +37,7 @@ OF_NUMBERS: dict[str, Callable[[Any], float]] = {
     "variance_reduction": measures.variance_reduction_of
 }
 
-MOST_CUTS = 3  # cuts of a column that its line lists
+MOST_CUTS = 3  # maximum number of cuts of a column that its line lists
 
 
 @dataclass(frozen=True, repr=False)
@@ -51,7 +51,7 @@ class FeatureRanking:
     features : int array of shape (n_features,)
         Their places in the table.
     categorical : bool array of shape (n_features,)
-        Whether a column was taken by its categories.
+        True for columns treated as categories.
     missing : float64 array of shape (n_features,)
         Fraction of rows without a value.
     cuts : tuple of n_features float64 arrays
@@ -98,7 +98,7 @@ class FeatureRanking:
         return [str(self.names[j]), share, *scores, self._cuts(j)]
 
     def _cuts(self, j: int) -> str:
-        """The cuts of a column, or what it has instead."""
+        """Format the cuts of a column, or a description in place of them."""
         if self.categorical[j]:
             return "categories"
         cuts = [format_number(cut, 4) for cut in self.cuts[j][:MOST_CUTS]]
@@ -150,7 +150,7 @@ def rank_features(
     device: str = "auto",
     n_jobs: int | None = None,
 ) -> FeatureRanking:
-    """All scores of all columns, sorted by information gain.
+    """Score every column by every criterion, and sort the columns by information gain.
 
     For regression there is one score, the variance reduction.
 
@@ -214,7 +214,7 @@ def rank_features(
 def _of_classes(
     table: Table, labels: Labels, numeric: Numeric
 ) -> tuple[list[Branched], dict[str, Floats]]:
-    """Branches by information gain, and all scores of labels."""
+    """Return the branches by information gain, and all scores of labels."""
     found = branch_columns(table, labels, numeric)
     scores = _all_scores(OF_CLASSES["entropy"], found)
     by_gini = found  # branches that no criterion chose
@@ -252,7 +252,7 @@ def _rank(
     found: list[Branched],
     scores: dict[str, Floats],
 ) -> FeatureRanking:
-    """Columns by the first of their scores."""
+    """Rank the columns by the first of their scores."""
     order = np.argsort(-next(iter(scores.values())), kind="stable")
     return FeatureRanking(
         names=names[order],

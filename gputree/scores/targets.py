@@ -1,4 +1,4 @@
-"""Targets of scores: what the rows of each branch have of them, and the tree of one best cut."""
+"""Targets of scores: their statistics in each branch, and the tree of one best cut."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from gputree.labels import Codes, check_labels, check_targets, check_weights
 from gputree.scores.measures import Cells, Groups
 from gputree.tree import Tree
 
-# Pairs of a branch and a label that are counted in a table of all, at least; beyond it four for
-# each row, else only those that occur.
+# Minimum size of the table of all pairs of a branch and a label that is counted as a whole; for
+# larger ones four pairs per row, else only pairs that occur are counted.
 FEW_PAIRS = 1 << 16
 
 
 class Labels(NamedTuple):
     """Codes of labels; weights are integers of a unit, None where all are equal."""
 
-    given: int  # how many rows it was given for
-    rows: Codes | None  # those of positive weight, which it has; None for all
+    given: int  # number of rows it was given for
+    rows: Codes | None  # its rows, those of positive weight; None for all
     criterion: str
     code: NDArray[np.integer]
     n_labels: int
@@ -37,7 +37,7 @@ class Labels(NamedTuple):
         return self.code.size
 
     def by_branch(self, branch: Codes) -> Cells:
-        """What the rows of each branch have of it."""
+        """Weights of labels in each branch."""
         pair = branch * self.n_labels + self.code
         n_pairs = (int(branch.max()) + 1) * self.n_labels
         if n_pairs <= max(FEW_PAIRS, 4 * pair.size):
@@ -49,7 +49,7 @@ class Labels(NamedTuple):
         return Cells(found // self.n_labels, found % self.n_labels, weight)
 
     def of_cut(self, tree: Tree, missing: Codes | None) -> Cells:
-        """What the two leaves of a tree have of it, and the rows without a value."""
+        """Weights of labels in the two leaves of a tree, and in the rows without a value."""
         parts = tree.statistics[1:] if tree.n_nodes > 1 else tree.statistics
         if missing is not None and missing.size:
             weight = None if self.weight is None else self.weight[missing]
@@ -59,13 +59,13 @@ class Labels(NamedTuple):
         return Cells(branch, label, parts[branch, label])
 
     def grow(self, view: View, rows: Codes | None, device: str, n_threads: int) -> Tree:
-        """The tree of one cut of a table of one column; on some of the rows, or all."""
+        """Grow the tree of one cut of a table of one column; on `rows`, or on all."""
         options = _options(self.criterion, max(self.n_labels, 2), device, n_threads)
         return _grow(view, self.code, self.weight, rows, options)
 
 
 class Numbers(NamedTuple):
-    """Regression targets, and the same in fixed point."""
+    """Regression targets, as floats and in fixed point."""
 
     given: int
     rows: Codes | None
@@ -107,7 +107,7 @@ Target = Labels | Numbers
 
 
 def new_labels(y: ArrayLike, sample_weight: ArrayLike | None, criterion: str) -> Labels:
-    """Labels, of the rows of positive weight."""
+    """Return labels of the rows of positive weight."""
     code, weight = check_labels(to_host(y), to_host(sample_weight))
     rows, fixed = _fix(weight)
     n_labels = int(code.max()) + 1
@@ -119,7 +119,7 @@ def new_labels(y: ArrayLike, sample_weight: ArrayLike | None, criterion: str) ->
 
 
 def new_numbers(y: ArrayLike, sample_weight: ArrayLike | None) -> Numbers:
-    """Regression targets, of the rows of positive weight."""
+    """Return regression targets of the rows of positive weight."""
     target = check_targets(to_host(y))
     rows, fixed = _fix(check_weights(to_host(sample_weight), target))
     taken = target if rows is None else target[rows]
@@ -130,7 +130,7 @@ def new_numbers(y: ArrayLike, sample_weight: ArrayLike | None) -> Numbers:
 
 
 def _fix(weight: Floats) -> tuple[Codes | None, Floats | None]:
-    """Rows of positive weight, None for all; their weights in whole units, None where equal."""
+    """Rows of positive weight, None for all; weights as integers of a unit, None where equal."""
     rows = None if weight.all() else np.flatnonzero(weight)
     weight = weight if rows is None else weight[rows]
     fixed = fix_weights(weight, weight.size)
