@@ -41,7 +41,7 @@ def row_by_row(criterion: Any) -> Any:
 
 @stub
 def begin(criterion, left, total):
-    """State of a scan after the rows `left` of a node of `total`; its first field is their weight."""
+    """State of a scan after the rows `left` of a node of `total`; field 0 is their weight."""
 
 
 @stub

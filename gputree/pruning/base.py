@@ -1,4 +1,4 @@
-"""What all pruners share: a tree and, where a method needs rows, the rows in it."""
+"""Base classes of pruners, and the rows that some methods need."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class RoutedRows:
 
 @dataclass(frozen=True)
 class TrainingRows:
-    """The rows a tree was grown on, as its tests see them.
+    """The rows a tree was grown on, in the form of its tests.
 
     Attributes
     ----------
@@ -79,7 +79,7 @@ class Pruner(BaseEstimator):
 
     _parameter_constraints: dict[str, list[Any]] = {}  # noqa: RUF012
 
-    # Whether the rows of `prune` are those that the tree was grown on.
+    # True: the rows of `prune` are those that the tree was grown on.
     takes_training_rows = False
 
     def prune_tree(self, tree: Tree, data: Rows | None = None) -> Tree:
@@ -88,7 +88,7 @@ class Pruner(BaseEstimator):
         Parameters
         ----------
         tree : Tree
-            Left as it is.
+            Not changed.
         data : RoutedRows or TrainingRows, optional
             For the methods that need rows: those to prune by, at the nodes of
             `tree` where they stop, or those that `tree` was grown on.
@@ -115,7 +115,7 @@ class Pruner(BaseEstimator):
         Parameters
         ----------
         estimator : fitted gputree estimator
-            Left as it is.
+            Not changed.
         X : array-like of shape (n_rows, n_features), optional
             Rows to prune by, or the training rows where a method requires them.
         y : array-like of shape (n_rows,), optional
@@ -143,7 +143,7 @@ class Pruner(BaseEstimator):
             raise InputError(f"{type(self).__name__}.prune needs X and y together, or neither.")
         pruned = copy.copy(estimator)
         tree: Tree = getattr(estimator, "unpruned_tree_", estimator.tree_)
-        if tree.soft_lower is not None:  # bounds are of one tree and its rows
+        if tree.soft_lower is not None:  # bounds depend on one tree and its rows
             tree = replace(tree, soft_lower=None, soft_upper=None)
         pruned.tree_ = pruned.unpruned_tree_ = tree
         data = None
@@ -247,7 +247,7 @@ class ValidationPruner(Pruner):
         weight: Floats | None,
         n_threads: int = 1,
     ) -> RoutedRows:
-        """The rows, or the parts of them, where they stop in the tree."""
+        """Route the rows, or parts of them, to the nodes where they stop in the tree."""
         return _route(tree, values, target, weight)
 
     def _require_rows(self, data: Rows | None) -> RoutedRows:
@@ -261,7 +261,7 @@ class ValidationPruner(Pruner):
 
 
 def route(estimator: Any, X: Any, y: ArrayLike, weight: Floats | None) -> RoutedRows:
-    """The rows of `X`, or the parts of them, where they stop in the estimator's tree."""
+    """Route rows of `X`, or parts of them, to the nodes where they stop in the estimator's tree."""
     return _route(
         estimator.tree_, _encode_values(estimator, X, y), encode_target(estimator, y), weight
     )
@@ -277,7 +277,7 @@ def _route(tree: Tree, values: Values, target: NDArray[Any], weight: Floats | No
 def encode(
     estimator: Any, X: Any, y: ArrayLike, sample_weight: ArrayLike | None
 ) -> tuple[Values, NDArray[Any], Floats]:
-    """Rows as the estimator's tree sees them: matrix, class codes or targets, sample weights."""
+    """Encode rows for the estimator's tree: matrix, class codes or targets, sample weights."""
     values = _encode_values(estimator, X, y)
     weight = check_sample_weight(sample_weight, values, dtype=np.float64, ensure_non_negative=True)
     return values, encode_target(estimator, y), weight
@@ -307,7 +307,7 @@ def require_known_labels(y: ArrayLike, target: NDArray[Any]) -> None:
 
 
 def encode_target(estimator: Any, y: ArrayLike) -> NDArray[Any]:
-    """Class codes of labels as the tree's statistics order them; targets as float64."""
+    """Encode labels as class codes in the order of the tree's statistics; targets as float64."""
     if estimator.tree_.task == "regression":
         return column_or_1d(y, dtype=np.float64, warn=True)
     labels, classes = column_or_1d(exact_labels(y), warn=True), estimator.classes_

@@ -20,7 +20,7 @@ def sum_over_children(tree: Tree, values: Floats) -> Floats:
 
 
 def sum_over_subtrees(tree: Tree, values: Floats) -> Floats:
-    """Sum of `values` over the leaves of the subtree at each node; a leaf's own."""
+    """Sum of `values` over the leaves of the subtree at each node; for a leaf its value."""
     total = np.where(tree.is_leaf, values, 0.0)
     _sum_up(tree.first_child, tree.n_children, total)
     return total
@@ -39,10 +39,9 @@ def best_pruning(
     """Inner nodes to collapse for the minimum total cost of the leaves.
 
     Dynamic programming from the last node to the first: a node becomes a leaf unless its subtree,
-    itself pruned best, costs less by more than `slack`. `leaf_cost` is that of each node as a leaf,
-    `stopped_cost` of what stays at an inner node instead of reaching a child. With no slack the
-    result has the minimum cost of all prunings of the tree and, as ties prune, it is the smallest
-    of those.
+    itself pruned best, costs less by more than `slack`. `leaf_cost` is the cost of each node as a
+    leaf, `stopped_cost` the cost of rows that stop at an inner node. With no slack the result has
+    the minimum cost of all prunings of the tree and, as ties prune, it is the smallest of those.
     """
     cost = leaf_cost.astype(np.float64)
     stopped = np.broadcast_to(np.float64(stopped_cost), cost.shape)
@@ -60,7 +59,7 @@ def _prune(
     cost: Floats,
     collapse: Bools,
 ) -> None:
-    """Mark the nodes that cost no more as leaves; `cost` becomes that of the pruned subtrees."""
+    """Mark the nodes that cost no more as leaves; `cost` becomes the one of the pruned subtrees."""
     for node in range(cost.size - 1, -1, -1):  # children before parents
         if n_children[node] == 0:
             continue

@@ -1,20 +1,20 @@
 """Minimal cost-complexity pruning (Breiman et al. 1984, chapter 3).
 
-R(T) is the sum over the leaves of weight share times impurity (or error rate). Of all prunings
+R(T) is the sum over the leaves of weight fraction times impurity (or error rate). Of all prunings
 of a tree, T(alpha) is the smallest that minimises R(T) + alpha * leaves(T).
 As alpha grows, whole subtrees collapse, one weakest link after the other.
 
-The textbook way recomputes g of all ancestors after each collapse, which costs the depth of the
-tree each time. Here each node learns once, bottom-up, at which alpha it collapses. Let G be the
+The textbook method recomputes g of all ancestors after each collapse, which costs the depth of the
+tree each time. Here the alpha at which a node collapses is computed once, bottom-up. Let G be the
 increase of R when a node's branches become one leaf and L the leaves lost. Descendants that
-collapse before the node change what it loses; those that would collapse after it never get to. So
-start from G and L of the node's own split and, as long as the strongest link below has a greater or
-equal alpha, take it in:
+collapse before the node change its G and L; those that would collapse after it never do. So start
+from G and L of the node's split and, as long as the strongest link below has a higher or equal
+alpha, merge it:
 
     alpha(t) = G / L        G += G(strongest),  L += L(strongest)
 
-Links below wait in a heap that is melded upward; each enters and leaves once: O(n log n) for n
-nodes of any depth. Links left in the root's heap are the steps of the sequence.
+Links below wait in a heap that is melded upward; each is inserted and removed once: O(n log n) for
+n nodes of any depth. Links left in the root's heap are the steps of the sequence.
 """
 
 from __future__ import annotations
@@ -54,11 +54,11 @@ class CostComplexityPath(NamedTuple):
 
 @dataclass(frozen=True)
 class WeakestLinks:
-    """When each node of a tree collapses, and the sequence that follows."""
+    """Alphas at which the nodes of a tree collapse, and the resulting sequence."""
 
     alpha: Floats  # (N,): alpha from which on the node is no longer split; infinity at leaves
     risk_increase: Floats  # (N,): increase of R at that step
-    leaves_lost: Int64s  # (N,): leaves fewer after that step
+    leaves_lost: Int64s  # (N,): decrease of the number of leaves at that step
     # (n_links,): the nodes that collapse by themselves, not with an ancestor, by alpha.
     # Ties in depth-first order, which is scikit-learn's lowest node index
     order: NDArray[np.intp]
@@ -124,7 +124,7 @@ class CostComplexity(Pruner):
         alpha = weakest_links(tree, self.risk).alpha
         if self.cp is None:
             return tree.collapse(alpha <= self.alpha)
-        if self.cp >= 1:  # gains and risks are rounded apart
+        if self.cp >= 1:  # gains and risks have different rounding errors
             return tree.collapse(np.ones(tree.n_nodes, np.bool_))
         return tree.collapse(alpha / root_risk(tree, self.risk) <= self.cp)
 
@@ -163,9 +163,9 @@ def weakest_links(tree: Tree, risk: Risk = "impurity") -> WeakestLinks:
     links = np.flatnonzero(is_link)
     depth_first = _depth_first_rank(tree.parent, tree.first_child)
     order = links[np.lexsort((depth_first[links], alpha[links]))]
-    # Fractions of the weight are taken last: sums of misclassified rows are exact until then.
+    # Divided by the weight last: sums of misclassified rows are exact until then.
     total = tree.weight[0]
-    # A split that gains nothing may have lost a last bit; no price is negative.
+    # A gain of nothing may be rounded below 0; alphas are not negative.
     return WeakestLinks(np.maximum(alpha / total, 0.0), risk_increase / total, leaves_lost, order)
 
 
@@ -178,15 +178,15 @@ def node_risk(tree: Tree, risk: Risk) -> Floats:
 
 
 def root_risk(tree: Tree, risk: Risk) -> float:
-    """R of the root alone, which rpart's cp divides alphas by; 1 where that is 0."""
+    """R of the root as a leaf, by which rpart's cp divides alphas; 1 where it is 0."""
     return float(node_risk(tree, risk)[0] / tree.weight[0]) or 1.0
 
 
 def _increase_by_split(tree: Tree, risk: Risk) -> Floats:
-    """What each node's own split takes off its weighted risk."""
+    """Decrease of the weighted risk by each node's split."""
     if tree.task == "regression":
-        # The gain was computed from the difference of means. That of the nodes' variances
-        # has lost the digits of small gains: alphas were off by up to 1e-9, relative.
+        # The gain was computed from the difference of means. The difference of the nodes' variances
+        # has lost the digits of small gains: alphas had relative errors of up to 1e-9.
         return tree.weight * tree.gain
     as_leaf = node_risk(tree, risk)
     return as_leaf - sum_over_children(tree, as_leaf)
@@ -222,7 +222,7 @@ def _link_alphas(
     alpha: Floats,
     is_link: Bools,
 ) -> None:
-    """Fill `alpha`; take links that collapse with an ancestor out of `is_link`."""
+    """Fill in `alpha`; remove links that collapse with an ancestor from `is_link`."""
     n_nodes = parent.size
     heap = np.full(n_nodes, -1, dtype=NODE)  # links below each node
     left = np.full(n_nodes, -1, dtype=NODE)

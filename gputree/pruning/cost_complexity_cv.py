@@ -44,11 +44,11 @@ from gputree.tree import Tree
 
 Rule = Literal["min", "1se"]
 
-# Alphas closer than this (relative) are one step of the sequence: the sums behind
-# them have been seen to differ by 1e-12.
+# Alphas whose relative difference is below this are one step of the sequence: sums from which they
+# are computed have differed by 1e-12.
 ROUNDING = 1e-10
 
-# Of the losses that are summed up: for the error, and for its standard error.
+# Powers of the losses that are summed: for the error, and for its standard error.
 POWERS: tuple[Literal[1, 2], ...] = (1, 2)
 
 CP_TABLE = np.dtype(
@@ -169,7 +169,7 @@ class CostComplexityCV(Pruner):
         sample_weight: ArrayLike | None = None,
         table: Any = None,
     ) -> Any:
-        """As `prune`; `table` is `X` as trees of its parts take it, where that is known."""
+        """Like `prune`, reusing `table`, the coded form of `X`, if given."""
         self._validate_params()
         require_tree(estimator)
         if X is None or y is None:
@@ -207,10 +207,10 @@ class CostComplexityCV(Pruner):
         folds: list[tuple[NDArray[Any], NDArray[Any]]],
         at_once: int,
     ) -> _HeldOutLoss:
-        """Loss of the rows at each step of the sequence, each row by a tree grown without it."""
+        """Loss of the rows at each step of the sequence, by trees grown without these rows."""
         between = np.append(np.sqrt(alphas[:-1] * alphas[1:]), np.inf)
         grower = _without_pruning(estimator)
-        if isinstance(getattr(estimator, "classes", None), str):  # of y's type, which folds lack
+        if isinstance(getattr(estimator, "classes", None), str):  # folds may lack y's type
             grower.set_params(classes=estimator.classes_)
         if at_once > 1:
             grower.set_params(n_jobs=1)
@@ -235,7 +235,7 @@ class CostComplexityCV(Pruner):
         return _HeldOutLoss(loss, squares, len(y))
 
     def _folds(self) -> Any:
-        # Here, for it takes as long to import as the rest of this package.
+        # Here, since importing it takes as long as the rest of this package.
         from sklearn.model_selection import KFold, check_cv
 
         if isinstance(self.cv, Integral):
@@ -244,7 +244,7 @@ class CostComplexityCV(Pruner):
 
 
 class _Sequence(NamedTuple):
-    """The nested trees, from the full one to the root: where each begins, its size and R."""
+    """The nested trees, from the full one to the root: first alpha, size and R of each."""
 
     alphas: Floats
     n_leaves: Int64s
@@ -260,11 +260,11 @@ class _HeldOutLoss(NamedTuple):
 
 
 def _nested_sequence(tree: Tree, risk: Risk) -> _Sequence:
-    """Steps of the path, those that tie taken together."""
+    """Steps of the path; steps that tie are joined."""
     links = weakest_links(tree, risk)
     path = cost_complexity_path(tree, risk)
     lost = np.concatenate([[0], np.cumsum(links.leaves_lost[links.order])])
-    alphas = np.maximum(path.ccp_alphas, 0.0)  # gains of nothing may round below 0
+    alphas = np.maximum(path.ccp_alphas, 0.0)  # gains of nothing may be rounded below 0
     last = np.append(alphas[1:] > alphas[:-1] * (1 + ROUNDING), True)
     return _Sequence(alphas[last], (tree.n_leaves - lost)[last], path.impurities[last])
 
@@ -274,8 +274,8 @@ def _loss_along(
 ) -> Floats:
     """Loss of `rows` by the tree pruned at each alpha of `at`, ascending.
 
-    A node is a leaf from its own alpha on until an ancestor collapses; before
-    it predicts only the rows that stop there.
+    A node is a leaf from its alpha on until an ancestor collapses; before, it predicts only the
+    rows that stop there.
     """
     loss = node_loss(tree, rows, power)
     begins = np.where(tree.is_leaf, -np.inf, alpha)
@@ -288,7 +288,7 @@ def _loss_along(
 
 
 def _cp_table(tree: Tree, risk: Risk, sequence: _Sequence, errors: _HeldOutLoss) -> NDArray[Any]:
-    """One row a tree of the sequence, the smallest first."""
+    """Make the table of the sequence, one row per tree, the smallest first."""
     root = sequence.risk[-1] or 1.0
     root_loss = node_risk(tree, "error")[0] or 1.0
     spread = np.maximum(errors.squares - errors.loss**2 / errors.n_rows, 0.0)
@@ -303,7 +303,7 @@ def _cp_table(tree: Tree, risk: Risk, sequence: _Sequence, errors: _HeldOutLoss)
 
 
 def _choose(table: NDArray[Any], rule: Rule) -> int:
-    """Row of the tree to take; rows run from the smallest tree up."""
+    """Row of the chosen tree; rows are ordered by size, the smallest first."""
     best = int(np.argmin(table["xerror"]))
     if rule == "min":
         return best
@@ -314,7 +314,7 @@ def _choose(table: NDArray[Any], rule: Rule) -> int:
 def _fold_weights(
     estimator: Any, X: Any, y: NDArray[Any], sample_weight: ArrayLike | None
 ) -> Floats | None:
-    """Weights of all rows, as in the estimator's `fit`: a fold has those of its rows."""
+    """Weights of all rows, as in the estimator's `fit`: a fold uses those of its rows."""
     target = encode_target(estimator, y)
     if estimator.tree_.task == "classification":
         require_known_labels(y, target)

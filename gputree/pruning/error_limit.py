@@ -16,12 +16,12 @@ Quantile = Literal["exact", "release8"]
 RELEASE8_CONFIDENCE = (0.0, 0.001, 0.005, 0.01, 0.05, 0.10, 0.20, 0.40, 1.00)
 RELEASE8_DEVIATE = (4.0, 3.09, 2.58, 2.33, 1.65, 1.28, 0.84, 0.25, 0.0)
 
-# What Release 8 adds for each correct row of a leaf with hardly any.
+# Errors that Release 8 adds for each correct row of a leaf with almost none.
 RELEASE8_FEW_CORRECT = 0.67
 
 
 class ErrorLimit(NamedTuple):
-    """The limit's parameters, as kernels take them."""
+    """Parameters of the limit, for kernels."""
 
     confidence: float
     # normal deviate that is exceeded with this probability; below 0 nothing is added
@@ -30,11 +30,11 @@ class ErrorLimit(NamedTuple):
 
 
 def error_limit(confidence: float, quantile: Quantile) -> ErrorLimit:
-    """The limit of a confidence, with its normal deviate."""
+    """Return the limit for a confidence, with its normal deviate."""
     if quantile == "release8":
         deviate = float(np.interp(confidence, RELEASE8_CONFIDENCE, RELEASE8_DEVIATE))
     else:
-        from statistics import NormalDist  # here: it takes as long as all other pruners
+        from statistics import NormalDist  # here: importing it takes as long as all other pruners
 
         deviate = -NormalDist().inv_cdf(confidence)  # 1 - confidence may round to 1
     return ErrorLimit(confidence, deviate, quantile == "release8")
@@ -90,7 +90,7 @@ def added_errors(n: float, errors: float, limit: ErrorLimit) -> float:
 
 @inner
 def _normal(n: float, errors: float, limit: ErrorLimit) -> float:
-    """The normal limit, for one error and more."""
+    """The normal approximation of the limit, for one error and more."""
     corrected = errors + 0.5
     if corrected >= n:
         return RELEASE8_FEW_CORRECT * (n - errors) if limit.release8 else max(n - errors, 0.0)

@@ -1,4 +1,4 @@
-"""What each node would lose on given rows if it were a leaf."""
+"""Loss of each node on given rows, as if it were a leaf."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from gputree.pruning.base import RoutedRows
 from gputree.subtrees import add_up
 from gputree.tree import Tree
 
-# Losses that differ by less than this fraction of the largest tie: parts of rows add up to
-# whole ones but for rounding.
+# Losses whose difference is below this fraction of the largest tie: parts of rows add up to whole
+# ones except for rounding.
 ROUNDING = 1e-12
 
 
@@ -28,15 +28,15 @@ class NodeLoss(NamedTuple):
 
     @property
     def slack(self) -> float:
-        """How far apart two losses that are equal can be."""
+        """Maximum difference between two losses that are equal."""
         return ROUNDING * float(self.as_leaf.max())
 
 
 def node_loss(tree: Tree, data: RoutedRows, power: Literal[1, 2] = 1) -> NodeLoss:
     """Loss of `data` at every node of `tree`, in one pass over rows and one over nodes.
 
-    Of a row, its weight times 1 where the prediction is another class; the squared error of the
-    prediction; or half its Poisson deviance, in nats, where the tree was grown by that. Each
+    The loss of a row is its weight times 1 where the prediction is another class; the squared error
+    of the prediction; or half its Poisson deviance, in nats, where the tree was grown by that. Each
     entry's loss is raised to `power`: 2 gives the sums that a standard error needs. The loss does
     not depend on the order of the rows, nor its cost on the depth of the tree.
 
@@ -56,12 +56,12 @@ def node_loss(tree: Tree, data: RoutedRows, power: Literal[1, 2] = 1) -> NodeLos
 
 
 def majority_class(tree: Tree) -> NDArray[np.intp]:
-    """Class of each node: the heaviest, the lowest on ties; without rows, the parent's."""
+    """Class of the largest weight in each node, lowest on ties; without rows, the parent's."""
     return tree.answers.argmax(axis=1)
 
 
 def _errors(tree: Tree, stop: Int32s, target: NDArray[np.intp], weight: Floats) -> NodeLoss:
-    """Weight of the entries of other classes than a node's own, by class weights in units."""
+    """Weight of entries that a node's majority class misclassifies, by class weights in units."""
     nodes, unknown = np.arange(tree.n_nodes), tree.n_classes
     units, unit = in_units(weight)
     column = np.where((target < 0) | (target > unknown), unknown, target)

@@ -1,4 +1,4 @@
-"""The records that subtree raising works on: nodes, entries, the stack of a visit."""
+"""Records for subtree raising: nodes, entries, the stack of a visit."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from gputree.prediction.descent import Packed
 from gputree.pruning.error_limit import ErrorLimit, limited_errors
 
 # Bits of a frame's state: its rows came with a raised branch; its entries are sorted and its
-# children above it; the errors of a branch that it is below are estimated; its whole rows are
+# children above it; it is below a branch whose errors are being estimated; its whole rows are
 # sorted as well.
 MOVED, DONE, ESTIMATED, SORTED = 1, 2, 4, 8
 
-# A node of the tree as it stands. Structured arrays, since a kernel compiles longer for each array
-# that it takes.
+# A node of the tree in its current form. Structured arrays, since a kernel compiles longer for each
+# array that it receives.
 NODE_STATE = record(
     [
         ("split_of", np.int32),  # the node whose split it has now
@@ -48,11 +48,11 @@ ENTRY = record([("units", np.int64), ("row", np.int32), ("label", np.int32)])
 # A node on the stack.
 FRAME = record(
     [
-        ("begin", np.int64),  # the range of its shares
+        ("begin", np.int64),  # the range of its fractional entries
         ("end", np.int64),
         ("free", np.int64),  # the first place that is free behind them
-        ("n_stay", np.int64),  # once they are sorted: how many stay,
-        ("last_begin", np.int64),  # where those of the child with the most begin,
+        ("n_stay", np.int64),  # once they are sorted: number that stays,
+        ("last_begin", np.int64),  # first place of those of the child with the most,
         ("known", np.int64),  # and the units, whole rows included, that go to a child
         ("node", np.int32),
         ("last_child", np.int32),  # the ordinal of that child
@@ -60,13 +60,13 @@ FRAME = record(
         ("state", np.int32),
     ]
 )
-# A plain split, which sends every value to one child: values beyond `threshold` to the one after
+# A plain split, which sends every value to one child: values above `threshold` to the one after
 # `child`; where it is NaN, codes are ordinals of children.
 STEP = record([("threshold", np.float64), ("feature", np.int32), ("child", np.int32)])
 
 
 class Rows(NamedTuple):
-    """The tree's splits as they stand, and the values of the rows."""
+    """The tree's splits in their current form, and the values of the rows."""
 
     splits: Packed  # of the same types for all trees (`pack_alike`)
     steps: NDArray  # (N,): the same splits where they are plain
@@ -92,12 +92,12 @@ class Scratch(NamedTuple):
 
 
 class Walk(NamedTuple):
-    """The tree as it stands, and the rows in it."""
+    """The tree in its current form, and the rows in it."""
 
     rows: Rows
     nodes: NDArray  # (N,)
     units: Int64s  # (N, K): class weights of the whole rows of each node, in units
-    moved: Int64s  # (N, K): class weights of the shares of refilled nodes
+    moved: Int64s  # (N, K): class weights of the fractional entries of refilled nodes
     entries: NDArray  # (n,): the whole rows, sorted by their leaves
     frames: NDArray  # the stack
     scratch: Scratch
@@ -108,7 +108,7 @@ class Walk(NamedTuple):
 
 @borrowing
 def push(frames: NDArray, n: int, above: int, node: int, begin: int, end: int, free: int) -> int:
-    """Put a node with its shares on top of n frames; return how many there are."""
+    """Push a node with its fractional entries on top of n frames; return the number of frames."""
     frame = frames[n]
     frame.node, frame.begin, frame.end, frame.free = node, begin, end, free
     frame.above, frame.state, frame.n_stay = above, 0, 0
@@ -117,7 +117,7 @@ def push(frames: NDArray, n: int, above: int, node: int, begin: int, end: int, f
 
 @inner
 def with_capacity(entries: NDArray, end: int, size: int) -> NDArray:
-    """`entries` if there are `size`, else a longer copy of those before `end`."""
+    """Return `entries` if there are `size`, else a longer copy of those before `end`."""
     if size <= entries.size:
         return entries
     longer = np.empty(2 * size, entries.dtype)

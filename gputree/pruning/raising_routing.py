@@ -1,4 +1,4 @@
-r"""Whole rows below a node: sorted by their leaves, once for all levels.
+r"""Whole rows below a node, sorted by their leaves, once for all levels.
 
     nodes below t     |   |  d  |  e  |   |    f    |  g  |       b has d and e, c has f and g
     entries of t      | t | d d | e e | c | f f f f | g g |       one stays at t, and one at c
@@ -23,7 +23,7 @@ from gputree.pruning.raising_records import Rows, Walk, leaf_limit, put
 
 @borrowing
 def next_node(rows: Rows, row: int, at: int) -> int:
-    """The child of `at` that a row goes to; where it stays, another node; at a leaf, `at`."""
+    """The child of `at` that a row goes to; another node if it stays; `at` itself for a leaf."""
     splits = rows.splits
     feature = splits.nodes[np.uintp(at)].feature
     x = rows.values[np.uintp(row * rows.row_step + feature * rows.column_step)]
@@ -41,7 +41,7 @@ def next_node_of_plain(rows: Rows, row: int, at: int) -> np.int64:
 
 @borrowing
 def prefetch_value(rows: Rows, entries: NDArray, i: int, end: int, at: int) -> None:
-    """Prefetch the value that an entry some places after `i` is split by in the node `at`."""
+    """Prefetch the value, in the column of node `at`, of an entry some places after `i`."""
     row = entries[min(i + PREFETCH_ROWS, end - 1)].row
     feature = rows.splits.nodes[at].feature
     prefetch(rows.values, row * rows.row_step + feature * rows.column_step, 0)
@@ -49,7 +49,7 @@ def prefetch_value(rows: Rows, entries: NDArray, i: int, end: int, at: int) -> N
 
 @borrowing
 def make_leaf(rows: Rows, at: int) -> None:
-    """Let all rows end at a node from now on."""
+    """Turn a node into a leaf for routing: all rows stop there."""
     node, step = rows.splits.nodes[at], rows.steps[at]
     node.feature, node.threshold, node.child, node.missing = 0, np.inf, at, at
     node.n_codes = 0
@@ -57,10 +57,10 @@ def make_leaf(rows: Rows, at: int) -> None:
 
 
 def _route_eight_by(go: Callable) -> Any:
-    """`route` with `go` for the next node of a row.
+    """Compile `route` with `go` for the next node of a row.
 
-    A function as an argument would make the kernel refer to its address in this process, so that
-    it could not be kept on disk.
+    A function as an argument would make the kernel refer to its address in this process, so that it
+    could not be cached on disk.
     """
 
     @borrowing
@@ -73,7 +73,7 @@ def _route_eight_by(go: Callable) -> Any:
             r6, r7 = entries[i + 6].row, entries[i + 7].row
             a0 = a1 = a2 = a3 = a4 = a5 = a6 = a7 = np.int64(top)
             moved = True
-            while moved:  # a row that has arrived stays where it is
+            while moved:  # a row that has reached its node stays there
                 b0, b1, b2 = go(rows, r0, a0), go(rows, r1, a1), go(rows, r2, a2)
                 b3, b4, b5 = go(rows, r3, a3), go(rows, r4, a4), go(rows, r5, a5)
                 b6, b7 = go(rows, r6, a6), go(rows, r7, a7)
@@ -108,7 +108,7 @@ def route(walk: Walk, begin: int, end: int, top: int, at: int) -> None:
         return
     _route_eight(walk, begin, end, top, at)
     leaf = walk.scratch.ordinal
-    for j in range(at, at + end - begin):  # where it stays may have been raised since
+    for j in range(at, at + end - begin):  # the node where it stays may have been raised since
         while walk.nodes[leaf[j]].carrier != leaf[j]:
             leaf[j] = walk.nodes[leaf[j]].carrier
 
@@ -137,9 +137,9 @@ def sort_again(walk: Walk, top: int) -> None:
 
 @borrowing
 def _sort(walk: Walk, top: int, as_grown: bool) -> None:
-    """Sort the whole rows of `top`, and find the limits of their errors.
+    """Sort the whole rows of `top`, and compute the limits of their errors.
 
-    Those of leaves are known `as_grown` if no rows stay.
+    The limits of leaves are known `as_grown` if no rows stay.
     """
     nodes, listed = walk.nodes, walk.scratch.nodes
     n = _sort_by_leaves(walk, top)
@@ -156,7 +156,7 @@ def _sort(walk: Walk, top: int, as_grown: bool) -> None:
 
 @borrowing
 def sum_at_leaves(nodes: NDArray, at: int) -> None:
-    """Sum up the limits of the errors of whole rows, and whether some stay, below a node."""
+    """Sum the limits of the errors of whole rows below a node, and mark it if some stay."""
     node = nodes[at]
     node.at_leaves, node.rows_stay = 0.0, node.stay_end > node.begin
     for child in range(node.first_child, node.first_child + node.n_children):
@@ -169,7 +169,7 @@ def _sort_by_leaves(walk: Walk, top: int) -> int:
     """Sort the range of `top`, a copy of which is in scratch, by the leaves of its entries.
 
     The nodes below get their ranges and weights and are listed in ``scratch.nodes``, parents before
-    children; returns how many there are.
+    children; returns their number.
     """
     nodes, units, scratch = walk.nodes, walk.units, walk.scratch
     size, free, listed = nodes[top].end - nodes[top].begin, scratch.free, scratch.nodes

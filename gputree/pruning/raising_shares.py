@@ -1,10 +1,10 @@
-r"""Rows that stay at a node since a value is missing, and go on to every child as fractions.
+r"""Fractional entries: rows with a missing value stay at a node, and go on to every child in part.
 
-A row with a value for every split on its way is at its leaf, another at the node where it stays
-(`raising_routing`). What stays becomes entries of the children, the shares, in one range for each
-node of the current path, which is sorted once by what the node's split does with it. The child with
-the most comes last and is visited in place; the others are visited as copies behind the range, so
-that an entry is stored twice at most:
+A row with a value for every split on its path is at its leaf, another at the node where it stays
+(`raising_routing`). Rows that stay become fractional entries of the children, in one range for each
+node of the current path, which is sorted once by the node's split. The child with the most comes
+last and is visited in place; the others are visited as copies behind the range, so that an entry is
+stored at most twice:
 
     node            | stay | child a | child b ........ |
     visiting a      | stay | child a | child b ........ | child a | shares |
@@ -41,19 +41,19 @@ from gputree.pruning.raising_routing import next_node, prefetch_value
 
 @borrowing
 def _stays(node: Any, child: int) -> bool:
-    """Whether `child` is none of the node's."""
+    """Return True if `child` is none of the node's children: the row stays."""
     return child < node.first_child or child >= node.first_child + node.n_children
 
 
 @borrowing
 def _n_spread(node: Any, frame: Any) -> int:
-    """How many shares and whole rows stay at the node of a frame and go to all of its children."""
+    """Number of entries, whole or not, that stay at a frame's node and go to all its children."""
     return frame.n_stay + node.stay_end - node.begin if node.spreads else 0
 
 
 @borrowing
 def n_needed(walk: Walk, at: int) -> int:
-    """Capacity for shares with which the frame `at` can be entered."""
+    """Capacity for fractional entries with which the frame `at` can be entered."""
     frame = walk.frames[at]
     if frame.above == NO_FRAME:
         return 0
@@ -64,7 +64,7 @@ def n_needed(walk: Walk, at: int) -> int:
 
 @borrowing
 def enter(walk: Walk, shares: NDArray, at: int) -> None:
-    """Add to the range of the frame `at` what stays at the node above."""
+    """Add the rows that stay at the node above to the range of the frame `at`."""
     if n_needed(walk, at) == 0:
         return
     frame = walk.frames[at]
@@ -74,13 +74,13 @@ def enter(walk: Walk, shares: NDArray, at: int) -> None:
     part, whole = weight_of(walk.units[frame.node]), above.known
     for i in range(begin, end):
         part += shares[i].units
-    # Only the last child's range ends where places are free.
+    # Only behind the last child's range are places free.
     if frame.node != node.first_child + above.last_child or end != frame.free:
         frame.begin = place = frame.free
         for i in range(begin, end):
             put(shares, place, shares[i], shares[i].units)
             place += 1
-    if whole == 0:  # nothing says how to divide them
+    if whole == 0:  # without weights of children, nothing is divided
         part, whole = np.int64(1), np.int64(node.n_children)
     place = _put_shares(shares, above.begin, above.begin + above.n_stay, part, whole, shares, place)
     place = _put_shares(walk.entries, node.begin, node.stay_end, part, whole, shares, place)
@@ -102,7 +102,7 @@ def _put_shares(
 
 @borrowing
 def count(walk: Walk, shares: NDArray, frame: Any) -> None:
-    """Write the class weights of a frame's node to ``scratch.units``: of whole rows and shares."""
+    """Write the class weights of a frame's node to ``scratch.units``, of all its entries."""
     total = walk.scratch.units
     for k in range(total.size):
         total[k] = walk.units[frame.node, k]
@@ -112,7 +112,7 @@ def count(walk: Walk, shares: NDArray, frame: Any) -> None:
 
 @borrowing
 def distribute(walk: Walk, shares: NDArray, n_frames: int) -> tuple[int, float]:
-    """Put the children of the topmost frame above it; the limit of what stops at its node.
+    """Push the children of the topmost frame; returns the limit of errors of rows that stop there.
 
     ``scratch.units`` are the node's class weights.
     """
@@ -128,7 +128,7 @@ def distribute(walk: Walk, shares: NDArray, n_frames: int) -> tuple[int, float]:
 
 @borrowing
 def _sort_by_children(walk: Walk, shares: NDArray, frame: Any) -> None:
-    """Sort a range: first what stays, then by children; ``scratch.place`` become the ends."""
+    """Sort a range: entries that stay, then by children; ``scratch.place`` becomes the ends."""
     node, scratch = walk.nodes[frame.node], walk.scratch
     begin, end, place = frame.begin, frame.end, scratch.place
     place[: node.n_children + 1] = 0
@@ -144,7 +144,7 @@ def _sort_by_children(walk: Walk, shares: NDArray, frame: Any) -> None:
         if place[part] > place[last]:
             last = part
     frame.n_stay, frame.last_child, frame.known = place[0], last - 1, 0
-    # From here, `place` is where the next entry of each part goes.
+    # From here, `place` is the next place of each part.
     for part in range(node.n_children + 1):
         if part != last:
             at, place[part] = at + place[part], at
@@ -162,7 +162,7 @@ def _sort_by_children(walk: Walk, shares: NDArray, frame: Any) -> None:
 
 @borrowing
 def _stopped_errors(walk: Walk, shares: NDArray, frame: Any) -> float:
-    """Limit of the errors of what stops at a node: it predicts the majority class."""
+    """Limit of the errors of entries that stop at a node, which predicts the majority class."""
     node, majority = walk.nodes[frame.node], np.argmax(walk.scratch.units)
     weight, errors = _errors(walk.entries, node.begin, node.stay_end, majority)
     more, wrong = _errors(shares, frame.begin, frame.begin + frame.n_stay, majority)
@@ -183,9 +183,10 @@ def _errors(entries: NDArray, begin: int, end: int, majority: int) -> tuple[np.i
 
 @borrowing
 def _push_children(walk: Walk, n: int) -> int:
-    """Put the children of the topmost frame above it, the last one first.
+    """Push the children of the topmost frame, the last one first.
 
-    Settled ones are left out, unless all below the frame is moved or its errors are estimated.
+    Settled ones are omitted, unless everything below the frame is moved or its errors are
+    estimated.
     """
     above = n - 1
     frame = walk.frames[above]
@@ -212,7 +213,7 @@ def _push_child(walk: Walk, n: int, above: int, child: int, begin: int, end: int
 
 @borrowing
 def restore(walk: Walk, shares: NDArray, frame: Any) -> None:
-    """Take the shares out of the last child's range, which its visit has mixed with its entries."""
+    """Move the entries of the node above out of the last child's range, mixed in by its visit."""
     node = walk.nodes[frame.node]
     if _n_spread(node, frame) == 0:
         return

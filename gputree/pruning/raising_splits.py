@@ -1,4 +1,4 @@
-"""Which splits of a tree are plain on a table: every value goes to one child by its number."""
+"""Plain splits on a table: those that send every value to one child by its number."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ BLOCK_CELLS = 1 << 18
 
 
 class Ends(NamedTuple):
-    """The least and the greatest value of each column, where none is missing."""
+    """Minimum and maximum value of each column, where none is missing."""
 
     least: Values
     greatest: Values
@@ -27,7 +27,7 @@ class Ends(NamedTuple):
 
 
 def column_ends(X: Values, n_threads: int) -> Ends:
-    """The ends of the columns of X, of shape (n, d)."""
+    """Minimum and maximum of the columns of X, of shape (n, d)."""
     n, d = X.shape
     if X.flags.f_contiguous:
         parts = [X[:, a:b] for a, b in even_spans(d, n, n_threads, FEW_CELLS)]
@@ -55,7 +55,7 @@ def _ends_by_columns(X: Values) -> Ends:
 
 
 def _ends_by_rows(X: Values) -> Ends:
-    """As `_ends_by_columns` where rows are contiguous: loops over few columns would be short."""
+    """Like `_ends_by_columns` where rows are contiguous: loops over few columns would be short."""
     n, d = X.shape
     whole = n - n % _side_by_side(d)
     rows, others = X[:whole].reshape(-1, _side_by_side(d) * d), X[whole:]
@@ -68,7 +68,7 @@ def _ends_by_rows(X: Values) -> Ends:
 
 
 def find_plain(tree: Tree, ends: Ends) -> Bools:
-    """Which nodes send every value to one child, category c to child c.
+    """Mark nodes that send every value to one child, category c to child c.
 
     No value is missing there, and each child has one category. Leaves are plain.
     """

@@ -1,11 +1,11 @@
-"""The kernels of subtree raising: which nodes become leaves, which give way to a branch.
+"""Kernels of subtree raising: they decide which nodes become leaves or give way to a branch.
 
 A node whose heaviest child is a leaf is decided without its rows. The walk visits only the other
 nodes, after their children, and again after a branch was raised. There it estimates the errors if
 the branch took its node's place. Only the rows of the smaller branches descend the largest one,
-since its own are at its leaves: a row is in a smaller branch at most log2 n times, so that the
+since its rows are at its leaves: a row is in a smaller branch at most log2 n times, so that the
 estimates cost little more than the rest. They descend in portions, until the branch is known to be
-worse: more rows never mean fewer errors. Shares of rows, and rows that stay on the way, follow
+worse: more rows never mean fewer errors. Fractional entries, and rows that stay on the path, follow
 where the others have not decided.
 """
 
@@ -34,14 +34,14 @@ from gputree.pruning.raising_records import (
 from gputree.pruning.raising_routing import make_leaf, route, sort_again, sum_at_leaves
 from gputree.pruning.raising_shares import count, distribute, enter, n_needed, restore
 
-# Branches whose weights agree to this much tie, and the last is the largest: sums of fractional
-# weights are rounded.
+# Branches whose weights differ by no more than this tie, and the last is the largest: sums of
+# fractional weights are rounded.
 TIE = 1e-6
 
 ROUNDING = 1e-9  # relative rounding error of the sums of limits, and more
 
-# Rows before the first look at the errors; the next one comes after as many rows as these errors
-# allow, and this much more, but at least twice as many.
+# Rows before the errors are first compared; the next comparison is after as many rows as these
+# errors allow, and this many more, but at least twice as many.
 FIRST_LOOK = 64
 MARGIN = 1.05
 
@@ -59,7 +59,7 @@ def _largest(nodes: NDArray, node: int) -> int:
 
 @borrowing
 def _subtree_errors(nodes: NDArray, node: int) -> float:
-    """Limit of the errors of the subtree as it stands."""
+    """Limit of the errors of the subtree in its current form."""
     errors, first = nodes[node].stopped, nodes[node].first_child
     for child in range(first, first + nodes[node].n_children):
         errors += nodes[child].estimate
@@ -68,9 +68,9 @@ def _subtree_errors(nodes: NDArray, node: int) -> float:
 
 @kernel
 def settle(nodes: NDArray, slack: float) -> None:
-    """Decide on the nodes that need no rows for it: the heaviest child is a leaf.
+    """Decide on the nodes that need no rows for that: their heaviest child is a leaf.
 
-    Nodes where rows may stay are not settled from the start. All nodes have their own split.
+    Nodes where rows may stay are not settled from the start. All nodes have their original split.
     """
     for node in range(nodes.size - 1, -1, -1):
         state = nodes[node]
@@ -89,7 +89,7 @@ def settle(nodes: NDArray, slack: float) -> None:
 
 @kernel
 def make_ready(rows: Rows, nodes: NDArray, plain: Bools) -> None:
-    """Let rows end at leaves; mark as `direct` the nodes with only `plain` splits below."""
+    """Make leaves stop rows; mark as `direct` the nodes with only `plain` splits below."""
     for node in range(nodes.size - 1, -1, -1):
         state = nodes[node]
         state.direct = plain[node]
@@ -101,9 +101,9 @@ def make_ready(rows: Rows, nodes: NDArray, plain: Bools) -> None:
 
 @kernel
 def number(state: NDArray, nodes: Int32s, parent: Int32s, depth: Int32s) -> int:
-    """List the nodes that are left, breadth-first, with the new numbers of their parents.
+    """List the remaining nodes, breadth-first, with the new numbers of their parents.
 
-    Returns how many there are.
+    Returns their number.
     """
     nodes[0], parent[0], depth[0] = 0, NO_CHILD, 0
     n, j = 1, 0
@@ -118,9 +118,9 @@ def number(state: NDArray, nodes: Int32s, parent: Int32s, depth: Int32s) -> int:
 
 @kernel
 def find_tops(nodes: NDArray, most: int, found: Int32s) -> int:
-    """Find the highest nodes to visit of up to `most` rows, or that spread some over the children.
+    """Find the highest nodes to visit of up to `most` rows, or that divide rows among the children.
 
-    No shares come to them. Returns how many there are.
+    No fractional entries come to them. Returns their number.
     """
     found[0], n_found, n, j = 0, 0, 1, 0
     while j < n:
@@ -141,7 +141,7 @@ def find_tops(nodes: NDArray, most: int, found: Int32s) -> int:
 
 @kernel
 def visit(walk: Walk, tops: Int32s) -> int:
-    """Visit all below the `tops`, to which no shares come; return the capacity for shares."""
+    """Visit all below the `tops`; return the capacity needed for fractional entries."""
     shares = np.empty(0, walk.entries.dtype)
     for top in tops:
         shares = _visit_below(walk, top, shares)
@@ -201,7 +201,7 @@ def _visit_below(walk: Walk, top: int, shares: NDArray) -> NDArray:
 
 @borrowing
 def _refill(walk: Walk, frame: Any) -> None:
-    """Let a node have the rows that a raised branch has brought, ``scratch.units``."""
+    """Assign the rows that a raised branch has brought, ``scratch.units``, to a node."""
     node, total = walk.nodes[frame.node], walk.scratch.units
     for k in range(total.size):
         walk.moved[frame.node, k] = total[k] - walk.units[frame.node, k]
@@ -212,14 +212,14 @@ def _refill(walk: Walk, frame: Any) -> None:
 
 @borrowing
 def _enough(leaf: float, subtree: float, slack: float) -> float:
-    """Errors of a branch beyond which the decision is the same however many there are."""
+    """Errors of a branch above which the decision is the same, however many there are."""
     most = leaf - slack if leaf <= subtree + slack else subtree + slack
     return most + ROUNDING * (1.0 + leaf)
 
 
 @borrowing
 def _raise(walk: Walk, at: int, largest: int) -> None:
-    """Let a node have the split and the children of its branch.
+    """Replace the split and the children of a node by those of its branch.
 
     Rows that stay at the branch still route to it, which is none of its children.
     """
@@ -232,7 +232,7 @@ def _raise(walk: Walk, at: int, largest: int) -> None:
 
 @borrowing
 def _estimate_whole(walk: Walk, at: int, branch: int, enough: float) -> tuple[float, bool]:
-    """Errors of whole rows if the others of a node joined those in `branch`; whether none stays.
+    """Errors of whole rows if the others of a node joined those in `branch`; True if none stays.
 
     If they exceed `enough`, only a number that does. Rows that stay on the way are not counted.
     """
@@ -240,8 +240,8 @@ def _estimate_whole(walk: Walk, at: int, branch: int, enough: float) -> tuple[fl
     node, own = nodes[at], nodes[branch]
     total, all_go = own.at_leaves, not own.rows_stay
     n_reached, done, n = 0, 0, node.end - node.begin - (own.end - own.begin)
-    # `total` is that of the rows of the branch and of the first `done` of the others, which are
-    # counted at their leaves.
+    # `total` are the errors of the rows of the branch and of the first `done` of the others, which
+    # are counted at their leaves.
     while done < n and total <= enough:
         next_done = min(n, _next_look(done, total - own.at_leaves, enough - own.at_leaves))
         _route_others(walk, node, branch, done, next_done)
@@ -262,7 +262,7 @@ def _estimate_whole(walk: Walk, at: int, branch: int, enough: float) -> tuple[fl
         for j in range(n_reached):
             leaf = scratch.nodes[j]
             total += leaf_limit(walk, units[leaf]) - nodes[leaf].at_leaves
-    for j in range(n_reached):  # and the leaves are as before
+    for j in range(n_reached):  # and restore the leaves
         leaf = scratch.nodes[j]
         nodes[leaf].reached = False
         for k in range(units.shape[1]):
@@ -272,7 +272,7 @@ def _estimate_whole(walk: Walk, at: int, branch: int, enough: float) -> tuple[fl
 
 @borrowing
 def _next_look(done: int, added: float, enough: float) -> int:
-    """Rows that may have added `enough` errors, if `done` rows have added so many."""
+    """Number of rows that may have added `enough` errors, if `done` rows have added `added`."""
     if added * 2.0 <= enough * MARGIN:
         return max(2 * done, FIRST_LOOK)
     return done + FIRST_LOOK + int(done * (enough / added * MARGIN - 1.0))
@@ -280,7 +280,7 @@ def _next_look(done: int, added: float, enough: float) -> int:
 
 @borrowing
 def _other(node: Any, branch: Any, j: int) -> int:
-    """The place of the j-th entry of a node that is not in the range of `branch`."""
+    """Place of the j-th entry of a node that is not in the range of `branch`."""
     i = node.begin + j
     return i if i < branch.begin else i + branch.end - branch.begin
 
@@ -299,7 +299,7 @@ def _route_others(walk: Walk, node: Any, branch: int, first: int, last: int) -> 
 def _estimate_all(
     walk: Walk, shares: NDArray, n_frames: int, branch: int, enough: float
 ) -> tuple[NDArray, float]:
-    """Errors if shares, and whole rows that are not in `branch`, descended it.
+    """Errors if fractional entries, and whole rows that are not in `branch`, descended it.
 
     If they exceed `enough`, only a number that does.
     """
@@ -332,7 +332,7 @@ def _estimate_all(
 
 @inner
 def _gather(walk: Walk, shares: NDArray, frame: Any, branch: int) -> tuple[NDArray, int]:
-    """Copy the shares of a frame, and the whole rows that are not in `branch`, behind them."""
+    """Copy the fractional entries of a frame, and the whole rows not in `branch`, behind them."""
     node, own = walk.nodes[frame.node], walk.nodes[branch]
     n_others = node.end - node.begin - (own.end - own.begin)
     place = frame.free

@@ -1,6 +1,6 @@
 r"""Error-based pruning with subtree raising (Quinlan 1993, section 4.2).
 
-Bottom-up, each inner node has three futures, by the upper limit of their errors:
+Bottom-up, each inner node has three options, by the upper limit of their errors:
 
     stay as it is           become a leaf           give way to its largest branch
 
@@ -10,7 +10,7 @@ Bottom-up, each inner node has three futures, by the upper limit of their errors
          / \
         .   .
 
-The rows of a and c then go down b's tests, and what they reach there is pruned again.
+The rows of a and c then go down b's tests, and the nodes they reach there are pruned again.
 """
 
 from __future__ import annotations
@@ -87,8 +87,8 @@ def prune_and_raise(tree: Tree, data: TrainingRows, limit: ErrorLimit, slack: fl
 def visit_nodes(walk: Walk, n_threads: int) -> int:
     """Visit every node after its children; again, after a branch was raised.
 
-    Subtrees that no shares come to are visited in parallel. Changes `walk`, whose entries are in
-    any order. Returns how many entries were in memory at a time, at most.
+    Subtrees without fractional entries are visited in parallel. Changes `walk`, whose entries end
+    in any order. Returns the maximum number of entries in memory at a time.
     """
     nodes, scratch, n = walk.nodes, walk.scratch, walk.entries.size
     nodes["begin"][0], nodes["end"][0] = 0, n
@@ -115,7 +115,7 @@ def visit_nodes(walk: Walk, n_threads: int) -> int:
 
 
 def _rounds(n: int, n_threads: int) -> list[int]:
-    """Rows of the subtrees that are visited in parallel: first small ones, then all of n rows.
+    """Sizes of the subtrees that are visited in parallel: first small ones, then all of n rows.
 
     Before the root, its children, which have about half of the rows each.
     """
@@ -125,7 +125,7 @@ def _rounds(n: int, n_threads: int) -> list[int]:
 
 
 def _scratch(nodes: NDArray, n_classes: int, entries: NDArray) -> Scratch:
-    """Buffers to sort as many entries."""
+    """Allocate buffers to sort a copy of `entries`."""
     n_children = int(nodes["n_children"].max())
     return Scratch(
         ordinal=np.empty(entries.size, np.int32),
@@ -140,7 +140,7 @@ def _scratch(nodes: NDArray, n_classes: int, entries: NDArray) -> Scratch:
 
 
 def _rows(tree: Tree, X: Values, plain: Bools) -> Rows:
-    """The tree's splits and the rows as the walk reads them."""
+    """Pack the tree's splits and the rows for the walk."""
     n, d = X.shape
     packed = pack_alike(tree, filled=not plain.all())
     steps = np.empty(tree.n_nodes, STEP)
@@ -154,7 +154,7 @@ def _rows(tree: Tree, X: Values, plain: Bools) -> Rows:
 
 
 def _as_grown(tree: Tree, limit: ErrorLimit) -> NDArray:
-    """Every node with its own training rows."""
+    """Make the state of every node with its training rows."""
     nodes = np.zeros(tree.n_nodes, NODE_STATE)
     nodes["spreads"] = tree.missing_child == MISSING_TO_ALL
     sent_on = (tree.split_kind == THRESHOLD_SPLIT) & (tree.missing_child >= 0)
@@ -166,7 +166,7 @@ def _as_grown(tree: Tree, limit: ErrorLimit) -> NDArray:
 
 
 def _rebuild(tree: Tree, state: NDArray, statistics: Floats) -> Tree:
-    """What is left, numbered breadth-first."""
+    """Rebuild the tree from the remaining nodes, numbered breadth-first."""
     nodes, parent, depth = np.empty((3, tree.n_nodes), NODE)
     n = number(state, nodes, parent, depth)
     nodes, parent, depth = nodes[:n], parent[:n].copy(), depth[:n].copy()
@@ -179,7 +179,7 @@ def _rebuild(tree: Tree, state: NDArray, statistics: Floats) -> Tree:
 def _renumbered(
     old: Tree, nodes: dict[str, NDArray], statistics: Floats, parent: NDArray, depth: NDArray
 ) -> Tree:
-    """The tree of `nodes`, each with the split it carries now."""
+    """Make the tree of `nodes`, each with the split it has now."""
     split, count = nodes["split_of"], nodes["n_children"]
     leaf = count == 0
     # children are reached as those of the split that their parent carries

@@ -1,4 +1,4 @@
-"""Pre-pruning by validation rows: top-down, a split stays only if it improves."""
+"""Pre-pruning by validation rows: top-down, a split is kept only if it improves the loss."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rules from trees, as C4.5rules makes them; see the README next to this file."""
+"""Rules from trees, as in C4.5rules; see the README next to this file."""
 
 from typing import TYPE_CHECKING
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from gputree.rules.estimator import to_rules as to_rules
     from gputree.rules.ruleset import ClassRule as ClassRule
     from gputree.rules.ruleset import RuleSet as RuleSet
-else:  # checkers are to know of no other names
+else:  # type checkers should know no other names
     __getattr__, __dir__ = attach(
         __name__,
         {

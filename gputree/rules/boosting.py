@@ -1,4 +1,4 @@
-"""Boosting of rules, as C5.0 does it with rules and trials together."""
+"""Boosting of rules, as in C5.0 with rules and trials together."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ class Rules(NamedTuple):
 
     @property
     def sizes(self) -> Int64s:
-        """Conditions of each rule."""
+        """Number of conditions of each rule."""
         return np.diff(self.begin)
 
     def of(self, rule: int) -> Int64s:
@@ -62,14 +62,14 @@ class Rules(NamedTuple):
         return self.condition[self.begin[rule] : self.begin[rule + 1]]
 
     def take(self, rules: Int64s) -> Rules:
-        """Some rules, in their order; conditions that none has are dropped."""
+        """Return the given rules, in their order; conditions that none of them has are dropped."""
         sizes = self.sizes[rules]
         begin = np.append(0, np.cumsum(sizes))
         places = np.arange(begin[-1]) + np.repeat(self.begin[rules] - begin[:-1], sizes)
         used, first, condition = np.unique(
             self.condition[places], return_index=True, return_inverse=True
         )
-        order = np.argsort(first)  # as they are named first
+        order = np.argsort(first)  # in the order of first use
         number = np.empty(used.size, np.int64)
         number[order] = np.arange(used.size)
         conditions = [self.conditions[i] for i in used[order].tolist()]
@@ -77,7 +77,7 @@ class Rules(NamedTuple):
 
 
 def rules_of(rules: Iterator[tuple[Sequence[Condition], int]]) -> Rules:
-    """Rules from lists of conditions, each with the code of its class."""
+    """Make rules from lists of conditions, each with the code of its class."""
     places: dict[Condition, int] = {}
     condition: list[int] = []
     ends, labels = [0], []
@@ -94,7 +94,7 @@ def rules_of(rules: Iterator[tuple[Sequence[Condition], int]]) -> Rules:
 
 
 def rules_of_leaves(tree: Tree) -> Rules:
-    """One rule a leaf that training rows reached, from left to right.
+    """Make one rule per leaf that training rows reached, from left to right.
 
     Every test of the path is a condition, even if one further down implies it: simplification may
     drop the narrower one.
@@ -118,7 +118,7 @@ def _paths(tree: Tree) -> Iterator[tuple[int, tuple[Condition, ...]]]:
 
 
 def condition_of(tree: Tree, node: int) -> Condition:
-    """The condition on known values, or on missing ones alone, between a parent and a node."""
+    """Condition between a parent and a node, on known values or on missing ones only."""
     parent = int(tree.parent[node])
     feature, first = int(tree.feature[parent]), node == tree.first_child[parent]
     if tree.split_kind[parent] == THRESHOLD_SPLIT:

@@ -1,4 +1,4 @@
-"""Which rows rules cover: lists of rows by rule, and of rules by row."""
+"""Rows covered by rules: lists of rows by rule, and of rules by row."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Coverage(NamedTuple):
         return found
 
     def take(self, rules: Int64s) -> Coverage:
-        """That of some rules, in their order."""
+        """Return the coverage of the given rules, in their order."""
         begin = np.append(0, np.cumsum(np.diff(self.rule_begin)[rules]))
         _require(int(begin[-1]))
         rows = np.empty(int(begin[-1]), ROW)
@@ -59,8 +59,9 @@ class Coverage(NamedTuple):
 
 
 def coverage(rules: Rules, values: Values) -> Coverage:
-    """The rows of a table (n, d) that rules cover; MemoryError if memory clearly holds no such
-    list.
+    """Find the rows of a table (n, d) that rules cover.
+
+    MemoryError if there is clearly not enough memory for the list.
     """
     n = values.shape[0]
     sizes, parts, total = [np.empty(0, np.int64)], [np.empty(0, ROW)], 0
@@ -81,7 +82,7 @@ def coverage(rules: Rules, values: Values) -> Coverage:
 
 
 def _transposed(rule_begin: Int64s, rows: Int32s, n_rows: int) -> Coverage:
-    """From the rows that each rule covers."""
+    """Make the coverage from the rows that each rule covers."""
     row_begin = np.append(0, np.cumsum(np.bincount(rows, minlength=n_rows)))
     rules = np.empty(rows.size, np.int32)
     _transpose(rule_begin, rows, row_begin[:-1].copy(), rules)
@@ -110,7 +111,7 @@ def _count(block: Block, begin: Int64s, condition: Int64s, size: Int64s) -> None
 
 @kernel
 def _list(block: Block, begin: Int64s, condition: Int64s, place: Int64s, out: Int32s) -> None:
-    """Write the rows of each rule from its place on, which moves on."""
+    """Write the rows of each rule from its place on, and advance the place."""
     met = np.empty(SPAN, np.uint64)
     for first in range(0, block.rows.size, SPAN):
         width = min(SPAN, block.rows.size - first)
@@ -126,7 +127,7 @@ def _list(block: Block, begin: Int64s, condition: Int64s, place: Int64s, out: In
 
 @inner
 def _meet(block: Block, first: int, width: int, conditions: Int64s, met: Words) -> bool:
-    """Find the rows of some words that satisfy all conditions; return whether there are any."""
+    """Find the rows of some words that satisfy all conditions; return True if there are any."""
     for j in range(width):
         met[j] = block.rows[first + j]
     for condition in conditions:

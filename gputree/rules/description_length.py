@@ -1,7 +1,7 @@
-"""Bits that rules and their exceptions take (Quinlan 1993, 5.2; 1995).
+"""Bits of the encoding of rules and their exceptions (Quinlan 1993, 5.2; 1995).
 
-What is sent is which rows are of a class: rules for it, and the rows where they are wrong. The
-formulas are those of C4.5 Release 8, whose published session on the golf table they repeat.
+The message identifies the rows of a class: by rules for it, and the rows where they are wrong. The
+formulas are those of C4.5 Release 8, and reproduce its published session on the golf table.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from gputree.dtypes import Floats, Int64s
 from gputree.rules.conditions import Condition, Rules
 from gputree.rules.simplification import Rows
 
-IMPOSSIBLE = 1e6  # bits that no message takes: an exception is coded that has no chance
+IMPOSSIBLE = 1e6  # more bits than any message has: for an exception of probability 0
 
 
 def rule_bits(rules: Rules, rows: Rows, n_categories: Int64s, redundancy: float) -> Floats:
     """Bits of each rule: those of its conditions and of their number, less those of their order.
 
-    `n_categories` has those of each column, 0 for numbers; `redundancy` is how many columns there
-    are for one that matters: the bits that name a column are divided by it.
+    `n_categories` has those of each column, 0 for numbers; `redundancy` is the number of columns
+    per relevant column: the bits that identify a column are divided by it.
     """
     value = column_bits(rows, n_categories)
     name = entropy_bits(value) / redundancy
@@ -33,9 +33,9 @@ def rule_bits(rules: Rules, rows: Rows, n_categories: Int64s, redundancy: float)
 
 
 def column_bits(rows: Rows, n_categories: Int64s) -> Floats:
-    """Bits that name a value in a test of each column, shape (d,).
+    """Bits that identify a value in a test of each column, shape (d,).
 
-    Of categories the entropy; of m > 1 numbers one bit for the side, and half of log2 m. In a
+    For categories the entropy; for m > 1 numbers one bit for the side, and half of log2 m. In a
     column with missing values, missing counts as one more number, as in Release 8.
     """
     found = np.zeros(n_categories.size)
@@ -54,7 +54,7 @@ def column_bits(rows: Rows, n_categories: Int64s) -> Floats:
 
 
 def entropy_bits(parts: Floats) -> float:
-    """Entropy of fractions of a whole; 0 where there is nothing."""
+    """Entropy of fractions of a whole; 0 for an empty whole."""
     share = parts[parts > 0] / max(parts.sum(), np.finfo(np.float64).tiny)
     return float(-(share * np.log2(share)).sum())
 
@@ -67,8 +67,8 @@ def log2_factorial(n: Int64s) -> Floats:
 def _value_bits(condition: Condition, value: Floats, n_categories: Int64s) -> float:
     """Bits of a condition whose column is known.
 
-    A set of categories is named one by one, in any order, or the others are, and one bit says
-    which; whether a value is missing takes one bit.
+    A set of categories is listed one by one, in any order, or its complement is, and one bit says
+    which; a test for missing values takes one bit.
     """
     if condition.kind in ("present", "missing"):
         return 1.0
@@ -84,8 +84,8 @@ def _value_bits(condition: Condition, value: Floats, n_categories: Int64s) -> fl
 def exception_bits(total: float, covered: float, false: float, missed: float) -> float:
     """Bits that encode the exceptions of rules for a class, by weights of rows.
 
-    Of the `total`, some rule has `covered` so many, of which those of other classes are `false`; of
-    those of the class no rule covers the `missed`. The errors are expected to be half false, half
+    Rows have the weight `total`; some rule covers `covered` of it, of which `false` is of other
+    classes; no rule covers `missed` of the class. The errors are expected to be half false, half
     missed. Their probability is estimated from that in the larger part of the table, and is the
     observed one in the other (Quinlan 1995).
     """
@@ -97,7 +97,7 @@ def exception_bits(total: float, covered: float, false: float, missed: float) ->
 
 @jitable
 def _coded(n: float, errors: float, expected: float) -> float:
-    """Bits that encode which of n rows are errors, where so many are expected."""
+    """Bits that identify the errors among n rows, where `expected` errors are."""
     if expected <= 0.0:
         return 0.0 if errors <= 0.0 else IMPOSSIBLE
     if expected >= n:

@@ -174,9 +174,9 @@ class C45Rules(LogProbabilities, Reporting, ClassifierMixin, BaseEstimator):
         return self._take(tree, learn(tree.tree_, rows, tree.columns_.n_categories, options))
 
     def _take(self, tree: Any, learned: Learned) -> Self:
-        """Take a fitted tree and what was learned from it."""
+        """Set the attributes from a fitted tree and the rules learned from it."""
         model = model_of(tree, by_costs=True)
-        for name in ("feature_names_in_", "missing_marks_"):  # of a former fit
+        for name in ("feature_names_in_", "missing_marks_"):  # of an earlier fit
             self.__dict__.pop(name, None)
         self.estimator_ = tree
         self.classes_, self.n_classes_ = tree.classes_, tree.n_classes_
@@ -210,7 +210,7 @@ class C45Rules(LogProbabilities, Reporting, ClassifierMixin, BaseEstimator):
 
     def _decide_part(self, values: Values) -> Int32s:
         threads = n_threads(self.n_jobs)
-        missing_columns(values, threads)  # refuses infinity, as trees do
+        missing_columns(values, threads)  # raises for infinity, as trees do
         return self.rules_.decide(values, threads)
 
     def predict(self, X: Any) -> NDArray[Any]:
@@ -364,7 +364,7 @@ def to_rules(
 
 
 def forbid_parted_answers(tree: Any) -> None:
-    """Raise ValueError for trees whose predictions no rules can make."""
+    """Raise ValueError for trees whose predictions cannot be made by rules."""
     if tree.tree_.soft_lower is not None:
         raise InputError(
             f"No rules are made of this {type(tree).__name__}: it has soft thresholds, and rules "
@@ -379,7 +379,7 @@ def forbid_parted_answers(tree: Any) -> None:
 
 
 def _rows(tree: Any, X: Any, y: Any, sample_weight: Any) -> Rows:
-    """Training rows that have weight, as the tree's tests see them."""
+    """Training rows that have weight, in the form of the tree's tests."""
     values, target, weight = encode(tree, X, to_host(y), to_host(sample_weight))
     require_known_labels(y, target)
     weight = tree._combine_weights(weight, target)

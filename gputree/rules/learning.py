@@ -1,4 +1,4 @@
-"""From a tree and its training rows to an ordered set of rules (Quinlan 1993, chapter 5)."""
+"""Conversion of a tree and its rows to an ordered set of rules (Quinlan 1993, chapter 5)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from gputree.tree import Tree
 
 
 class Options(NamedTuple):
-    """How rules are learned; see `gputree.rules.C45Rules`."""
+    """Options of learning rules; see `gputree.rules.C45Rules`."""
 
     limit: ErrorLimit
     rule_weight: float
@@ -37,15 +37,15 @@ class Learned(NamedTuple):
     confidence: Floats  # (R,): one minus the pessimistic error rates
     class_weights: Floats  # (R, K): weight of the training rows that each rule covers, by class
     default: int  # code of the class of rows without a rule
-    # (R + 1, K): weight of the training rows that each rule decides, and last those of no
-    # rule, by class
+    # (R + 1, K): weight of the training rows that each rule decides, by class, and last of those
+    # that no rule covers
     decided_weights: Floats
 
 
 def learn(tree: Tree, rows: Rows, n_categories: Int64s, options: Options) -> Learned:
-    """The rules of a tree and the rows it was grown on: simplified, chosen class by class, ordered.
+    """Learn the rules of a tree and its rows: simplify, choose class by class, order.
 
-    `n_categories` has those of each column, 0 for numbers.
+    `n_categories` are the numbers of categories of each column, 0 for numbers.
     """
     leaves = rules_of_leaves(tree)
     rows = _by_leaf(tree, rows, options.n_threads)
@@ -67,7 +67,7 @@ def learn(tree: Tree, rows: Rows, n_categories: Int64s, options: Options) -> Lea
 
 
 def _by_leaf(tree: Tree, rows: Rows, n_threads: int) -> Rows:
-    """The rows sorted by leaf, so that those of a rule are next to each other."""
+    """Sort the rows by leaf, so that those of a rule are next to each other."""
     reached = prediction.apply(tree, rows.values, n_threads=n_threads)
     order = np.argsort(_from_the_left(tree)[reached], kind="stable")
     weight = rows.weight[order] if rows.weight.size else rows.weight
@@ -75,7 +75,7 @@ def _by_leaf(tree: Tree, rows: Rows, n_threads: int) -> Rows:
 
 
 def _from_the_left(tree: Tree) -> Int64s:
-    """How many leaves are left of each node's, shape (n_nodes,)."""
+    """Number of leaves to the left of each node's leaves, shape (n_nodes,)."""
     leaves = add_up(tree.parent, tree.is_leaf.astype(np.int64))
     before = np.cumsum(leaves) - leaves
     found = np.zeros(tree.n_nodes, np.int64)
@@ -85,7 +85,7 @@ def _from_the_left(tree: Tree) -> Int64s:
 
 @kernel
 def _place(parent: Int32s, first_child: Int32s, before: Int64s, found: Int64s) -> None:
-    """From parents to children; siblings are numbered one after the other."""
+    """Number siblings one after the other, from parents to children."""
     for node in range(1, parent.size):
         up = parent[node]
         found[node] = found[up] + before[node] - before[first_child[up]]
@@ -101,7 +101,7 @@ def _by_class(
 
 
 def _by_confidence(rules: Rules, error: Floats, covers: Coverage, rows: Rows) -> Int64s:
-    """Rules by their error rates; ties by weight, then by the number of conditions."""
+    """Order rules by their error rates; ties by weight, then by the number of conditions."""
     weights = rows.weights
     weight = np.array([weights[covers.of(r)].sum() for r in range(error.size)], np.int64)
     return np.lexsort((rules.sizes, -weight, error))
@@ -110,7 +110,7 @@ def _by_confidence(rules: Rules, error: Floats, covers: Coverage, rows: Rows) ->
 def _chosen(
     rules: Rules, covers: Coverage, rows: Rows, n_categories: Int64s, options: Options
 ) -> Int64s:
-    """The rules that describe their classes in the smallest number of bits."""
+    """Choose the rules that describe their classes in the smallest number of bits."""
     bits = rule_bits(rules, rows, n_categories, options.redundancy)
     found = [np.empty(0, np.int64)]
     for label in np.unique(rules.label).tolist():

@@ -1,4 +1,4 @@
-"""Which rows of a table satisfy which conditions, in blocks of rows."""
+"""Masks of the rows of a table that satisfy conditions, in blocks of rows."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from gputree.compilation import kernel
 from gputree.dtypes import Floats, Int64s, Values
 from gputree.rules.conditions import Condition, Rules
 
-# Bytes of masks that are held at once, where a table has more rows than a block.
+# Maximum bytes of masks in memory at once, where a table has more rows than a block.
 BLOCK_BYTES = 1 << 28
 
-LEAST_BLOCK = 1 << 14  # rows of a block, at least: fewer would leave threads nothing to do
+LEAST_BLOCK = 1 << 14  # minimum rows of a block: fewer would leave threads idle
 TILE = 8  # consecutive words of a mask that are written at once: a cache line
 
 
 class Block(NamedTuple):
-    """Some consecutive rows of a table."""
+    """Consecutive rows of a table."""
 
     first: int  # their first row
     rows: Words  # (W,): all of them, as words of bits (`gputree.bits`)
@@ -44,10 +44,10 @@ class _Tests(NamedTuple):
 
 
 def groups(rules: Rules, n_rows: int) -> Iterator[tuple[int, int]]:
-    """Consecutive rules whose conditions have masks of no more than `BLOCK_BYTES` together.
+    """Iterate over groups of consecutive rules whose masks fit `BLOCK_BYTES` together.
 
-    Begin and end of each group. Each condition's mask is made once for a group, however often it is
-    used; neighbours in a tree share most of theirs.
+    Yields the begin and end of each group. A condition's mask is made once for a group, however
+    often it is used; neighbours in a tree share most conditions.
     """
     most = BLOCK_BYTES * 8 // max(n_rows, 1)
     ends = _ends(rules.begin, rules.condition, len(rules.conditions), most)
@@ -56,7 +56,7 @@ def groups(rules: Rules, n_rows: int) -> Iterator[tuple[int, int]]:
 
 @kernel
 def _ends(begin: Int64s, condition: Int64s, n_conditions: int, most: int) -> Int64s:
-    """Where groups of at least one rule, and of at most so many conditions, end."""
+    """Ends of groups of at least one rule, and of at most `most` different conditions."""
     last = np.full(n_conditions, -1, np.int64)  # group that has a condition
     ends = np.empty(begin.size - 1, np.int64)
     group, size, at = 0, 0, 0  # `at` is the first rule of the group
@@ -100,7 +100,7 @@ class Masks:
         self._kept: Block | None = None
 
     def __iter__(self) -> Iterator[Block]:
-        """The blocks in order; where there is one, it is made once."""
+        """Iterate over the blocks in order; a single one is cached."""
         if self._kept is None and self._values.shape[0] <= self.height:
             self._kept = self.block(0)
         if self._kept is not None:
@@ -110,7 +110,7 @@ class Masks:
             yield self.block(first)
 
     def block(self, first: int) -> Block:
-        """The block that begins with a row."""
+        """Make the block that begins with row `first`."""
         values = self._values[first : first + self.height]
         n = values.shape[0]
         masks = np.zeros((self._n_conditions, -(-n // WORD)), np.uint64)
@@ -120,7 +120,7 @@ class Masks:
 
 
 def _tests(feature: int, places: list[int], conditions: Sequence[Condition]) -> _Tests:
-    """The conditions on one column."""
+    """Collect the conditions on one column."""
     by_kind: dict[str, list[int]] = {kind: [] for kind in ("<=", ">", "in", "present", "missing")}
     for place in places:
         by_kind[conditions[place].kind].append(place)
@@ -137,20 +137,20 @@ def _tests(feature: int, places: list[int], conditions: Sequence[Condition]) -> 
 
 
 def _side(threshold: Floats, places: list[int], conditions: Sequence[Condition]) -> Int64s:
-    """The condition of each threshold among some; -1 where there is none."""
+    """Place of the condition of each threshold, of one kind; -1 where there is none."""
     found = np.full(threshold.size, -1, np.int64)
     found[np.searchsorted(threshold, [conditions[place].threshold for place in places])] = places
     return found
 
 
 def _fill(tests: _Tests, column: Values, masks: Words) -> None:
-    """Write the rows that satisfy the conditions of a column into masks of no rows."""
+    """Write the rows that satisfy the conditions of a column to empty masks."""
     known = ~np.isnan(column)
     words = pack(known)
     masks[tests.present] = words
     masks[tests.missing] = pack(~known)
     if tests.threshold.size:
-        # how many thresholds lie below a number, in float64, whatever the column is
+        # number of thresholds below a value, in float64 for any column
         above = np.searchsorted(tests.threshold, column.astype(np.float64))
         above[~known] = tests.threshold.size
         _fill_sides(above, words, tests.below, tests.above, masks)
@@ -161,7 +161,7 @@ def _fill(tests: _Tests, column: Values, masks: Words) -> None:
 
 @kernel
 def _fill_sides(place: Int64s, known: Words, below: Int64s, above: Int64s, masks: Words) -> None:
-    """Rows by the first threshold that they do not exceed: those below the next are more."""
+    """Fill the masks of `<=` and `>` conditions by cumulative OR over sorted thresholds."""
     some = np.zeros((below.size + 1, TILE), np.uint64)
     met = np.zeros(TILE, np.uint64)
     for first in range(0, known.size, TILE):
@@ -183,7 +183,7 @@ def _fill_sides(place: Int64s, known: Words, below: Int64s, above: Int64s, masks
 
 @kernel
 def _fill_lists(codes: Int64s, begin: Int64s, listed: Int64s, masks: Words) -> None:
-    """Each row of a category is one of every condition that lists it."""
+    """Add each row of a category to the masks of the conditions that list it."""
     for row in range(codes.size):
         if 0 <= codes[row] < begin.size - 1:
             bit = np.uint64(1) << np.uint64(row % WORD)

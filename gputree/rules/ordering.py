@@ -1,4 +1,4 @@
-"""The order of classes, the class of rows that no rule covers, and rules that only do harm."""
+"""Order of classes, default class, and removal of rules that do only harm."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _NO_RULE = np.int32(0x7FFFFFFF)  # the prediction of a row that no rule covers
 
 
 def order_classes(covers: Coverage, label: Int64s, rows: Rows) -> list[int]:
-    """Classes that have rules, in the order in which they are tried; `label` has each rule's.
+    """Order the classes that have rules; `label` is the class of each rule.
 
-    The next one is that whose rules cover the smallest weight of other classes, among the rows that
-    no class before it covers; ties go to the first class.
+    The next class is the one whose rules cover the smallest weight of other classes, among the rows
+    that no class before it covers; ties go to the first class.
     """
     order: list[int] = []
     gone = np.zeros(rows.label.size, np.bool_)
@@ -43,14 +43,14 @@ def _harm(found: Int32s, label: int, rows: Rows) -> int:
 
 
 def default_class(covers: Coverage, rows: Rows) -> int:
-    """The class of most weight among rows without a rule; of equals the one of most in all."""
+    """Class with the largest weight among rows without a rule; of equals, over all rows."""
     alone = np.diff(covers.row_begin) == 0
     found = np.bincount(rows.label[alone], rows.weights[alone], minlength=rows.n_classes)
     return int(np.lexsort((-rows.class_weights, -found))[0])
 
 
 def harmless(covers: Coverage, label: Int64s, default: int, rows: Rows) -> Bools:
-    """Which rules are left when those that do more harm than good are removed, one by one.
+    """Mark the rules that are left when those that do more harm than good are removed, one by one.
 
     A rule decides the rows that it covers and no rule before it does; `default` is the class of
     rows without one. The first rule whose removal reduces the weighted training errors is removed,
@@ -72,7 +72,7 @@ class _Decisions(NamedTuple):
 
 @inner
 def _next(row: int, after: int, covers: Coverage, left: Bools) -> Any:
-    """The first rule that is left for a row, behind another."""
+    """The next remaining rule for a row, after another one."""
     for i in range(covers.row_begin[row], covers.row_begin[row + 1]):
         if covers.rules[i] > after and left[covers.rules[i]]:
             return covers.rules[i]
@@ -81,7 +81,7 @@ def _next(row: int, after: int, covers: Coverage, left: Bools) -> Any:
 
 @inner
 def _worth(row: int, first: int, second: int, given: _Decisions) -> Any:
-    """What a row gains by its first rule, compared with what would decide it without."""
+    """Gain of a row by its first rule, compared with the decision without that rule."""
     otherwise = given.default if second == _NO_RULE else given.label[second]
     right = np.int64(given.label[first] == given.target[row])
     return given.weight[row] * (right - np.int64(otherwise == given.target[row]))
@@ -104,7 +104,7 @@ def _remove(covers: Coverage, given: _Decisions, left: Bools) -> None:
         if harmful == left.size:
             return
         left[harmful] = False
-        # Rows that it decided go to their next rule, and rows of which it was the next get another.
+        # Rows that it decided go to their next rule, and rows whose next rule it was get another.
         for i in range(covers.rule_begin[harmful], covers.rule_begin[harmful + 1]):
             row = covers.rows[i]
             if first[row] != harmful and second[row] != harmful:

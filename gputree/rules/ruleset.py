@@ -1,4 +1,4 @@
-"""An ordered set of rules: to read, and to predict by."""
+"""An ordered set of rules, for reading and for prediction."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from gputree.rules.masks import Masks
 from gputree.rules.sql import Output, write_sql
 from gputree.threads import run
 
-# Rows of the class proportions of the whole table that each rule's are mixed with. Mean log loss
-# over 22 real tables, by the rows that a rule decides: 0.491 with 1, 0.475 with 2, 0.491 with one a
-# class; by the rows that it covers: 0.508, 0.491, 0.500.
+# Rows of the class proportions of the whole table that are mixed with those of each rule. Mean log
+# loss over 22 real tables, by the rows that a rule decides: 0.491 with 1, 0.475 with 2, 0.491 with
+# one per class; by the rows that it covers: 0.508, 0.491, 0.500.
 PRIOR_WEIGHT = 2.0
 
-ANSWERED = 1 << 14  # rows that one thread predicts at a time, at least
+ANSWERED = 1 << 14  # minimum number of rows that one thread predicts at a time
 
 _SQL_PARAMETERS = {
     "output": [StrOptions({"prediction", "confidence", "rule"})],
@@ -47,7 +47,7 @@ class ClassRule:
     Attributes
     ----------
     conditions : tuple of Condition
-        All hold. `gputree.rules.Condition` names columns by their places, categories by codes.
+        They are joined by AND. `gputree.rules.Condition` has columns by place, categories by code.
     label : class label
     coverage : float
         Weight of the training rows that it covers, those that an earlier rule decides included.
@@ -182,7 +182,7 @@ class RuleSet:
 
     @property
     def answers(self) -> Int64s:
-        """Code of the class that each rule predicts, and last that of no rule; shape (R + 1,)."""
+        """Code of the class that each rule predicts, and last of the default; shape (R + 1,)."""
         return np.append(self.rules.label, self.default)
 
     @cached_property
@@ -266,7 +266,7 @@ class RuleSet:
         return f"{name} {condition.kind} {format_number(condition.threshold, decimals)}"
 
     def _more_digits(self, decimals: int) -> dict[Any, int | None]:
-        """Decimals of thresholds that would read as another of their column."""
+        """Decimals of thresholds that would otherwise be printed like another of their column."""
         found = self._digits.get(decimals)
         if found is None:
             numeric = [one for one in self.rules.conditions if one.kind in ("<=", ">")]
@@ -383,7 +383,7 @@ class RuleSet:
 def _first_rules(
     rows: Words, masks: Words, begin: Int64s, condition: Int64s, found: Int32s
 ) -> None:
-    """Write the first rule that covers each row of a block; others stay as they are."""
+    """Write the first rule that covers each row of a block; other rows are not changed."""
     for w in range(rows.size):
         open_rows = rows[w]
         for rule in range(begin.size - 1):

@@ -1,4 +1,4 @@
-"""The rules of a class that describe it in the smallest number of bits."""
+"""Selection of the rules of a class that describe it in the smallest number of bits."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from gputree.rules.description_length import exception_bits, log2_factorial
 from gputree.rules.simplification import Rows
 from gputree.threads import run
 
-MOST_TRIED = 10  # up to so many rules of a class every subset is tried
+MOST_TRIED = 10  # maximum number of rules of a class for which every subset is tried
 
 # Starting points of the hill climbing for more rules: the first has none of them, the last all; in
 # between the probability of each rule increases in equal steps, as in Release 8.
 STARTS = 11
 
-LEAST_SAVED = 1e-9  # bits that a step has to save: less is rounding
+LEAST_SAVED = 1e-9  # minimum bits that a step must save: less is rounding
 
-# Units of the class and of others up to which the bits of exceptions are computed once a step: of
-# thousands of rules most cover a few rows alone.
+# Units of the class and of others up to which the bits of exceptions are computed once per step:
+# most of thousands of rules cover only a few rows.
 MOST_KEPT = 64
 
 
 class Message(NamedTuple):
-    """What it takes to send one class by rules, as kernels take it."""
+    """Constants of the description length of a class, for kernels."""
 
     bits: Floats  # (R,): of each rule
     order: Floats  # (R + 1,): ``log2(m!)``, saved where m rules are sent in any order
-    rule_weight: float  # what a bit of a rule counts, relative to one of an exception
+    rule_weight: float  # weight of a bit of a rule, relative to one of an exception
     unit: float  # weight of a unit
     # weight of all rows, and of those of the class
     total: float
@@ -41,7 +41,7 @@ class Message(NamedTuple):
 
 @inner
 def message_bits(message: Message, size: int, bits: float, own: int, other: int) -> float:
-    """Bits of some rules that cover rows of the class and of others, of so many units."""
+    """Bits of some rules that cover `own` units of rows of the class and `other` of others."""
     return _with_rules(message, _exceptions(message, own, other), size, bits)
 
 
@@ -59,13 +59,13 @@ def _with_rules(message: Message, exceptions: float, size: int, bits: float) -> 
 def select(
     covers: Coverage, rows: Rows, of_class: Bools, bits: Floats, weight: float, n_threads: int = 1
 ) -> tuple[Bools, float]:
-    """The subset of the rules for one class that takes the smallest number of bits; and these bits.
+    """Choose the subset of the rules for one class that takes the smallest number of bits.
 
-    `covers` are of the rules of the class, `of_class` says which rows are of it, `bits` what each
-    rule takes, and `weight` what a bit of a rule counts for. For up to `MOST_TRIED` rules every
-    subset is tried. For more rules, hill climbing from each of `starts` adds or removes at each
-    step the rule that saves most bits; the best result is taken, ties go to the first, for any
-    number of threads.
+    Returns it with its bits. `covers` are the rows of the class's rules, `of_class` marks the rows
+    of the class, `bits` are those of each rule, and `weight` multiplies them. For up to
+    `MOST_TRIED` rules every subset is tried. For more rules, hill climbing from each of `starts`
+    adds or removes at each step the rule that saves most bits; the best result is taken, ties go to
+    the first, for any number of threads.
     """
     n = covers.n_rules
     total = float(rows.class_weights.sum()) * rows.unit
@@ -99,7 +99,7 @@ def starts(n: int) -> Bools:
 def _try_all(
     covers: Coverage, rows: Rows, of_class: Bools, message: Message
 ) -> tuple[Bools, float]:
-    """The best of all subsets: rows are counted by the set of rules that cover them."""
+    """Find the best of all subsets: rows are counted by the set of rules that cover them."""
     n = covers.n_rules
     pattern = np.zeros(of_class.size, np.int64)
     for rule in range(n):
@@ -131,7 +131,7 @@ def _best_subset(count: Int64s, message: Message) -> tuple[int, float]:
 
 
 class _State(NamedTuple):
-    """Some rules are chosen, and what each would cover alone."""
+    """State of a climb: the chosen rules, and the weight that each rule would cover alone."""
 
     chosen: Bools  # (R,)
     n_chosen: Int32s  # (n,): chosen rules that cover each row
@@ -190,14 +190,14 @@ def _climb(covers: Coverage, state: _State, message: Message, start: Bools) -> f
 
 @inner
 def _turn(rule: int, covers: Coverage, state: _State) -> None:
-    """Add or remove a rule, and update what the others cover alone."""
+    """Add or remove a rule, and update the weights that the others cover alone."""
     chosen, count, alone = state.chosen, state.n_chosen, state.alone
     adds = not chosen[rule]
     chosen[rule] = adds
     for i in range(covers.rule_begin[rule], covers.rule_begin[rule + 1]):
         row = covers.rows[i]
         count[row] += 1 if adds else -1
-        others = count[row] - 1 if adds else count[row]  # chosen ones that cover the row
+        others = count[row] - 1 if adds else count[row]  # chosen rules that cover the row
         if others > 1:
             continue
         change = -state.weight[row] if adds else state.weight[row]

@@ -1,7 +1,7 @@
-"""Conditions of rules are dropped while that lowers a pessimist's estimate of their errors.
+"""Drop conditions of rules while that lowers the pessimistic estimate of their errors.
 
-A row that misses one condition of a rule is covered once that condition is gone. So one pass over
-the table gives, for every rule and every condition of it, what the rule would cover without it:
+A row that misses one condition of a rule is covered once that condition is dropped. So one pass
+over the table gives, for every rule and every condition of it, the coverage of the rule without it:
 
     conditions met by a row    1 1 1    covered by the rule
                                1 0 1    covered without the second condition
@@ -43,14 +43,15 @@ class Rows(NamedTuple):
 
     @property
     def weights(self) -> Int64s:
-        """A weight for every row, in units."""
+        """Weight of every row, in units."""
         return self.weight if self.weight.size else np.ones(self.label.size, np.int64)
 
 
 class _Left(NamedTuple):
-    """What is left of rules, as kernels take it: rule r has the conditions
+    """Remaining conditions of rules, for kernels.
 
-    ``condition[i]`` of ``begin[r] <= i < begin[r + 1]`` that are `kept`, and predicts ``label[r]``.
+    Rule r has the conditions ``condition[i]`` of ``begin[r] <= i < begin[r + 1]`` that are `kept`,
+    and predicts ``label[r]``.
     """
 
     begin: Int64s
@@ -76,7 +77,7 @@ def simplify(rules: Rules, rows: Rows, limit: ErrorLimit, n_threads: int) -> tup
 def _simplify(
     rules: Rules, rows: Rows, limit: ErrorLimit, n_threads: int, kept: Bools, error: Floats
 ) -> None:
-    """Drop conditions from `kept`, and write the error rates of what is left."""
+    """Drop conditions from `kept`, and write the error rates of the remaining rules."""
     masks = Masks(rows.values, rules.conditions)
     left = _Left(rules.begin, rules.condition, rules.label, kept)
     rest = np.arange(rules.label.size)
@@ -96,7 +97,7 @@ def default_errors(rows: Rows) -> Floats:
 def _count(
     left: _Left, rest: Int64s, rows: Rows, masks: Masks, n_threads: int
 ) -> tuple[Int64s, Int64s]:
-    """Weights that rules cover, and would cover besides without each condition.
+    """Weights that rules cover, and would cover in addition without each condition.
 
     Two numbers each: of all rows, and of those of the rule's class.
     """
@@ -122,7 +123,7 @@ def _count_block(
     covered: Int64s,
     without: Int64s,
 ) -> None:
-    """Add the weights of the rows in a block that some rules cover, and would without a condition.
+    """Add the weights of a block's rows that rules cover, and would cover without a condition.
 
     `of_class` are the rows of each class, `weight` the weights of the block's rows, if any.
     """
@@ -188,7 +189,7 @@ def _drop(
     error: Floats,
     dropped: Bools,
 ) -> None:
-    """Drop the condition of each rule without which its error rate is least; of equals the last."""
+    """Drop the condition of each rule without which its error rate is lowest; ties: the last."""
     for r in range(rules.size):
         rule = rules[r]
         all_rows, own = covered[r, 0], covered[r, 1]
@@ -208,9 +209,9 @@ def _drop(
 def _useful(
     rules: Rules, kept: Bools, error: Floats, default_error: Floats
 ) -> tuple[Rules, Floats]:
-    """Distinct rules with conditions and useful error rates.
+    """Remove duplicate rules, rules without conditions, and rules with high error rates.
 
-    Those below the default of their class, and at most `MOST_ERROR`.
+    Error rates are below the default of their class, and at most `MOST_ERROR`.
     """
     condition = rules.condition[kept]
     begin = np.append(0, np.cumsum(kept))[rules.begin]

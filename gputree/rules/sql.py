@@ -24,7 +24,7 @@ def write_sql(
     output: Output,
     table: str | None,
 ) -> str:
-    """The expression, or the query of a table; see `gputree.rules.RuleSet.to_sql`."""
+    """Write the expression, or the query of a table; see `gputree.rules.RuleSet.to_sql`."""
     forbid_twins(names)
     writer = Literals(names, DIALECTS[dialect])
     answers = _answers(writer, rules, default, confidence, output)
@@ -45,7 +45,7 @@ def write_sql(
 def _answers(
     writer: Literals, rules: Rules, default: int, confidence: Floats, output: Output
 ) -> list[str]:
-    """What each rule predicts, and last that of no rule."""
+    """Literals of the output of each rule, and last of no rule."""
     if output == "rule":
         return [*map(str, range(1, rules.label.size + 1)), "0"]
     if output == "confidence":
@@ -56,7 +56,7 @@ def _answers(
 
 
 def _test(writer: Literals, condition: Condition) -> str:
-    """A condition that is true for the rows that satisfy it; false or NULL for others."""
+    """Write a condition that is true for the rows that satisfy it; false or NULL for others."""
     column, is_missing = writer.columns[condition.feature], writer.is_missing(condition.feature)
     if condition.kind == "missing":
         return f"({is_missing})"
@@ -67,5 +67,5 @@ def _test(writer: Literals, condition: Condition) -> str:
         return f"{column} IN ({', '.join(writer.literals(condition.feature, codes))})"
     number = writer.dialect.as_double.format(column)
     test = f"{number} {condition.kind} {writer.number(condition.threshold)}"
-    # databases hold that NaN is greater than all numbers
+    # in databases NaN is greater than all numbers
     return test if condition.kind == "<=" else f"{test} AND NOT ({is_missing})"

@@ -1,4 +1,4 @@
-"""What rules do on rows whose true values are known, as C4.5rules and C5.0 print it."""
+"""Usage of rules on labelled rows, as printed by C4.5rules and C5.0."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from gputree.rules.ruleset import RuleSet
 
 
 def usage_tables(rules: RuleSet, values: Values, label: Int64s, weight: Weight) -> dict[str, Lines]:
-    """The tables of a report on rules; see `gputree.rules.C45Rules.report`.
+    """Make the tables of a report on rules; see `gputree.rules.C45Rules.report`.
 
-    Labels that the rules do not know have the code -1.
+    Labels that are unknown to the rules have the code -1.
     """
     covers = coverage(rules.rules, values)
     return {
@@ -56,7 +56,7 @@ def _each_rule(rules: RuleSet, covers: Coverage, label: Int64s, weight: Weight) 
 
 
 def _second_rules(covers: Coverage) -> Int64s:
-    """The rule that would decide each row without its first; R where none would."""
+    """The rule that would decide each row without its first one; R where none would."""
     found = np.full(covers.n_rows, covers.n_rules, np.int64)
     several = np.flatnonzero(np.diff(covers.row_begin) > 1)
     found[several] = covers.rules[covers.row_begin[several] + 1]
@@ -70,7 +70,7 @@ def _sums(
     weight: Weight,
     n: int,
 ) -> NDArray[Any]:
-    """Weight by owner, shape (n,), of rows (None for all in order), those that are counted."""
+    """Weight by owner, shape (n,), over rows (None for all in order) that are `counted`."""
     if weight is None:
         each = None if counted is None else counted.astype(np.float64)
     else:
@@ -80,7 +80,7 @@ def _sums(
 
 
 def _column_usage(rules: RuleSet, covers: Coverage, weight: Weight) -> Lines:
-    """Fraction of rows that a rule covers which tests a column; the largest first."""
+    """Fraction of rows covered by a rule that tests a column; the largest first."""
     tested: dict[int, list[int]] = {}
     for rule in range(len(rules)):
         for feature in {rules.rules.conditions[i].feature for i in rules.rules.of(rule).tolist()}:
