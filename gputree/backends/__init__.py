@@ -1,4 +1,36 @@
-"""Devices: one backend each, behind the seam of `gputree.backends.base`, imported at its use."""
+"""Backends: the devices that count and split, behind the interfaces of `base` and `lists`.
+
+The words of this package, of its names and comments:
+
+    table            the columns of n rows on a device: values, and once coded one byte a value
+    entry            a row in a node, with a weight; a node is a range of the entries
+    unit             what fixed-point weights and targets count in, so that their sums are integers
+    statistics       integers that are summed over rows: class weights, or weight, sum, square
+    channel          one statistic of a histogram cell; weighted tables have the rows in one more
+    bin              a range of a numeric column's values, or a category; at most 256 with the one
+                     of missing values, which is last
+    lossless         of a column: each bin has one distinct value
+    boundary         the place between two bins; its cut needs no values, only the histogram
+    cut              a boundary, a threshold inside a bin, or a set of categories; which of two is
+                     chosen is decided in `cpu/cut.py` and `cuda/cut.cuh` only
+    bound            no cut inside a bin scores higher; computed from the histogram
+    candidate        a bin, or sub-bin, whose bound reaches the best score so far
+    sub-bin          a range of a bin that is counted for itself, to prune again; in shards a cell
+    fine code        bin and sub-bin of a value in 16 bits, stored column by column
+    refine           search the candidates of a node for a cut better than any boundary
+    category group   the rows of one category in a node; `run` in the code
+    column of many   a categorical column with more categories than bins, which has one bin
+    place            of a subset of categories: its number in the search that found it
+    level            the nodes of one depth that are split together; `slot`: their histograms
+    small node       a node whose subtree is built at once (`finish`), from a sorted copy, a `block`
+    leading column   the column of a node with the highest bound, which is searched first
+    chunk, span      entries, or items of work, that one thread or block of threads processes
+    attribute list   the entries of a level sorted by one column (multiway trees, `lists`)
+    shard            rows whose histograms are counted where they are stored (`sharded`)
+    coordinator      the process that sums the counts of shards, and chooses the splits
+    interval         a range of keys inside a bin that is still searched in shards
+    key              an integer that increases with a value; of a node: its seed of random draws
+"""
 
 from __future__ import annotations
 
