@@ -92,5 +92,5 @@ def compare_categories() -> None:
 
 
 def variant(drawn: tuple[Case, int]) -> tuple[str, bool]:
-    """Of the kernels that a case takes: a mutant compiles few of them until it is caught."""
+    """Variant of the kernels that a case uses: a mutant compiles few of them until it is caught."""
     return drawn[0].criterion, drawn[0].weight is not None

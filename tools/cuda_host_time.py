@@ -4,8 +4,8 @@
         [--rows N ...] [--columns D] [--repeats N]
 
 From the call to where a backend would be made: parameters, shape, labels, infinite values. The
-stand-in for CuPy computes in NumPy what a device does, and that time is left out; how often it was
-called is told, as are copies, since asking and waiting for a device takes a host time of its own.
+stand-in for CuPy computes in NumPy what a device does, and that time is left out; the number of its
+calls is reported, as are copies, since calling and waiting for a device takes host time, too.
 Labels are int32, on the device or on the host. The best of some fits counts.
 """
 
@@ -27,14 +27,14 @@ from cuda_traffic import Traffic
 from gputree import DecisionTreeClassifier
 from gputree.estimators import growing
 
-# Functions of the stand-in that ask nothing of a device.
+# Functions of the stand-in that do not use a device.
 IDLE = ("__init__", "__len__", "get_default_memory_pool")
 
 
 class StandIn:
-    """What is computed in a device's place, by processor time; spies until `patch` is undone.
+    """Measures the CPU time of work in a device's place; spies until `patch` is undone.
 
-    Results are kept: to give their memory back is no work of a host whose arrays lie on a device.
+    Results are kept: releasing their memory is no work of a host whose arrays are on a device.
     """
 
     def __init__(self, patch: pytest.MonkeyPatch, cupy: ModuleType) -> None:

@@ -198,7 +198,7 @@ LIST_MUTANTS = [
 
 
 def list_table(seed: int, n: int, weighted: bool) -> MixedTable:
-    """Numbers with ties, runs of one class, few and many categories, holes."""
+    """Numbers with ties, runs of one class, few and many categories, missing values."""
     rng = np.random.default_rng(seed)
     y = (np.arange(n) // 37 + (rng.random(n) < 0.1)) % 3
     X = np.stack(
@@ -211,7 +211,7 @@ def list_table(seed: int, n: int, weighted: bool) -> MixedTable:
 
 
 def compare_lists() -> None:
-    """Grow trees that use every kernel of lists: long and short, weighted, in turns."""
+    """Grow trees that use every kernel of lists: long and short, weighted, interleaved."""
     cases = [(1, 16 * 1024), (10**9, 16 * 1024), (40, 0)]
     for seed, (long_list, shared) in enumerate(cases):
         with pytest.MonkeyPatch.context() as patch:

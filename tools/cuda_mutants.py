@@ -484,7 +484,7 @@ def bounded_outcome(mutant: Mutant, comparison: str, way: Way) -> str:
 
 
 def outcome_apart(mutant: Mutant, comparison: str, way: Way) -> str:
-    """`outcome` in a process of its own, which a bug may crash, or keep for ever: ``crashed``."""
+    """`outcome` in a separate process, which a bug may crash, or keep for ever: ``crashed``."""
     with ProcessPoolExecutor(1, get_context("fork")) as pool:
         try:
             return pool.submit(bounded_outcome, mutant, comparison, way).result()
@@ -493,7 +493,7 @@ def outcome_apart(mutant: Mutant, comparison: str, way: Way) -> str:
 
 
 def catch(mutant: Mutant) -> tuple[str, str]:
-    """What happened in the first comparison and way that catch a mutant, and which they are."""
+    """Outcome of the first comparison and way that catch a mutant, and their names."""
     first = first_comparison(mutant)
     others = (name for name in COMPARISONS if name != first)
     ways = likeliest_first(mutant)
@@ -517,7 +517,7 @@ def catch_all(comparison: str, mutants: list[Mutant]) -> list[tuple[str, str]] |
 
 
 def in_parts(mutants: list[Mutant]) -> list[tuple[str, list[Mutant]]]:
-    """Which comparison to begin with, and what it should catch."""
+    """Divide mutants into parts by the comparison to begin with."""
     by_first: dict[str, list[Mutant]] = {name: [] for name in COMPARISONS}
     for mutant in mutants:
         by_first[first_comparison(mutant)].append(mutant)

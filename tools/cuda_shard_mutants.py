@@ -34,7 +34,7 @@ PART_MUTANTS = [
 
 
 def compare_parts() -> None:
-    """Numbers of both widths with holes, some repeated, and categories, some of them many."""
+    """Compare numbers of both widths with missing values, some repeated, and categories."""
     for dtype, seed in ((np.float32, 1), (np.float64, 2)):
         sample = random_sample(seed, 200, 4, 3, weighted=seed == 2)
         X = np.clip(sample.values, -1e38, 1e38).astype(dtype)

@@ -1,4 +1,4 @@
-"""What the host asks of a device per level of a tree: counted on the emulator.
+"""Calls of the host to a device per level of a tree, counted on the emulator.
 
     PYTHONPATH=tests/helpers python tools/cuda_traffic.py [--rows N] [--columns D] [--depth D]
         [--bins N] [--cases NAME ...] [--work [PART ...]]
@@ -6,8 +6,8 @@
 Kernels launched, copies to the device and to the host, arrays allocated (what CuPy's functions
 return included), and waits for the device, as means over the levels of a tree that is grown by
 histograms down to its leaves: of two classes, exact and binned, of targets, of a table with nominal
-columns, and where answers rise and fall with columns. The rooms of the workspace, which the first
-two levels allocate for all, are counted apart, once a tree.
+columns, and with monotonic constraints. The buffers of the workspace, which the first
+two levels allocate for all, are counted separately, once a tree.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from gputree.growth import grower
 
 
 class Traffic(NamedTuple):
-    """Of one level, on average; `rooms` are allocated once a tree."""
+    """Means over the levels; `rooms`, the buffers of the workspace, are allocated once a tree."""
 
     launches: float
     uploads: float
@@ -41,13 +41,13 @@ class Traffic(NamedTuple):
 
     @classmethod
     def now(cls) -> Traffic:
-        """Of all time."""
+        """Return the counts since the start of the process."""
         copies = (transfers[name] for name in ("to device", "to host"))
         return cls(launches.total(), *copies, transfers["waits"], memory.allocations)
 
 
 class Case(NamedTuple):
-    """What is grown."""
+    """Options of a tree that is grown."""
 
     criterion: str = "gini"
     exact: bool = True
@@ -66,12 +66,12 @@ CASES = {
 # Of a nominal column.
 CATEGORIES = 12
 
-# Levels that allocate rooms: histograms of a level are kept while the next one is counted.
+# Levels that allocate buffers: histograms of a level are kept while the next one is counted.
 OPENING = 2
 
 
 def numeric_table(rows: int, columns: int, criterion: str) -> Sample:
-    """Normal columns, and targets, or whether they are positive, that some tell, with noise."""
+    """Normal columns, and targets, or their signs, that depend on some columns, with noise."""
     rng = np.random.default_rng(0)
     values = rng.normal(size=(rows, columns)).astype(np.float32)
     signal = values[:, 0] + values[:, 1] * values[:, 2] + rng.normal(size=rows)
@@ -83,7 +83,7 @@ def numeric_table(rows: int, columns: int, criterion: str) -> Sample:
 def prepared(
     case: Case, rows: int, columns: int, depth: int, bins: int
 ) -> tuple[Sample, Task, Backend]:
-    """What is grown by what; the table is coded."""
+    """Make the sample, task and backend of a case; the table is coded."""
     sample = numeric_table(rows, columns, case.criterion)
     limits: dict[str, Any] = {"max_depth": depth}
     if case.is_monotonic:
@@ -128,7 +128,7 @@ def traffic(
 
 
 def work(case: Case, parts: list[str], **sizes: int) -> dict[str, list[int]]:
-    """What kernels did whose names contain a part, or all, for a whole tree."""
+    """Work of kernels whose names contain a part, or of all, for a whole tree."""
     launches.clear()
     accesses.clear()
     traffic(case, **sizes)

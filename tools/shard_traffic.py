@@ -23,7 +23,7 @@ from gputree.growth import grower
 
 
 class Uploads:
-    """Of each level of the last tree; spies until `patch` is undone."""
+    """Bytes uploaded for each level of the last tree; spies until `patch` is undone."""
 
     def __init__(self, patch: pytest.MonkeyPatch) -> None:
         self.plan: Plan | None = None
@@ -45,7 +45,7 @@ class Uploads:
 
 
 def noisy(rows: int, columns: int) -> tuple[np.ndarray, np.ndarray]:
-    """Normal columns, and classes that no column alone tells apart, with noise."""
+    """Normal columns, and classes that no single column separates, with noise."""
     rng = np.random.default_rng(0)
     X = rng.standard_normal((rows, columns)).astype(np.float32)
     return X, X[:, 0] * X[:, 1] + rng.standard_normal(rows) / 3 > 0

@@ -5,7 +5,7 @@ out from their definitions, subsets are listed one by one. Every node of every t
 
 leaf            it splits where any split is admissible
 subset          no admissible subset that its setting promises gains more
-limits          both children hold what the limits ask for
+limits          both children are as large as the limits require
 gain            the gain it states is that of its rows
 absent          a category it has no rows of goes as missing values do there
 renaming        exchanging the names of categories changes nothing but the names, unless
@@ -64,7 +64,7 @@ class Case(NamedTuple):
 
 
 class Violation(NamedTuple):
-    """What a node does not hold to."""
+    """A rule that a node violates."""
 
     kind: str
     node: int
@@ -119,7 +119,7 @@ def rename(case: Case, rng: np.random.Generator) -> Case:
 
 # ----------------------------------------------------------------------------- definitions
 def statistics_of(case: Case) -> np.ndarray:
-    """What rows add up: their number, weight, and class weights or target and its square."""
+    """Statistics of each row: its number, weight, and class weights or target and its square."""
     weight, one = case.weights, np.ones(case.y.size)
     if case.criterion == "squared_error":
         return np.stack([one, weight, weight * case.y, weight * case.y**2], axis=1)
@@ -146,7 +146,7 @@ def gains(criterion: str, left: np.ndarray, total: np.ndarray) -> np.ndarray:
 
 
 def is_admissible(case: Case, left: np.ndarray, total: np.ndarray) -> np.ndarray:
-    """Whether both sides hold the rows and the weight that the limits ask for."""
+    """True where both sides have the rows and the weight that the limits require."""
     least = max(case.parameters.get("min_samples_leaf", 1), 1)
     fraction = case.parameters.get("min_weight_fraction_leaf", 0.0)
     least_weight = fraction * case.weights.sum()
@@ -198,7 +198,7 @@ def lefts_of(cells: Cells, nominal: bool, case: Case) -> tuple[np.ndarray, np.nd
 
 
 def promise_of(case: Case, cells: Cells) -> str:
-    """Which subsets the setting promises to look through for the categories of a node."""
+    """Name the subsets that the setting promises to search for the categories of a node."""
     split = case.parameters["categorical_split"]
     count, rows = len(cells.known), cells.known[:, 0].sum()
     if split == "one_vs_rest" or (split == "auto" and count > 10 and rows < 5 * count):
@@ -220,7 +220,7 @@ def _sides(left: np.ndarray, cells: Cells) -> np.ndarray:
 
 
 def _heads(cells: Cells, criterion: str) -> Iterator[np.ndarray]:
-    """Heads of the categories by share or mean, those of equal ones together."""
+    """Prefixes of the categories by class proportion or mean, equal ones together."""
     for k in (2,) if criterion == "squared_error" else range(2, cells.known.shape[1]):
         share = cells.known[:, k] / cells.known[:, 1]
         heads = [cells.known[share <= s].sum(axis=0) for s in np.unique(share)]
@@ -240,7 +240,7 @@ class Nodes(NamedTuple):
 
 
 def check_tree(case: Case, model: Any) -> Iterator[Violation]:
-    """What the nodes of a tree do not hold to, but for renaming."""
+    """Violations of the nodes of a tree, without those of renaming."""
     nodes, statistics = Nodes.of(model, case.X), statistics_of(case)
     for node in range(nodes.tree.n_nodes):
         yield from _check_node(case, nodes, node, statistics)
@@ -270,7 +270,7 @@ def _check_node(case: Case, nodes: Nodes, node: int, statistics: np.ndarray) -> 
 def _best_gains(
     case: Case, rows: np.ndarray, statistics: np.ndarray, total: np.ndarray
 ) -> tuple[float, float]:
-    """The greatest gain that is promised, and of all splits; -inf where there is none."""
+    """The highest promised gain, and the highest of all splits; -inf where there is none."""
     best = np.full(2, -np.inf)
     for f, nominal in enumerate(case.nominal):
         cells = cells_of(case.X[rows, f], statistics[rows])
@@ -304,7 +304,7 @@ def _check_absent(case: Case, model: Any, nodes: Nodes) -> Iterator[Violation]:
 
 # ------------------------------------------------------------------------------- renaming
 def check_renaming(case: Case, model: Any, renamed: Case, other: Any) -> Iterator[Violation]:
-    """Where the tree of the renamed table differs in more than names."""
+    """Differences of the tree of the renamed table in more than names."""
     a, b = Nodes.of(model, case.X), Nodes.of(other, renamed.X)
     statistics = statistics_of(case)
     numbers = all(np.unique(column[~np.isnan(column)]).size <= 2 for column in case.nominal_columns)
@@ -326,7 +326,7 @@ def check_renaming(case: Case, model: Any, renamed: Case, other: Any) -> Iterato
 
 
 def _compare_gains(a: Nodes, b: Nodes, i: int, j: int) -> str | None:
-    """What tells two splits apart but for their sides, and the choice between equals."""
+    """Difference of two splits in leaf or gain; None if there is none."""
     if a.tree.is_leaf[i] != b.tree.is_leaf[j]:
         return "a leaf under one name"
     gain, other = a.tree.gain[i], b.tree.gain[j]
@@ -336,7 +336,7 @@ def _compare_gains(a: Nodes, b: Nodes, i: int, j: int) -> str | None:
 def _compare_nodes(
     case: Case, a: Nodes, b: Nodes, i: int, j: int, statistics: np.ndarray
 ) -> str | None:
-    """What tells two splits of the same rows apart; None where names alone do."""
+    """Difference of two splits of the same rows; None if only names differ."""
     if a.tree.is_leaf[i] != b.tree.is_leaf[j]:
         return "a leaf under one name"
     if a.tree.feature[i] != b.tree.feature[j]:

@@ -1,4 +1,4 @@
-"""Trees, bins and columns grown, fitted and told by CPU and device: what shows seeded bugs."""
+"""Comparisons of CPU and device that find seeded bugs: trees, bins, inspected columns."""
 
 from itertools import product
 
@@ -12,7 +12,7 @@ from gputree.backends.cuda import encode, kernels
 
 
 def compare_trees() -> None:
-    """Grow trees that use every kernel: refined, finished, binned; drawn columns, ties, holes."""
+    """Grow trees that use every kernel: refined, small, binned; draws, ties, missing values."""
     for criterion, weighted in (("gini", False), ("squared_error", True)):
         sample = table(criterion, weighted, n=120, seed=11)
         task = make_task(criterion, sample, max_depth=6)
@@ -104,7 +104,7 @@ def compare_bins() -> None:
 
 
 def compare_inspection() -> None:
-    """What a table's columns hold, told on the device and by NumPy."""
+    """Compare missing and infinite values of a table's columns, on the device and by NumPy."""
     rng = np.random.default_rng(0)
     kinds = [[1.0, 2.0], [1.0, np.nan], [1.0, np.inf], [1.0, -np.inf, np.nan]]
     values = np.stack([rng.choice(kind, 40) for kind in kinds], axis=1)

@@ -1,4 +1,4 @@
-"""What files are damaged with: any JSON, in any place of a document."""
+"""Damage to files: any JSON, in any place of a document."""
 
 import json
 import tracemalloc

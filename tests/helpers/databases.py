@@ -1,4 +1,4 @@
-"""Databases that need no server, and what they answer."""
+"""Databases that need no server, and their results."""
 
 import sqlite3
 
@@ -7,13 +7,13 @@ import pytest
 
 
 def statements(text: str) -> tuple[str, str]:
-    """What makes a table of nodes, and the query."""
+    """Split a query: the statement that makes a table of nodes, and the rest."""
     before, _, query = text.rpartition("\n\nSELECT ")
     return (before, f"SELECT {query}") if before else ("", text)
 
 
 def in_sqlite(query: str, columns: dict) -> list:
-    """The last column of the answer; columns are written without a type, as they are."""
+    """The last column of the result; columns are written without a type, unchanged."""
     database = sqlite3.connect(":memory:")
     names = ", ".join(f"`{name}`" for name in columns)
     database.execute(f"CREATE TABLE rows ({names})")

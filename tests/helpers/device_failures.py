@@ -1,9 +1,9 @@
-"""A plugin of pytest for tests on a device: what fails first is told at once, and why.
+"""A plugin of pytest for tests on a device: the first failure is reported at once, with its cause.
 
     pytest -p device_failures --failures FILE
 
 An error such as an illegal address stays in its process: all that it does on the device after it
-fails. So the device is asked after each test. A test that leaves an error is its cause; its
+fails. So the device is checked after each test. A test that leaves an error is its cause; its
 process ends and another goes on (pytest-xdist), or tests that would follow are skipped (without).
 A test that takes longer than `MOST_SECONDS`, as where a kernel never ends, ends its process, too.
 
@@ -37,7 +37,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 class Process:
-    """Where tests run: finds the one that leaves an error on the device."""
+    """A process that runs tests: finds the one that leaves an error on the device."""
 
     def __init__(self, is_worker: bool) -> None:
         self.is_worker = is_worker
@@ -85,7 +85,7 @@ class Process:
 
 
 class Failures:
-    """Where results come together: tells failures as they occur."""
+    """The process that collects results: reports failures as they occur."""
 
     def __init__(self, config: pytest.Config) -> None:
         self.config = config
@@ -94,7 +94,7 @@ class Failures:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_handlecrashitem(self, crashitem: str, report: Any) -> None:
-        """A process that ended for an error that was told is no failure of its own."""
+        """Ignore a process that ended for an error that was reported before."""
         if crashitem in self.causes:
             report.outcome, report.when = "passed", "teardown"
 

@@ -1,4 +1,4 @@
-"""Where one test body runs: on the CPU, on the emulator of CUDA, and on a CUDA device."""
+"""Places where one test body runs: the CPU, the emulator of CUDA, and a CUDA device."""
 
 import argparse
 import importlib
@@ -69,7 +69,7 @@ def names(ways: list[str], *, cpu: bool) -> list[Any]:
 
 
 def tune(patch: pytest.MonkeyPatch, backend: str, **sizes: Any) -> None:
-    """Change sizes that decide how work is cut up in a room of `gputree.backends`, from here on."""
+    """Change sizes by which work is divided in a package of `gputree.backends`, from here on."""
     module = importlib.import_module(f"gputree.backends.{backend}.tuning")
     patch.setattr(module, "TUNING", module.TUNING._replace(**sizes))
 

@@ -1,6 +1,6 @@
 """A stand-in for a client of Dask: tasks run at once, here, and each of them twice.
 
-A task that is not pure, or changes what it is given, is told by trees that differ.
+A task that is not pure, or changes what it is given, is detected by trees that differ.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from gputree.backends.sharded.tasks import bytes_of
 
 
 class EagerClient:
-    """What `gputree.distributed` asks of a client; futures are the results.
+    """The methods of a client that `gputree.distributed` calls; futures are the results.
 
     Attributes
     ----------
     sent : list of int
-        Bytes of the arrays that each task is given and no other has made.
+        Bytes of the arguments of each task that no other task has made.
     fetched : list of int
-        Bytes of the arrays that are asked for at once.
+        Bytes of the arrays that are fetched at once.
     """
 
     def __init__(self, again: bool = False) -> None:

@@ -1,4 +1,4 @@
-"""Workers of Dask in processes of their own, some of which have an emulated CUDA device."""
+"""Workers of Dask in separate processes, some of which have an emulated CUDA device."""
 
 from typing import Any
 

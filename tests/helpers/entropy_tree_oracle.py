@@ -7,10 +7,10 @@ C4.5's rules, in the order in which they apply (J48's where Release 8 differs):
 2. A nominal column is a candidate if at least two of its categories hold `min_samples_leaf`
    of the node's known weight. That excludes a column tested above: one category is left.
 3. A numeric column is a candidate if its known *entries*, unweighted, are at least twice
-   the least weight of a side: 0.1 x known weight / number of classes of the table, at least
-   `min_samples_leaf` and at most 25. Cuts lie between different values, with the least
-   weight on either side; the first of greatest gain is taken.
-4. The gain of a test is that over its known entries, times their share of the node's
+   the minimum weight of a side: 0.1 x known weight / number of classes of the table, at least
+   `min_samples_leaf` and at most 25. Cuts lie between different values, with the minimum
+   weight on either side; the first of the highest gain is taken.
+4. The gain of a test is that over its known entries, times their fraction of the node's
    weight. From a numeric one the MDL cost is taken: log2(admissible cuts) / weight of the node,
    unknown entries included. A numeric candidate whose gain is then below 1e-6 is dropped;
    nominal ones stay, whatever their gain.
@@ -18,15 +18,15 @@ C4.5's rules, in the order in which they apply (J48's where Release 8 differs):
    it is below 1e-6.
 6. The average gain is over the candidates; nominal ones of at least 0.3 x (rows of the
    table) categories do not count, unless all columns are such. Candidates with a
-   gain below it by more than 1e-3 are out. Of the others the first of greatest
+   gain below it by more than 1e-3 are out. Of the others the first of the highest
    positive ratio wins (a later one must be greater by 1e-6).
 7. Entries whose value is unknown go down every branch that has known weight, with weight x
    (its known weight / known weight). A category without entries is a leaf without weight.
-8. A threshold is the midpoint, or the greatest value of the whole table up to it.
-9. Collapse is a pass of its own, from the root: a subtree whose leaves misplace at least as
+8. A threshold is the midpoint, or the largest value of the whole table up to it.
+9. Collapse is a separate pass, from the root: a subtree whose leaves misplace at least as
    much as the node itself (less 1e-3) becomes a leaf; descendants of it are not looked at.
 10. A row descends in parts: all of it down its branch, or where its value is unknown down
-    every branch by its share of the weight. A leaf without weight answers with its parent's
+    every branch by its fraction of weight. A leaf without weight predicts by its parent's
     classes.
 """
 
@@ -88,7 +88,7 @@ class Test:
     net_gain: float  # less the MDL cost
     split_information: float
     threshold: float = np.nan
-    category: int = -1  # that is parted from all others
+    category: int = -1  # separated from all others
     branches: int = 2  # that have entries
 
     @property
@@ -135,13 +135,13 @@ class C45:
     least_difference : float
         Neighbours nearer than this are not cut apart (1e-5 in J48 and Release 8).
     one_against_rest : bool
-        A nominal column parts one category from all others (J48's -B). Candidates are those
-        that weigh `min_samples_leaf` and leave as much to the others; the first of greatest
-        ratio is taken, where a later one must be greater by 1e-6. Others may be parted below.
+        A nominal column separates one category from all others (J48's -B). Candidates are those
+        that have `min_samples_leaf` and leave as much to the others; the first of highest
+        ratio is taken, where a later one must be greater by 1e-6. Others may be separated below.
     exclude_high_cardinality : bool
         Columns that do not count for the average (6.) are no candidates, as in C5.0.
     bits_share : float
-        Of the least gain so much is 0.9 log2(candidates that count) / weight of the node.
+        Of the minimum gain so much is 0.9 log2(candidates that count) / weight of the node.
     leaves_per_weight : float
         A node may have round(leaves_per_weight x weight) leaves: with less than 2 it is one, and
         a nominal column of more branches than one above that is no candidate. 0 for no limit.
@@ -343,7 +343,7 @@ def collapse(node: Node) -> None:
 
 
 def distribution(node: Node, row, nominal, prior=None) -> np.ndarray:
-    """Class probabilities of a row; `prior` answers for leaves without weight."""
+    """Class probabilities of a row; `prior` is used for leaves without weight."""
     own = node.weights / node.total if node.total > 0 else prior
     if not node.children:
         return own
@@ -361,7 +361,7 @@ def distribution(node: Node, row, nominal, prior=None) -> np.ndarray:
 
 
 def predict(node: Node, values, nominal) -> np.ndarray:
-    """Class of each row: the first of greatest probability (within 1e-6)."""
+    """Class of each row: the first of the highest probability (within 1e-6)."""
     probabilities = np.array([distribution(node, row, nominal) for row in values])
     near = probabilities >= probabilities.max(axis=1, keepdims=True) - TOLERANCE
     return near.argmax(axis=1)
@@ -372,7 +372,7 @@ def predict(node: Node, values, nominal) -> np.ndarray:
 class ID3:
     """ID3: every column is nominal, the values present at a node are its branches.
 
-    A missing value is a category of its own, the last. The first column of greatest gain
+    A missing value is a separate category, the last. The first column of highest gain
     (in steps of 2**-20 bits x weight) wins, if its gain is at least `min_gain` bits; a
     column that is constant at a node is no candidate.
     """

@@ -1,4 +1,4 @@
-"""What drawings are made on, and whether parts of them overlap."""
+"""Figures for drawings, and a test of overlapping parts."""
 
 from itertools import combinations
 
@@ -19,7 +19,7 @@ def close_figures():
 
 
 def overlap(a, b):
-    """Whether two window extents share more than a border."""
+    """Return True if two window extents share more than a border."""
     wide = min(a.x1, b.x1) - max(a.x0, b.x0) > OVERLAP
     return wide and min(a.y1, b.y1) - max(a.y0, b.y0) > OVERLAP
 

@@ -5,7 +5,7 @@ import pandas as pd
 
 
 def mixed(n=90, seed=0):
-    """Numbers with holes and ties, text, labels and targets."""
+    """Numbers with missing values and ties, text, labels and targets."""
     rng = np.random.default_rng(seed)
     X = pd.DataFrame(
         {

@@ -4,7 +4,7 @@
 
 A line for each seed from FIRST to LAST: the seed before the file is read, so that whoever dies of
 it is known, and then how it ended. What ended in another way than a ValueError that names the file
-is told with its traceback.
+is reported with its traceback.
 """
 
 import random

@@ -40,7 +40,7 @@ Rows = tuple[Any, Any]
 
 
 def tables() -> Iterator[tuple[str, Rows]]:
-    """Numbers; words; numbers, words and holes."""
+    """Numbers; words; numbers, words and missing values."""
     iris, loan = load_iris(), load_loan()
     yield "numbers", (iris.data, iris.target)
     yield "words", (loan.data, loan.target)

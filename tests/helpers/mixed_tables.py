@@ -1,4 +1,4 @@
-"""Tables of numbers and categories with holes, drawn by Hypothesis."""
+"""Tables of numbers and categories with missing values, drawn by Hypothesis."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def random_mixed_tables(max_rows: int = 400) -> st.SearchStrategy[MixedTable]:
 
 
 def mixed_table(seed: int, n: int = 120):
-    """Categories, numbers and holes; three classes by both, with noise."""
+    """Categories, numbers and missing values; three classes by both, with noise."""
     rng = np.random.default_rng(seed)
     X = np.empty((n, 4), object)
     X[:, 0] = np.array(["red", "green", "blue"])[rng.integers(3, size=n)]

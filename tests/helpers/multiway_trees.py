@@ -135,7 +135,7 @@ def multiway_cases(draw, policies=POLICIES, max_splits=30, min_rows=0, max_rows=
 
 # -------------------------------------------------------------------- oracle
 def send(tree: Tree, node: int, x: float) -> int:
-    """Ordinal of the child for a value, MISSING_TO_ALL or MISSING_STOPS, as `Tree` tells it."""
+    """Ordinal of the child for a value, MISSING_TO_ALL or MISSING_STOPS, by fields of `Tree`."""
     missing = int(tree.missing_child[node])
     if np.isnan(x):
         return missing
@@ -149,7 +149,7 @@ def send(tree: Tree, node: int, x: float) -> int:
 
 
 def visit(tree: Tree, row, node: int = 0, share: float = 1.0) -> dict[int, float]:
-    """What of a row stops at each node that it visits at or below `node`; 0 where all goes on."""
+    """Fraction of a row that stops at each node visited at or below `node`; 0 where all goes on."""
     if tree.is_leaf[node]:
         return {node: share}
     ordinal = send(tree, node, float(row[tree.feature[node]]))
@@ -167,7 +167,7 @@ def visit(tree: Tree, row, node: int = 0, share: float = 1.0) -> dict[int, float
 
 
 def heaviest(tree: Tree, row) -> int:
-    """Where a row stops if it takes the heaviest branch, the first of equals, in place of all."""
+    """The node where a row stops if it takes the heaviest branch, the first of equals, only."""
     node = 0
     while not tree.is_leaf[node]:
         children = list(tree.children(node))
@@ -181,13 +181,13 @@ def heaviest(tree: Tree, row) -> int:
 
 
 def heaviest_answers(tree: Tree, values) -> np.ndarray:
-    """Class shares of each row where it stops so."""
+    """Class proportions of each row where it stops so."""
     shares = [answer(tree, heaviest(tree, row)) for row in values]
     return np.array(shares).reshape(len(values), tree.n_classes)
 
 
 def answer(tree: Tree, node: int) -> np.ndarray:
-    """Class shares of a node, or of its nearest ancestor with weight."""
+    """Class proportions of a node, or of its nearest ancestor with weight."""
     while tree.weight[node] == 0:
         node = int(tree.parent[node])
     return tree.statistics[node] / tree.weight[node]

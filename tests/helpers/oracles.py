@@ -152,7 +152,7 @@ def draw_columns(key: int, d: int) -> list[int]:
 
 
 def tie_rank(random_ties: bool, key: int, f: int) -> int:
-    """Of columns whose cuts score alike, the one of the least rank is taken."""
+    """Rank of a column: of columns whose cuts score alike, the lowest rank is taken."""
     return mix(((key ^ 0x7469657362796861) + f) & MASK_64) if random_ties else f
 
 
@@ -185,7 +185,7 @@ def midpoint(low: float, high: float) -> float:
 
 
 def column_cuts(column, statistics, missing_left: bool):
-    """All cuts of one column: (rows on the left, their statistics, threshold) each."""
+    """List the cuts of one column: (rows on the left, their statistics, threshold) each."""
     known = np.flatnonzero(~np.isnan(column))
     absent = np.flatnonzero(np.isnan(column))
     order = known[np.argsort(column[known], kind="stable")]
@@ -205,14 +205,14 @@ def column_cuts(column, statistics, missing_left: bool):
 
 
 def side_means(task: Task, left, total):
-    """Of both sides of each cut: the share of class 1, or the mean target in units."""
+    """Means of both sides of each cut: probabilities of class 1, or mean targets in units."""
     sides = np.asarray(left), np.asarray(total) - np.asarray(left)
     weights = [side.sum(axis=-1) if task.n_classes else side[..., 0] for side in sides]
     return [side[..., 1] / weight for side, weight in zip(sides, weights, strict=True)]
 
 
 def in_order(task: Task, left, total):
-    """Which cuts keep the order that the column's sign asks for, and the node's bounds."""
+    """True for cuts that keep the order of the column's sign, and the node's bounds."""
     held = task.limits.monotonic
     if held is None or held.sign == 0 or not len(left):
         return True
@@ -243,7 +243,7 @@ def bounds_below(task: Task, cut, total, left) -> list[dict]:
 
 
 def admissible(task: Task, left, total, counts, n: int):
-    """Which cuts leave both sides as large as the limits ask, and in order."""
+    """True for cuts that leave both sides as large as the limits require, and in order."""
     limits = task.limits
     scored = scores(task.criterion, left, total) > -np.inf if len(left) else True
     weight = left[:, 0] if not task.n_classes else left.sum(axis=1)
@@ -298,7 +298,7 @@ def column_best(values, task: Task, rows, feature: int) -> Cut | None:
 
 
 def is_leaf(task: Task, rows) -> bool:
-    """Whether one target may stand for all rows of a node, by exact fractions."""
+    """Return True if one target may stand for all rows of a node, by exact fractions."""
     if task.n_classes:
         return np.unique(task.target[rows]).size < 2
     weight = np.ones(len(rows), np.int64) if task.weight is None else task.weight[rows]
@@ -312,7 +312,7 @@ def is_leaf(task: Task, rows) -> bool:
 
 
 def best_cut(values, task: Task, rows, key: int = 0) -> Cut | None:
-    """The cut of a node by the tie rule: greatest score, least rank, missing right, lowest."""
+    """The cut of a node by the tie rule: highest score, lowest rank, missing right, lowest cut."""
     if is_leaf(task, rows):
         return None
     d = values.shape[1]
@@ -387,7 +387,7 @@ def _add_leaf(tree: Grown, rows, depth: int) -> None:
 
 
 def best_first(first_child, weighted_gain, max_leaf_nodes: int) -> list[bool]:
-    """Which nodes stay closed when the node of greatest gain is opened, one by one."""
+    """Mark the nodes that stay closed when the node of highest gain is opened, one by one."""
     closed = [True] * len(first_child)
     reachable = {0}
     for _ in range(max_leaf_nodes - 1):

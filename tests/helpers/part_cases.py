@@ -1,4 +1,4 @@
-"""What trees of tables in parts are tried on, wherever the parts lie."""
+"""Cases for trees of tables in parts, wherever the parts are."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""A Postgres server of one's own, on a socket in a temporary folder, for as long as tests run."""
+"""A temporary Postgres server, on a socket in a temporary folder, for as long as tests run."""
 
 import json
 import math
@@ -51,7 +51,7 @@ def server() -> Iterator[Path]:
 
 
 def ask(folder: Path, query: str, columns: dict[str, list]) -> list:
-    """The last column of the answer to a query of a table "rows" with these columns.
+    """The last column of the result of a query of a table "rows" with these columns.
 
     Statements before the query end in an empty line.
     """

@@ -1,11 +1,11 @@
-"""Which cases of a product of parameters run by default: those that bring a value of one."""
+"""The cases of a product of parameters that run by default: they cover the values of each."""
 
 from collections import defaultdict
 from collections.abc import Sequence
 
 import pytest
 
-# Fixtures that say where a body runs: each place has a cover of its own.
+# Fixtures that name where a body runs: each place has a separate cover.
 PLACES = {"device", "cuda_device"}
 
 

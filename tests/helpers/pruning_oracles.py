@@ -77,7 +77,7 @@ def _regression_tree(rng, blank: Tree) -> Tree:
 
 
 def as_poisson(tree: Tree) -> Tree:
-    """A regression tree with positive answers, as one that was grown by the Poisson deviance."""
+    """A regression tree with positive predictions, as one grown by the Poisson deviance."""
     return replace(tree, criterion="poisson", statistics=tree.statistics + 0.25)
 
 
@@ -174,7 +174,7 @@ def rows_loss(tree: Tree, rows: RoutedRows, leaves: frozenset[int]) -> float:
 
 
 def row_loss(criterion: str, target: float, answer: float) -> float:
-    """What an answer of a regression tree loses on a target."""
+    """Loss of a prediction of a regression tree on a target."""
     if criterion == "poisson":
         events = target * np.log(target / answer) if target > 0 else 0.0
         return events - target + answer

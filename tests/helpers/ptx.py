@@ -1,4 +1,4 @@
-"""What NVRTC makes of kernels, as PTX has it: parameters, where they are read, instructions."""
+"""PTX of kernels by NVRTC: their parameters, the places where these are read, instructions."""
 
 import re
 from collections.abc import Iterator
@@ -69,7 +69,7 @@ def _fields(dtype: np.dtype) -> Iterator[tuple[int, int]]:
 
 
 def problems(ptx: str, kernels: dict[str, list[Parameter]]) -> list[str]:
-    """Where PTX is other than declared, or has instructions that no kernel should have."""
+    """Differences of PTX from its declarations, and instructions that no kernel should have."""
     found = [f"unwanted: {text}" for text in sorted(set(_UNWANTED.findall(ptx)))]
     for kernel, parameters, body in _ENTRY.findall(ptx):
         own = [

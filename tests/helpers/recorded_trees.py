@@ -29,7 +29,7 @@ SPLITS = ("auto", "exhaustive", "ordered", "one_vs_rest")
 
 
 class Columns(NamedTuple):
-    """Of a generated table: categories of its nominal columns, and how many are numbers."""
+    """Columns of a generated table: categories of nominal ones, and the number of numeric ones."""
 
     categories: tuple[int, ...]
     numbers: int
@@ -119,7 +119,7 @@ SHAPES = {
     "quantity_words": QUANTITY_WORDS,
 }
 
-# Beside the table's name; the first is grown from every table, weighted and not.
+# Options besides the table's name; the first is grown from every table, weighted and not.
 LIMITS: dict[str, dict[str, Any]] = {
     "whole": {},
     "depth": {"max_depth": 6},

@@ -15,7 +15,7 @@ Test = tuple[int, str, float, tuple[int, ...]]  # as `Condition`
 
 
 def meets(row: np.ndarray, test: Test) -> bool:
-    """Whether a row of coded values meets a condition."""
+    """Return True if a row of coded values satisfies a condition."""
     feature, kind, threshold, codes = test
     value = float(row[feature])
     if isnan(value):
@@ -30,7 +30,7 @@ def covers(row: np.ndarray, tests) -> bool:
 
 
 def leaf_tests(tree: Tree, leaf: int) -> list[Test]:
-    """Every test of the path to a leaf, from the root, as known values meet it."""
+    """Every test of the path to a leaf, from the root, for known values."""
     upwards = []
     node = leaf
     while tree.parent[node] >= 0:
@@ -94,7 +94,7 @@ def message(chosen, covered, bits, own, weight, rule_weight: float) -> float:
 
 
 def climbed(message: Callable[[set], float], n: int, chosen: set) -> set:
-    """Where steps of one rule, added or removed, lead: always the first that saves most."""
+    """End of a climb by steps of one rule, added or removed: always the first that saves most."""
     value = message(chosen)
     while True:
         steps = [message(chosen ^ {rule}) for rule in range(n)]

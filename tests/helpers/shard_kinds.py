@@ -1,4 +1,4 @@
-"""Where the shards of a table lie: each kind grows the tree of a model over random shards."""
+"""Kinds of places of shards: each grows the tree of a model over random shards."""
 
 import gc
 import re
@@ -29,7 +29,7 @@ class Case:
         self.nominal = np.asarray(nominal, np.int64)
 
     def plain(self) -> Any:
-        """The model, with what it must be told of the table."""
+        """The model with the parameters that depend on the table."""
         model = clone(self.model).set_params(device="cpu")
         return model.set_params(categorical_features=self.nominal)
 
@@ -115,7 +115,7 @@ def fit_on_dask(case: Case, rows: Any, client: Any = None) -> Any:
 
 
 def device(case: Case, seed: int) -> Iterator[Tree]:
-    """On the host, counted by a CUDA device that has room for some; or by either device."""
+    """On the host, counted by a CUDA device that fits some shards; or by either device."""
     table = in_shards(case.coded(), [0, len(case.X)], "cuda")
     with pytest.MonkeyPatch.context() as patch:
         shrink(patch)
@@ -134,7 +134,7 @@ def shrink(patch: pytest.MonkeyPatch) -> None:
 
 
 def least_memory(model: Any, table: CodedTable, y: Any, weight: Any = None) -> int:
-    """Bytes that the device needs, as an error tells."""
+    """Bytes that the device needs, from the text of an error."""
     with pytest.raises(MemoryError, match=r"parts of [\d,]+ rows needs at least") as error:
         model.set_params(max_device_memory=1).fit(table, y, weight)
     found = re.search(r"at least ([\d,]+) bytes", str(error.value))

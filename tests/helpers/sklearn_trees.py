@@ -50,7 +50,7 @@ def from_sklearn(estimator) -> Tree:
 
 
 class _Grown(BaseEstimator):
-    """The least a pruner asks of an estimator: a tree, and the table that it tests."""
+    """The minimum that a pruner needs of an estimator: a tree, and the table that it tests."""
 
     def __init__(self, pruning=None, min_samples_leaf=1):
         self.pruning = pruning

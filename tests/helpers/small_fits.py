@@ -1,6 +1,6 @@
 """Fits of the shipped tables by every estimator, as digests: what small tables are to a user.
 
-``python small_fits.py`` prints them as JSON, from a process of its own, in the mode of GPUTREE_JIT.
+``python small_fits.py`` prints them as JSON, from a separate process, in the mode of GPUTREE_JIT.
 ``python small_fits.py --record`` writes the record.
 """
 
@@ -94,7 +94,7 @@ def models() -> Iterator[tuple[str, Any, Table, bool]]:
 
 
 def content(model: Any, table: Table) -> Iterator[Any]:
-    """What a user can see of a fitted model."""
+    """Yield everything that a user can see of a fitted model."""
     tree = getattr(model, "tree_", None)
     if tree is not None:
         yield from (getattr(tree, field.name) for field in fields(tree))
@@ -107,7 +107,7 @@ def content(model: Any, table: Table) -> Iterator[Any]:
 
 
 def digest(values: Iterator[Any]) -> str:
-    """Of arrays to the bit, and of texts."""
+    """Digest of the bits of arrays, and of texts."""
     found = hashlib.sha256()
     for value in values:
         if isinstance(value, np.ndarray) and value.dtype != object:

@@ -44,7 +44,7 @@ class Sample(NamedTuple):
     weight: np.ndarray | None  # (n,) float64
 
     def take(self, rows) -> Sample:
-        """Some of the rows, in the order given."""
+        """Return the given rows, in that order."""
         weight = None if self.weight is None else self.weight[rows]
         return Sample(np.ascontiguousarray(self.values[rows]), self.y[rows], weight)
 
@@ -71,7 +71,7 @@ def make_task(criterion: str, sample: Sample, *, exact=True, n_classes=None, **l
 
 
 def is_regression(criterion: str) -> bool:
-    """Whether it is a criterion of targets rather than classes."""
+    """Return True for a criterion of targets, False for one of classes."""
     return criterion in CRITERIA["regression"]
 
 
@@ -132,7 +132,7 @@ def _classes(signal: np.ndarray, n_classes: int) -> np.ndarray:
 
 
 # ----------------------------------------------------------------- strategies
-# Ties, neighbours in floating point, both zeros, denormals, extremes and holes.
+# Ties, neighbours in floating point, both zeros, denormals, extremes and missing values.
 ELEMENTS = st.sampled_from(
     [0.0, -0.0, 1.0, 2.0, 3.0, 4.0, 1.0 + 2.0**-52, 5e-324, -1e308, 1e308, float("nan")]
 )

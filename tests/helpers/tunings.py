@@ -37,7 +37,7 @@ DEVICE = {
 
 @contextmanager
 def tuned(tuning: Tuning | cuda_tuning.Tuning) -> Iterator[None]:
-    """Let nodes be refined so, on the host or on a device."""
+    """Refine nodes with these sizes within the block, on the host or on a device."""
     module = cpu_tuning if isinstance(tuning, Tuning) else cuda_tuning
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "TUNING", tuning)
@@ -46,7 +46,7 @@ def tuned(tuning: Tuning | cuda_tuning.Tuning) -> Iterator[None]:
 
 @contextmanager
 def finishing(rows: int):
-    """Nodes of up to so many rows are finished whole."""
+    """Make nodes of up to `rows` rows small within the block."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("gputree.growth.grower.finish_rows", lambda *_: rows)
         patch.setattr("gputree.growth.grower.FEWEST_ROWS", 0)

@@ -1,4 +1,4 @@
-"""Attribute lists on two devices at once: what one answers must be what the other does."""
+"""Attribute lists on two devices at once, whose results must be equal."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def assert_same_trees(expected: Tree, found: Tree) -> None:
 
 
 class TwinLists:
-    """A `ListBackend` that grows on the CPU and on CUDA, and compares all that they tell."""
+    """A `ListBackend` that grows on the CPU and on CUDA, and compares all results."""
 
     name = "twins"
 
@@ -66,7 +66,7 @@ class TwinLevel:
 
 
 def ask(cpu: Any, cuda: Any, question: str, *arguments: Any) -> Any:
-    """What both levels answer, field by field the same."""
+    """Call a method of both levels, and require equal results, field by field."""
     expected, found = (getattr(level, question)(*arguments) for level in (cpu, cuda))
     for name in expected._fields:
         a, b = getattr(expected, name), getattr(found, name)

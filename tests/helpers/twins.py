@@ -1,4 +1,4 @@
-"""The CUDA backend beside the CPU backend: both over one table, and equality to the bit."""
+"""The CUDA backend and the CPU backend over one table, and tests of bit-for-bit equality."""
 
 from typing import Any
 
@@ -29,7 +29,7 @@ def table(
 
 
 def as_dtype(sample: Sample, dtype: Any) -> Sample:
-    """The sample with values of another type; what passes its range is its greatest value."""
+    """The sample with values of another type; values beyond its range become its maximum."""
     limit = np.finfo(dtype).max
     values = np.clip(sample.values, -limit, limit).astype(dtype)
     return sample._replace(values=np.ascontiguousarray(values))
@@ -93,7 +93,7 @@ def assert_same_tree(sample: Sample, task: Task, **options: Any) -> None:
 
 
 def fit_both(model: Any, X: Any, y: Any, weight: Any = None) -> Any:
-    """Fit `model` on CUDA; its tree is the one that the CPU grows, to the bit."""
+    """Fit `model` on CUDA; its tree equals the one that the CPU grows, bit for bit."""
     expected = clone(model).set_params(device="cpu").fit(X, y, weight).tree_
     found = model.set_params(device="cuda").fit(X, y, weight).tree_
     found.check()

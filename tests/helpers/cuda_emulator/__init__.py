@@ -1,6 +1,6 @@
 """CUDA kernels on a machine without a GPU: compiled by g++, run thread by thread on the CPU.
 
-Or compiled by NVRTC, and its PTX run: that is what `ptx` asks for.
+Or compiled by NVRTC, and its PTX run: the argument `ptx` selects that.
 
 What it cannot show: memory order, speed, and CuPy's own sorts and scans. Those need a device.
 """

@@ -1,6 +1,6 @@
-"""Arrays of a checked launch, each in a place of its own: no access of one can land in another.
+"""Separate places for the arrays of a checked launch: no access of one can reach another.
 
-Those that are carved from one allocation lie side by side, and an index beyond the end of one is
+Arrays of one allocation are next to each other, and an index beyond the end of one is
 within the bounds of the next. Kernels therefore get copies that lie far apart:
 
     one allocation   |  a  |  b  |  c  |
@@ -37,7 +37,7 @@ class Pointed(NamedTuple):
 
 @contextmanager
 def set_apart(arrays: list[Pointed]) -> Iterator[None]:
-    """Let pointers be those of copies that lie apart; what is written to these is copied back."""
+    """Replace pointers by those of separate copies; changes of these are copied back."""
     groups = [group for group in _overlapping(arrays) if group[1] < GAP]
     places = np.cumsum([0, *(size // PAGE * PAGE + 2 * PAGE + GAP for _, size, _ in groups)])
     flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | MAP_NORESERVE
@@ -45,7 +45,7 @@ def set_apart(arrays: list[Pointed]) -> Iterator[None]:
         copies = []
         own = ctypes.c_char.from_buffer(room)
         first = ctypes.addressof(own)
-        del own  # or the room could not be closed
+        del own  # or it could not be closed
         for (begin, size, members), place in zip(groups, places, strict=False):
             copy = first + int(place) + begin % PAGE  # aligned as the array itself
             ctypes.memmove(copy, begin, size)

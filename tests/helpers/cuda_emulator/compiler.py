@@ -114,7 +114,7 @@ def build(
 
 
 def _ptx(source: str, options: tuple[str, ...]) -> str:
-    """What NVRTC makes of a source as CuPy calls it, or made of it before."""
+    """PTX that NVRTC makes of a source, with CuPy's options; cached."""
     if reason := ptx_unavailable():
         raise RuntimeError(reason)
     compiler = newest()
@@ -130,7 +130,7 @@ def _ptx(source: str, options: tuple[str, ...]) -> str:
 
 @cache
 def _words() -> str:
-    """All that is compiled beside kernels, and by what."""
+    """Text of everything that is compiled with kernels, and of the compiler."""
     names = ("cuda.h", "runtime.h", *RUNTIME)
     return COMPILER + "".join((HERE / name).read_text() for name in names)
 
@@ -140,7 +140,7 @@ def _digest(text: str) -> str:
 
 
 def _header(mode: list[str]) -> Path:
-    """A copy of `cuda.h` with its compiled form beside it, a third of a small kernel's time."""
+    """A copy of `cuda.h` with its compiled form, which saves a third of a small kernel's time."""
     folder = CACHE / ("header-" + _digest(repr(mode) + _words()))
     compiled = folder / "cuda.h.gch"
     if not compiled.exists():

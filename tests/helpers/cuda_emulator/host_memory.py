@@ -1,4 +1,4 @@
-"""Page-locked host memory: which pages may be locked is asked of the system."""
+"""Page-locked host memory: the system reports which pages may be locked."""
 
 from pathlib import Path
 
@@ -38,7 +38,7 @@ class Registry:
 
 
 def _is_writable(begin: int, size: int) -> bool:
-    """Whether all pages of a range may be written to."""
+    """Return True if all pages of a range are writable."""
     for line in Path("/proc/self/maps").read_text().splitlines():
         pages, rights = line.split()[:2]
         first, last = (int(place, 16) for place in pages.split("-"))

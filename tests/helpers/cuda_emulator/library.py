@@ -211,7 +211,7 @@ class Kernel:
         return copy
 
     def _bytes(self, place: int, argument: Any, size: int, arrays: list[Pointed]) -> Any:
-        """A parameter of which PTX tells the size alone: what CuPy passes must have it."""
+        """A parameter of which PTX has only the size: the argument of CuPy must have the same."""
         if isinstance(argument, np.ndarray):
             return self._struct(place, argument, size, arrays)
         if type(argument) in (int, float):
@@ -235,7 +235,7 @@ class Kernel:
 
 @cache
 def _pointers(dtype: np.dtype) -> list[int]:
-    """Where a struct has pointers, which are its unsigned numbers."""
+    """Places of pointers in a struct, which are its unsigned numbers."""
     if dtype.names is None:
         return [0] if dtype == np.uint64 else []
     fields = (dtype.fields[name] for name in dtype.names)
@@ -243,7 +243,7 @@ def _pointers(dtype: np.dtype) -> list[int]:
 
 
 def _buffer(array: Pointed) -> _Buffer:
-    """What a kernel may touch of a device array."""
+    """Memory of a device array that a kernel may access."""
     values, read_only, pointer = array
     memory.require_device(values)
     flags = memory.flags(values)

@@ -1,4 +1,4 @@
-"""What the emulator knows about device memory: on which device it lies, which bytes are defined.
+"""Device memory of the emulator: the device of each array, and its defined bytes.
 
 Fresh memory holds anything on a device. Where accesses are checked, every byte of it carries a
 flag that a write sets; reading a byte without is an error of its reader, be it a kernel, a
@@ -17,7 +17,7 @@ __all__ = ["LaunchError", "current_device", "device_stack", "memory", "same_memo
 
 
 class LaunchError(RuntimeError):
-    """What a device would refuse, or what went wrong on it."""
+    """An error that a device would raise."""
 
 
 class _Devices(threading.local):
@@ -49,7 +49,7 @@ class Allocation(NamedTuple):
 
 
 class Memory:
-    """Bytes of device arrays that are alive, the most that ever were, and what is in them."""
+    """Bytes of device arrays in use, their maximum so far, and their contents."""
 
     live = peak = 0
     allocations = 0  # of all time
@@ -99,7 +99,7 @@ class Memory:
             )
 
     def flags(self, host: NDArray) -> NDArray[np.uint8] | None:
-        """Which bytes of `host` are defined, shape (..., itemsize); None where all are."""
+        """Mask of the defined bytes of `host`, shape (..., itemsize); None where all are."""
         found = self._find(host)
         if found is None or found.defined is None:
             return None
@@ -130,7 +130,7 @@ class Memory:
 
 
 def same_memory(a: NDArray, b: NDArray) -> bool:
-    """Whether one of two arrays is a view of the other, or both of one."""
+    """Return True if one of two arrays is a view of the other, or both are of one."""
     return _owner(a) is _owner(b)
 
 

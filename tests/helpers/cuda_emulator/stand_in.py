@@ -1,8 +1,8 @@
 """A NumPy-backed stand-in for the part of CuPy that the backend uses.
 
 It is stricter than CuPy: what is not listed here is an AttributeError, host and device
-arrays never mix, nor do arrays of two devices, fresh memory is poisoned, and calls are held
-against the signatures of the real CuPy where that is installed (it needs no device for that).
+arrays never mix, nor do arrays of two devices, fresh memory is poisoned, and calls are compared
+with the signatures of the real CuPy where that is installed (it needs no device for that).
 """
 
 from __future__ import annotations
@@ -218,7 +218,7 @@ def _function(name: str, real: types.ModuleType | None) -> Any:
 
 def _lending(fill: int, check: bool) -> Any:
     def lend(ptr: int, size: int, owner: Any, device_id: int = -1) -> _UnownedMemory:
-        """Memory of something else. A block on a device is lent anew: it holds anything."""
+        """Memory of another object. A block on a device is undefined again for each."""
         lent = _UnownedMemory(ptr, size, owner, device_id)
         if isinstance(getattr(owner, "block", None), ndarray):
             forget = _MemoryPointer(lent, 0).array((size,), np.uint8)
@@ -274,7 +274,7 @@ def asnumpy(a: Any) -> np.ndarray:
 
 
 class _Stream:
-    """Nothing runs ahead here; the current one is that of a thread and of a device."""
+    """A stream: work is done at once; the current one is per thread and per device."""
 
     def __init__(self, null: bool = False, non_blocking: bool = False) -> None:
         self.device_id = -1 if null else current_device()
@@ -347,7 +347,7 @@ class Device:
         return f"0000:{self.id:02X}:00.0"
 
     def synchronize(self) -> None:
-        """Nothing runs ahead here."""
+        """Count the call: no work is pending."""
         transfers["waits"] += 1
 
 
@@ -375,7 +375,7 @@ class _MemoryPointer:
         memory.define(host)
 
     def array(self, shape: Any, dtype: Any) -> np.ndarray:
-        """What lies here, as NumPy sees it."""
+        """View the memory as a NumPy array."""
         size = int(np.prod(shape)) * np.dtype(dtype).itemsize
         if self.offset + size > self.mem.size:
             raise LaunchError(f"an array of {size} bytes exceeds the memory that it lies in")
