@@ -27,7 +27,7 @@ def test_names_decide_nothing_among_many_categories():
 
 @pytest.mark.parametrize("categories", [8, 13])
 def test_no_node_of_small_tables_misses_a_subset_on_cuda(cuda_device, categories):
-    """What the CPU finds, and held to the same."""
+    """CUDA finds the subsets that the CPU finds, checked by the same oracle."""
 
     def fit(case: Case):
         return fit_both(case.model(), case.X, case.y, case.weight)

@@ -24,7 +24,7 @@ from gputree.backends.sharded import cuda_shard, device
 from gputree.backends.sharded.copies import ShardCopies
 from gputree.growth import grower
 
-# Small tables of many categories: one in every row, which is told and does not matter here.
+# Small tables of many categories: one in every row, whose warning does not matter here.
 pytestmark = pytest.mark.filterwarnings("ignore:.* has a unique value in:UserWarning")
 
 
@@ -70,7 +70,7 @@ def test_batches(cuda_device, seed, size, exact):
     model = DecisionTreeClassifier(n_jobs=1, splitter="exact" if exact else "binned")
     expected = model.fit(CodedTable(X, max_bins=16, device="cpu"), y).tree_
     table = CodedTable.from_batches(batches, max_bins=16)
-    assert table.device == "cuda"  # of its own accord
+    assert table.device == "cuda"  # without a request
     with pytest.MonkeyPatch.context() as patch:
         shrink_all(patch)
         counted = launches["histogram"]
@@ -85,7 +85,7 @@ def test_batches(cuda_device, seed, size, exact):
 # ------------------------------------------------------------------------------- traffic
 @pytest.fixture
 def uploads(monkeypatch):
-    """What each level of the last tree uploaded; nothing is grown whole on the device."""
+    """Bytes that each level of the last tree uploaded; nothing is grown whole on the device."""
     monkeypatch.setattr(device, "_fits", lambda *_: False)
     return Uploads(monkeypatch)
 
@@ -117,7 +117,7 @@ def test_parts_that_do_not_fit_pass_twice_a_level(cuda_device, small, monkeypatc
 
 
 def test_values_of_columns_that_are_asked_for_pass(cuda_device, small, monkeypatch, uploads):
-    """Where every column but one is coded without loss, its values alone are uploaded."""
+    """Only the values of one column are uploaded where all others are coded without loss."""
     rng = np.random.default_rng(0)
     X = np.round(rng.standard_normal((2000, 8)), 1).clip(-1, 1).astype(np.float32)
     X[:, 5] = rng.standard_normal(2000)
@@ -162,7 +162,7 @@ def test_the_next_part_is_copied_while_one_is_counted(cuda_device, small, monkey
 
 
 def test_kept_entries_are_there_before_another_part_comes(emulated_device, small, monkeypatch):
-    """Parts come on streams of their own, to memory of parts that went."""
+    """Parts are copied on separate streams, to memory of parts that were released."""
     monkeypatch.setattr(device, "_fits", lambda *_: False)
     waits, keep = [], ShardCopies.keep
 

@@ -118,7 +118,7 @@ def test_a_heavy_value_is_alone_in_its_bin(backend):
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("sign", [-1, 1])
 def test_a_heavy_value_at_the_end_of_the_dtype(backend, sign, dtype):
-    """The least or greatest finite number marks holes in many a table."""
+    """The smallest or largest finite number marks missing values in many a table."""
     column = np.random.default_rng(2).normal(size=2000).astype(dtype)
     column[::3] = sign * np.finfo(dtype).max
     device, codes = encode(backend, [column], max_bins=16)
@@ -150,7 +150,7 @@ def test_a_sample_that_misses_values_is_fitted_again(backend, monkeypatch, n_thr
 def test_values_that_the_sample_missed_get_bins_of_their_own(
     backend, monkeypatch, n_threads, hidden, dtype
 ):
-    """In few rows and in many, beside missing values, below, between and above the others."""
+    """In few rows and in many, with missing values, below, between and above the others."""
     monkeypatch.setattr(binning, "SAMPLE_ROWS", 50)
     rng = np.random.default_rng(hidden)
     n = 20_000

@@ -72,7 +72,7 @@ def test_many_subtrees_with_limits(backend, criterion, weighted, n_threads):
 @pytest.mark.full
 @pytest.mark.parametrize("block_rows", [1, 10, 1500])
 def test_nodes_that_share_a_block(monkeypatch, block_rows):
-    """One by one, some together, or all: larger nodes than a block have one of their own."""
+    """One by one, some together, or all: larger nodes than a block have a separate one."""
     monkeypatch.setattr(blocks, "BLOCK_ROWS", block_rows)
     sample = random_sample(2, 1500, 5, 9, True)
     begin = np.array([0, 700, 702, 1499, 710])

@@ -83,7 +83,7 @@ def test_the_best_admissible_cut_is_found(backend, problem, max_bins, leaf, weig
 
 @pytest.mark.parametrize("unit", [0.0, 2.0**-53])
 def test_targets_a_unit_apart(backend, unit):
-    """Where finishing sees equal targets, so does refining, and the other way round."""
+    """Building a small subtree and refining agree about equal targets."""
     y = np.array([0.0, 1.0, 0.25, 0.25 + unit, 0.25 + unit])
     sample = Sample(np.array([[0.0, 0, 1, 2, 2]]).T, y, np.array([1.0, 1, 1, 1, 3]))
     task = make_task("squared_error", sample)
@@ -108,7 +108,7 @@ def test_equal_targets_are_not_split(backend, weight):
 
 
 def test_few_bins_are_looked_into(backend):
-    """One column tells the classes apart: the bounds of all others are below its score."""
+    """One column separates the classes: the bounds of all others are below its score."""
     rng = np.random.default_rng(0)
     values = rng.normal(size=(20_000, 10))
     sample = Sample(values, (values[:, 3] > 0.1).astype(np.uint8), None)
@@ -146,7 +146,7 @@ def is_chosen(a, b):
 
 
 def test_one_of_two_cuts_precedes():
-    """By score, rank of the column, missing values right, bin, at its end or not, threshold."""
+    """Order of cuts: score, rank of column, missing values right, bin, at its end, threshold."""
     fields = [1.0, 0.5], [1, 0], [False, True], [0, 1], [False, True], [-1.0, 2.0]
     cuts = list(enumerate(itertools.product(*fields)))
     for (i, a), (j, b) in itertools.product(cuts, repeat=2):
@@ -228,7 +228,7 @@ def test_lossless_bins_are_not_bounded(backend, problem, data):
 
 @pytest.mark.parametrize("power", [10, 25, 26, 27, 30])
 def test_two_classes_of_many_rows(power):
-    """Counts beside the bound up to which float64 holds their squares, and beyond it."""
+    """Counts up to and beyond the bound up to which float64 represents their squares."""
     rng = np.random.default_rng(power)
     sample = Sample(np.arange(80.0)[:, None], np.arange(80) % 2, None)
     table = CpuTable(sample.values, np.zeros(1, bool))

@@ -13,7 +13,7 @@ from strategies import examples, random_sample
 
 from gputree import CodedTable, DecisionTreeClassifier, DecisionTreeRegressor
 
-# Small tables of many categories: one in every row, which is told and does not matter here.
+# Small tables of many categories: one in every row, whose warning does not matter here.
 pytestmark = pytest.mark.filterwarnings("ignore:.* has a unique value in:UserWarning")
 
 HOSTS = ["local", "dask", pytest.param("tasks", marks=pytest.mark.full)]
@@ -27,7 +27,7 @@ def pytest_generate_tests(metafunc):
 
 @pytest.fixture(scope="module")
 def shards(request):
-    """Where shards are: ``shards(case, seed)`` yields trees that are grown over random ones."""
+    """Kinds of shards: ``shards(case, seed)`` yields trees that are grown over random ones."""
     if hasattr(shard_kinds, request.param):
         yield getattr(shard_kinds, request.param)
     else:
@@ -43,7 +43,7 @@ def small_work(monkeypatch):
 
 
 def finish(patch, rows):
-    """Let nodes of so many rows be finished whole; None as growth chooses."""
+    """Make nodes of up to `rows` rows small; None as growth chooses."""
     if rows is not None:
         patch.setattr("gputree.growth.grower.finish_rows", lambda *_: rows)
         patch.setattr("gputree.growth.grower.FEWEST_ROWS", 0)
@@ -161,7 +161,7 @@ def test_random_tables(shards, seed, n, weighted, regression, exact, rows, gathe
 
 @pytest.mark.parametrize("n", [2, 9, 60])
 def test_tables_of_few_rows(shards, monkeypatch, n):
-    """They are grown without codes, where nobody forbids it; shards may be empty."""
+    """They are grown without codes, unless forbidden; shards may be empty."""
     if shards is shard_kinds.device:
         pytest.skip("tables of few rows fit any device")
     monkeypatch.undo()

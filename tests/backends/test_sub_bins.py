@@ -87,7 +87,7 @@ def test_limits(assert_same_trees, problem, max_bins, leaf, weight, decrease, ma
 
 
 def test_fine_codes_are_shared_by_growths_and_not_needed(monkeypatch):
-    """Those of a table live as long as growths that use them; without room there are none."""
+    """Fine codes live as long as growths that use them; without memory there are none."""
     sample = random_sample(5, 200, 3, 2, False)
     task = make_task("gini", sample)
     table = new_table("cpu", sample)

@@ -77,13 +77,13 @@ def checks(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Counter[str]]:
 
 
 def forget() -> None:
-    """As a new process begins."""
+    """Forget results, as in a new process."""
     record._known.clear()
 
 
 # ------------------------------------------------------------------------- the whole check
 def test_every_kernel_is_launched_and_all_trees_are_the_same(cupy, monkeypatch):
-    """What is not launched is not checked."""
+    """Only launched kernels are checked."""
     launched = set()
     launch = kernels.Kernels.__call__
 
@@ -321,7 +321,7 @@ def test_a_folder_that_cannot_be_written(checks, folder, monkeypatch, folder_is)
 
 @pytest.mark.usefixtures("cupy")
 def test_the_file(checks, folder):
-    """Whoever looks into the folder sees what was checked, and when it holds."""
+    """Readers of the folder see the subject of a check, and its validity."""
     checks()
     resolve_device("auto")
     (path,) = folder.iterdir()
@@ -359,7 +359,7 @@ def test_the_command_on_threads(capsys):
 
 
 def test_the_command_without_a_device(cupy, capsys, monkeypatch):
-    """All that is missing is told at once."""
+    """Everything that is missing is reported at once."""
 
     def absent() -> None:
         raise RuntimeError("CuPy failed to load libnvrtc.so.13")

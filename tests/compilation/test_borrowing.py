@@ -19,7 +19,7 @@ pytestmark = [
 
 
 def compiled(function):
-    """What Python calls in place of the function, which only kernels call."""
+    """Return a function that Python can call in place of one that only kernels call."""
     declare()
     return numba.njit(lambda *arguments: function(*arguments))
 
@@ -122,7 +122,7 @@ def test_what_has_arrays(value, expected):
 
 @pytest.fixture
 def held():
-    """How many arrays compiled code holds."""
+    """Count the arrays that compiled code keeps."""
     before = _nrt_python.memsys_stats_enabled()
     _nrt_python.memsys_enable_stats()
     yield lambda: (gc.collect(), rtsys.get_allocation_stats())[1]

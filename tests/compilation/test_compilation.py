@@ -45,7 +45,7 @@ print(*decreases(Gini(2, 1.0), np.array([3.0, 4.0]), np.array([[3, 1], [2, 2]]))
 
 
 def run_copy(folder, code, **environment):
-    """What a fresh process prints that runs the copy of the package in `folder`."""
+    """Output of a fresh process that runs the copy of the package in `folder`."""
     inherited = {k: v for k, v in os.environ.items() if k != "NUMBA_CACHE_DIR"}
     env = inherited | {"PYTHONPATH": str(folder)} | environment
     return run_python("-c", code, env=env, cwd=folder).split()
@@ -70,7 +70,7 @@ def test_a_change_in_a_called_file_is_seen(tmp_path):
 
 
 def modules() -> list[str]:
-    """All modules of the package, imported where they are not."""
+    """Names of the modules of the package, imported if necessary."""
     found = pkgutil.walk_packages(gputree.__path__, "gputree.")
     return [module.name for module in found if module.name != "gputree.__main__"]
 
@@ -122,7 +122,7 @@ def test_what_a_package_passes_on_comes_from_the_files_that_count_for_it(module)
 
 
 def kernels():
-    """All kernels of the package, each once."""
+    """The kernels of the package, each once."""
     found = {}
     for module in modules():
         for kernel in vars(importlib.import_module(module)).values():
@@ -433,7 +433,7 @@ def installed(tmp_path):
 
 
 def lock(folder):
-    """Nobody writes the package any longer, but those who write everything."""
+    """Make the package read-only, except for users who may write everything."""
     for path in [*(folder / "gputree").rglob("*"), folder / "gputree"]:
         path.chmod(0o555 if path.is_dir() else 0o444)
 
@@ -446,7 +446,7 @@ def drop_privileges():
 
 
 def run_locked(folder, code, **environment):
-    """As `run_copy`, without a home, where modes of files hold for all."""
+    """Like `run_copy`, without a home folder, where modes of files apply to all users."""
     home = {"HOME": str(folder / "gputree" / "home"), "TMPDIR": str(folder / "temporary")}
     inherited = {k: v for k, v in os.environ.items() if not k.startswith(("NUMBA_", "XDG_"))}
     guard = f"import os\nprint(os.access({str(folder / 'gputree')!r}, os.W_OK))\n"
@@ -562,7 +562,7 @@ def test_compiling_is_named_once_and_counted(kept, caplog):
     ("seconds", "tell", "warned"), [(0.0, None, 1), (1e9, None, 0), (0.0, [].append, 0)]
 )
 def test_long_compilation_is_a_warning_once(kept, caplog, monkeypatch, seconds, tell, warned):
-    """Of a process, unless it is told otherwise: Python writes it to standard error."""
+    """Once in a process, unless there is a callback: Python writes it to standard error."""
     monkeypatch.setattr(waits, "LONG", seconds)
     monkeypatch.setattr(waits._Once, "logged", False)
     for value in (np.float32, np.float64):
@@ -706,7 +706,7 @@ print(wait.kernels)
 @pytest.mark.full
 @pytest.mark.process
 def test_what_is_warmed_needs_no_kernels_for_options():
-    """Half a minute of a processor where nothing is kept."""
+    """Half a minute of CPU time where nothing is cached."""
     assert run_python("-c", OPTIONS_USES) == "0\n"
 
 
@@ -744,7 +744,7 @@ print(wait.kernels)
 @pytest.mark.process
 @pytest.mark.filterwarnings("ignore:Some inputs")
 def test_what_is_warmed_needs_no_kernels_for_forests():
-    """A minute and a half of a processor where nothing is kept."""
+    """A minute and a half of CPU time where nothing is cached."""
     assert run_python("-c", FOREST_USES) == "0\n"
 
 

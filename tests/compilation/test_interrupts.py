@@ -43,7 +43,7 @@ class Signals(event.Listener):
 
 @pytest.fixture
 def fresh(tmp_path, monkeypatch):
-    """``fresh(folder="")``: `decreases` as a new process has it, kept in a folder of its own."""
+    """``fresh(folder="")``: `decreases` as in a new process, cached in a separate folder."""
 
     def new(folder=""):
         monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / folder))
@@ -126,7 +126,7 @@ def test_a_handler_of_the_program_is_called(fresh):
     before = signal.signal(signal.SIGINT, lambda *arguments: seen.append(arguments[0]))
     try:
         with event.install_listener(PASS, Signals(3)):
-            call(fresh())  # it asks for nothing to end
+            call(fresh())  # it does not request its end
         assert seen == [signal.SIGINT]
     finally:
         signal.signal(signal.SIGINT, before)

@@ -1,4 +1,4 @@
-"""What is kept of a compiled kernel, and that a second process compiles nothing."""
+"""Contents of cached kernels, and second processes that compile nothing."""
 
 import json
 import logging
@@ -52,7 +52,7 @@ def applied(x):
 
 @pytest.fixture
 def fresh(tmp_path, monkeypatch):
-    """``fresh(function)``: a kernel as a new process has it, kept in a folder of its own."""
+    """``fresh(function)``: a kernel as in a new process, cached in a separate folder."""
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
     monkeypatch.setattr(sources, "digest", lambda module: "0" * 64)
     store._kernels_in.cache_clear()
@@ -62,7 +62,7 @@ def fresh(tmp_path, monkeypatch):
 
 
 def hits(compiled):
-    """How many forms of a kernel were found, and how many were compiled."""
+    """Number of forms of a kernel that were found, and number that were compiled."""
     return compiled.stats.cache_hits.total(), compiled.stats.cache_misses.total()
 
 
@@ -166,7 +166,7 @@ print("numba" in sys.modules)
 @pytest.mark.full
 @pytest.mark.process
 def test_a_second_process_compiles_nothing():
-    """Of all that has kernels by default, and of what is warmed; and all can be kept."""
+    """Everything that has kernels by default, and that is warmed up, can be cached."""
     script = Path(__file__).parents[1] / "helpers" / "kept_kernels.py"
     for _ in range(2):  # the first may compile
         env = os.environ | {"GPUTREE_JIT": "always"}

@@ -1,4 +1,4 @@
-"""Which calls of kernels are interpreted, and that this changes nothing."""
+"""Calls of kernels that are interpreted, with the same results."""
 
 import copy
 import dataclasses
@@ -56,7 +56,7 @@ def rows(n):
     return (np.zeros(n),)
 
 
-# ---------------------------------------------------------------- the same answers
+# ------------------------------------------------------------------ the same results
 def differences(mode):
     found = json.loads(run_python(FITS, env=os.environ | {"GPUTREE_JIT": mode}))
     expected = json.loads(small_fits.RECORD.read_text("utf-8"))
@@ -65,13 +65,13 @@ def differences(mode):
 
 
 def test_interpreted_fits_are_those_on_record():
-    """Every estimator, every shipped table, both precisions: to the bit. 6 s of a processor."""
+    """Every estimator, every shipped table, both precisions: bit for bit. 6 s of CPU time."""
     assert differences("never") == []
 
 
 @pytest.mark.full
 def test_compiled_fits_are_those_on_record():
-    """2 minutes of a processor where nothing is kept."""
+    """2 minutes of CPU time where nothing is cached."""
     assert differences("always") == []
 
 

@@ -17,7 +17,7 @@ pytestmark = [
     pytest.mark.skipif(turns.fcntl is None, reason="files are locked as on Unix"),
 ]
 
-# Says whether it compiles or waits; if that is what it shall do, goes on when it is told to.
+# Says if it compiles or waits; if that is expected, continues on request.
 CALL = """
 import sys
 from numba.core import event
@@ -66,7 +66,7 @@ def process(folder, does, patience=60.0):
 @pytest.mark.process
 @pytest.mark.parametrize("fate", ["ends", "dies", "stays"])
 def test_a_kernel_is_compiled_once(tmp_path, fate):
-    """By the first; by the second where that dies, or where patience ends."""
+    """Compiled by the first process; by the second if that dies, or if patience ends."""
     with (
         process(tmp_path, "compiles") as first,
         process(tmp_path, "waits", 0.5 if fate == "stays" else 600.0) as second,
@@ -92,7 +92,7 @@ def test_who_waits_can_be_interrupted(tmp_path):
 
 
 def test_a_turn_is_given_back_with_an_error(tmp_path, monkeypatch):
-    """Or nobody could compile before this process ends."""
+    """Otherwise no process could compile before this one ends."""
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
     from gputree.compilation import kernel
     from gputree.criteria import decreases

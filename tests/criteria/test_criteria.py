@@ -194,7 +194,7 @@ def test_other_criteria_are_row_by_row_as_they_are():
 )
 @given(data=st.data())
 def test_what_may_not_exceed_a_score_does_not(kind, data):
-    """And what is clearly greater may: for the criteria that tell it at all."""
+    """And scores that are clearly higher may: for the criteria that implement it."""
     amount = st.integers(1, 2**28)
     if kind is SquaredError:
         target = st.integers(-(2**20), 2**20)
@@ -213,7 +213,7 @@ def test_what_may_not_exceed_a_score_does_not(kind, data):
 
 # ---------------------------------------------------------------------- bounds
 def bound_holds(criterion, left, bin_statistics, total, inside):
-    """Whether no score of `inside` passes the bound by a hundredth of the margin allowed."""
+    """Return True if scores of `inside` exceed the bound by less than 1/100 of the margin."""
     with np.errstate(divide="ignore", invalid="ignore"):
         best = np.nanmax(oracles.scores(criterion, inside, total))
     bound, margin = bound_and_margin(criterion, left, bin_statistics, total, best)
@@ -225,7 +225,7 @@ def bound_holds(criterion, left, bin_statistics, total, inside):
 @CLASS_CRITERIA
 @given(data=st.data())
 def test_bound_of_every_cut_inside_a_bin(kind, data):
-    """All class counts that a part of the bin can have; first, last and only bins too."""
+    """Every class count that a part of the bin can have; first, last and only bins too."""
     k = data.draw(st.integers(1, 4))
     counts = st.lists(st.integers(0, 4), min_size=k, max_size=k)
     outside = st.one_of(st.just([0] * k), st.lists(WEIGHT, min_size=k, max_size=k))
@@ -298,7 +298,7 @@ def test_bound_of_equal_targets_is_met_at_the_ends_of_the_bin():
 # -------------------------------------------------------------------- registry
 @pytest.mark.parametrize("kind", typing.get_args(Criterion))
 def test_every_criterion_has_every_formula_on_both_sides(kind):
-    """One that lacks a formula is found here, before a kernel asks for it."""
+    """A missing formula is found here, before a kernel needs it."""
     stubs = [name for name, value in vars(dispatch).items() if hasattr(value, "__wrapped__")]
     assert {"begin", "move", "score", "bound", "gain"} <= set(stubs)
     assert [name for name in stubs if (name, kind) not in dispatch._formulas] == []
@@ -306,7 +306,7 @@ def test_every_criterion_has_every_formula_on_both_sides(kind):
 
 
 def test_every_name_has_its_forms():
-    """All forms are reached by a name; names are those that estimators take."""
+    """Every form is reached by a name; names are those that estimators accept."""
     weights = [fix_weights(w, 2) for w in (None, np.array([1.0, 2.0**40]))]
     y = np.array([0.5, 3.0])
     of_classes = {

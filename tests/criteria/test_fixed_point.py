@@ -131,7 +131,7 @@ def test_targets_without_a_range(y):
 
 
 def test_light_weights_beside_a_heavy_one_keep_their_digits():
-    """Units are as fine as the total allows, not the greatest weight times the rows."""
+    """Units are as fine as the total allows, not the largest weight times the rows."""
     weight = np.full(100_000, 1e-9)
     weight[::2] = 1.3e-9
     weight[0] = 1.0

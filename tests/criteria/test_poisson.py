@@ -76,7 +76,7 @@ def test_gain_is_the_decrease_of_deviance(rows, data):
     st.lists(ROWS, min_size=2, max_size=8), st.lists(ROWS, max_size=4), st.lists(ROWS, max_size=4)
 )
 def test_bound_of_every_subset_inside_a_bin(inside, before, after):
-    """All parts of the bin, whatever lies beside it; none of them passes the bound."""
+    """Every part of the bin, whatever is around it; none of them exceeds the bound."""
     criterion, statistics, _ = fixed([*inside, *before, *after])
     n, k = len(inside), len(inside) + len(before)
     cells, left = statistics[:n].sum(axis=0), statistics[n:k].sum(axis=0)
@@ -90,7 +90,7 @@ def test_bound_of_every_subset_inside_a_bin(inside, before, after):
 
 
 def test_bound_of_equal_rates_is_met_at_the_ends_of_the_bin():
-    """Rows of one rate cannot be told apart: no cut among them beats both ends."""
+    """Rows of one rate cannot be distinguished: no cut among them is better than both ends."""
     criterion, rows, _ = fixed([(2.0, 1.0)] * 10 + [(1.0, 1.0)] * 50 + [(5.0, 1.0)] * 40)
     left, cells, total = rows[10:60].sum(axis=0), rows[:10].sum(axis=0), rows.sum(axis=0)
     ends = oracles.scores(criterion, ints([left, left + cells]), total)
@@ -240,7 +240,7 @@ def test_cross_validated_errors_are_deviances():
 
 
 def test_the_pruning_is_that_of_least_deviance():
-    """Of all prunings along the sequence, reduced error keeps one as good as the best."""
+    """Reduced error keeps a pruning as good as the best one along the sequence."""
     X, y, model = grown_on_counts(600)
     model.fit(X[::2], y[::2])
     pruned = ReducedError().prune(model, X[1::2], y[1::2])

@@ -1,4 +1,4 @@
-"""Primitives of the CUDA backend against those of the CPU backend: equal to the bit."""
+"""Primitives of the CUDA backend and of the CPU backend: equal bit for bit."""
 
 import numpy as np
 import pytest

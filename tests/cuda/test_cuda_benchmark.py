@@ -1,4 +1,4 @@
-"""What is run on a device at first runs to its end, and says so where there is no device."""
+"""The first programs to run on a device run to their end, and say so where there is no device."""
 
 import json
 import sys
@@ -21,7 +21,7 @@ A_FEW = (
 )
 AGAIN = "`python -m benchmarks.device record` writes them anew"
 
-# A line of its own for each, as soon as it is measured.
+# A separate line for each, as soon as it is measured.
 NAMED = ('"seconds"', '"fit_seconds"', '"kernels"', '"stages"', '"xgboost"')
 
 
@@ -141,7 +141,7 @@ def test_an_error_that_stays_ends_the_comparison(small, capsys, monkeypatch, sta
 
 @pytest.mark.emulated
 def test_arrays_of_small_trees_lie_apart(small):
-    """Each in an allocation of its own, with what was sent; together where nobody asks for that."""
+    """Each in a separate allocation, with the arrays sent; together only if requested."""
     shapes, host = [((3, 5), np.int64), (7, np.float32)], np.arange(9)
     with emulated_cuda(), device.apart():
         room = Buffer()

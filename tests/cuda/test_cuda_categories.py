@@ -1,4 +1,4 @@
-"""Trees with categories grown on CUDA: those of the CPU, field by field, to the bit."""
+"""Trees with categories grown on CUDA equal those of the CPU, field by field, bit for bit."""
 
 import numpy as np
 import pytest
@@ -15,7 +15,7 @@ from benchmarks import data
 from gputree import DecisionTreeClassifier, DecisionTreeRegressor
 from gputree.backends.cuda import categories
 
-# Small tables of many categories: one in every row, which is told and does not matter here.
+# Small tables of many categories: one in every row, whose warning does not matter here.
 pytestmark = pytest.mark.filterwarnings("ignore:.* has a unique value in:UserWarning")
 
 SPLITS = ("auto", "exhaustive", "ordered", "one_vs_rest")

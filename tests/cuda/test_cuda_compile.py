@@ -68,7 +68,7 @@ def seen(name: str, variant: Variant) -> tuple[str, ...]:
 
 @cache
 def words(name: str) -> set[str]:
-    """What stands anywhere in the text of a module."""
+    """Words that occur anywhere in the text of a module."""
     return set(re.findall(r"\w+", source(name)))
 
 
@@ -79,7 +79,7 @@ def declared(name: str) -> set[str]:
 
 
 def cases(arch: int, name: str, turn: int, turns: int) -> list[Case]:
-    """What is compiled of a module for an architecture: of more than two, each ``turns``-th."""
+    """Compiled variants of a module for an architecture: if more than two, each ``turns``-th."""
     found = sorted({Case(arch, name, seen(name, v)) for v in VARIANTS.get(arch, [WIDEST])})
     return found if len(found) <= 2 else found[turn % min(turns, len(found)) :: turns]
 
@@ -117,7 +117,7 @@ def nvrtc():
 
 @pytest.fixture(scope="module")
 def compiled(nvrtc, request):
-    """By case, those that tests ask for, compiled on all cores."""
+    """Modules by case, for the tests that run, compiled on all cores."""
     asked = [item.callspec.params.get("case") for item in request.session.items
              if hasattr(item, "callspec")]  # fmt: skip
     with ThreadPoolExecutor(os.cpu_count()) as pool:
@@ -195,7 +195,7 @@ def test_compiled_kernels_are_what_is_launched(compiled, case):
 )
 @pytest.mark.parametrize("name", HEADERS)
 def test_other_releases_of_the_compiler(nvrtc, name, variant):
-    """That CuPy does not use here, for the oldest device that they compile for."""
+    """Compile with releases that CuPy does not use here, for their oldest device."""
     others = [own for own in map(Nvrtc, libraries()) if own.version != nvrtc.getVersion()]
     if not others:
         pytest.skip("no other NVRTC is installed")
@@ -287,7 +287,7 @@ def test_every_kernel_compiles_for_every_architecture_in_every_turn(turns):
 
 
 def test_mutants_change_one_place():
-    """Those of the lists in their folder, others in the folder above."""
+    """Mutants of the lists are in their folder, others in the folder above."""
     sources = {}
     for package in ("gputree.backends.cuda", "gputree.backends.cuda.lists"):
         paths = [path for path in files(package).iterdir() if path.suffix in (".cu", ".cuh")]

@@ -89,7 +89,7 @@ def target_cases(rng, n):
 
 
 def rate_cases(rng, n):
-    """The same for Poisson: weight, sum of targets and sum of their own terms."""
+    """The same for Poisson: weight, sum of targets and sum of their terms."""
     before, bin_, total = np.abs(target_cases(rng, n))
     unit = CRITERIA["poisson"].unit
     parts = [before, bin_, total - before - bin_]

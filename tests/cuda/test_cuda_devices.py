@@ -27,7 +27,7 @@ LIMITS = {
 @pytest.mark.parametrize("limits", LIMITS)
 @pytest.mark.parametrize("kind", ["cupy", "interface", "dlpack"])
 def test_the_device_of_a_table_works(kind, limits):
-    """Another device is current: what lies on two devices never meets."""
+    """Another device is current: arrays of two devices are never used together."""
     sample = table("gini", True, n=300, dtype=np.float32)
     expected, found = (
         DecisionTreeClassifier(device=device, max_bins=16, **LIMITS[limits])

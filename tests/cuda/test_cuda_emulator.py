@@ -75,7 +75,7 @@ def test_words_of_warps_and_blocks(order, ptx):
 
 
 def launch(body: str, check: bool = False, fill: int = 0xCD) -> np.ndarray:
-    """What a block of 64 threads leaves in o; n is 3 and x is 1e20."""
+    """Result in o of a block of 64 threads; n is 3 and x is 1e20."""
     code = f'extern "C" __global__ void k(int* o, int n, float x) {{{body}}}'
     with emulated_cuda(check=check, fill=fill) as cupy:
         o = cupy.zeros(64, dtype=np.int32)
@@ -161,7 +161,7 @@ def places():
 
 @pytest.mark.parametrize("written", [0, 63, 64])
 def test_kernels_read_what_was_written(places, written):
-    """By another kernel, in an earlier launch, through a view, as words of bytes."""
+    """Written by another kernel, in an earlier launch, through a view, as words of bytes."""
     cupy, call = places
     a, b = cupy.empty((3, 64), dtype=np.int32), cupy.zeros(64, dtype=np.int32)
     call("put", a[1], np.int32(written))
@@ -215,7 +215,7 @@ def test_functions_and_copies_read_defined_memory(places):
 
 @pytest.mark.parametrize("beyond", [0, 63, 64, 200, -1])
 def test_bounds_are_those_of_each_array(beyond):
-    """Those of one allocation lie side by side: what follows 64 numbers is the next array."""
+    """Arrays of one allocation are adjacent: after 64 numbers comes the next array."""
     code = 'extern "C" __global__ void put(int* a, long long i) { a[i] = 1; }'
     with emulated_cuda(check=True) as cupy:
         arrays = workspace.allocate(*(((64 << at,), np.int32) for at in (1, 0, 2)))
@@ -289,7 +289,7 @@ def test_races_between_blocks_are_reported(order):
 
 
 def test_shared_memory_of_both_kinds_counts():
-    """That of functions counts for all kernels, which may call them."""
+    """Shared memory of functions counts for all kernels, which may call them."""
     code = r"""
 __device__ void fill() { __shared__ int s[256]; s[threadIdx.x] = 0; }
 extern "C" __global__ void plain(int n) { if (n < 0) fill(); }

@@ -295,7 +295,7 @@ def test_host_memory_is_released(emulated_device, monkeypatch):
 
 @pytest.fixture
 def cupy(emulated_device, monkeypatch):
-    """The stand-in for CuPy, on a device that has no room for values."""
+    """The stand-in for CuPy, on a device without memory for values."""
     small_memory(monkeypatch)
     return importlib.import_module("cupy")
 
@@ -362,7 +362,7 @@ def test_a_budget_too_small_is_an_error(cuda_device):
 
 @pytest.mark.parametrize("finish_rows", [1, 30])
 def test_levels_keep_to_the_budget(emulated_device, monkeypatch, finish_rows):
-    """Histograms, gathered and sorted rows: device arrays alive at once."""
+    """Histograms, gathered and sorted rows: device arrays in use at the same time."""
     small_memory(monkeypatch)
     sample = table("gini", False, n=3000, d=5, dtype=np.float32)
     task = make_task("gini", sample)
@@ -379,7 +379,7 @@ def test_levels_keep_to_the_budget(emulated_device, monkeypatch, finish_rows):
 
 
 def test_categories_keep_to_the_budget(emulated_device, monkeypatch):
-    """What subsets are looked for in is no more than what rows are gathered in later."""
+    """The search of subsets uses no more memory than gathering rows later does."""
     small_memory(monkeypatch)
     rng = np.random.default_rng(0)
     X = np.append(rng.random((10_000, 1)), rng.integers(0, 12, (10_000, 24)), axis=1)

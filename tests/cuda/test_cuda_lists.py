@@ -1,4 +1,4 @@
-"""Attribute lists on CUDA against those on the CPU: level by level, and whole trees, to the bit."""
+"""Attribute lists on CUDA and on the CPU: level by level, and whole trees, bit for bit."""
 
 import numpy as np
 import pytest
@@ -21,7 +21,7 @@ from gputree import (
 )
 from gputree.growth.lists import Budget
 
-# Small tables of many categories: one in every row, which is told and does not matter here.
+# Small tables of many categories: one in every row, whose warning does not matter here.
 pytestmark = pytest.mark.filterwarnings("ignore:.* has a unique value in:UserWarning")
 
 # Some lists are walked by many warps, some by one; some need several pieces.
@@ -50,7 +50,7 @@ def checked_rows(cuda_device: str, rows: int) -> int:
 
 
 def wide_table(n: int, n_classes: int, weighted: bool, seed: int = 0) -> MixedTable:
-    """Numbers, an id of every row, hundreds of categories, constants and holes only."""
+    """Numbers, an id of every row, hundreds of categories, constants and missing values only."""
     rng = np.random.default_rng(seed)
     X = np.stack(
         [
@@ -106,7 +106,7 @@ def test_more_classes_than_rows_of_a_node(cuda_device):
 @given(st.integers(0, 10**6), st.integers(30, 40), LONG_LISTS)
 @examples(15)
 def test_rows_so_light_that_gains_tie(cuda_device, seed, light, long_list):
-    """Which of equal cuts is the first depends on which cuts take part."""
+    """The first of equal cuts depends on the cuts that are compared."""
     rng, n = np.random.default_rng(seed), 600
     y = (np.arange(n) // 250 + (rng.random(n) < 0.05)) % 2
     X = np.stack([np.arange(n), np.arange(n) // 3, rng.normal(size=n)], axis=1)
@@ -117,7 +117,7 @@ def test_rows_so_light_that_gains_tie(cuda_device, seed, light, long_list):
 
 
 def test_values_that_span_warps(cuda_device, monkeypatch):
-    """Runs of one value, and of one class, longer than a warp's share of a list."""
+    """Runs of one value, and of one class, longer than a warp's part of a list."""
     tune(monkeypatch, "cuda", lists_long=1)
     n = 2000
     x, z = np.arange(n) // 450, np.arange(n) // 130
@@ -175,7 +175,7 @@ def test_reports_tell_the_device(cuda_device, winnow):
 
 @pytest.mark.parametrize("entries", [1, 40])
 def test_levels_in_groups_of_nodes(cuda_device, monkeypatch, entries):
-    """A level is asked for its parts more than once."""
+    """Parts of a level are requested more than once."""
     budget = Budget(entries=entries)
     monkeypatch.setattr("gputree.estimators.growing_lists._budget", lambda *_: budget)
     check(C45Classifier, random_mixed_table(2, 150, False))

@@ -34,7 +34,7 @@ def new_model(kind, table, **parameters):
 
 
 def least_memory(model, table) -> int:
-    """Bytes that the device needs, as an error tells."""
+    """Bytes that the device needs, from the text of an error."""
     with pytest.raises(MemoryError, match=r"lists of [\d,]+ rows x .*max_device_memory") as error:
         model.set_params(device="cuda", max_device_memory=1).fit(table.X, table.y, table.weight)
     return int(re.search(r"at least ([\d,]+) bytes", str(error.value))[1].replace(",", ""))
@@ -59,7 +59,7 @@ def check(model, table, shares=(1.0, 1.2, 2.0, 10.0)) -> None:
 
 
 def deep_table(n: int, weighted: bool) -> MixedTable:
-    """Numbers and categories of few values, holes among both; trees of it have many levels."""
+    """Numbers and categories of few values, some missing; its trees have many levels."""
     rng = np.random.default_rng(1)
     X = rng.integers(0, (3, 9, 2, 4, 6, 3), (n, 6)).astype(float)
     X[rng.random(X.shape) < 0.1] = np.nan
@@ -139,7 +139,7 @@ def test_more_parts_than_memory_was_set_aside_for(cuda_device):
 
 
 def test_entries_of_a_level_by_memory():
-    """At least an eighth of the table's rows, from the least budget on; never more than fits."""
+    """At least an eighth of the table's rows, from the minimum budget on; never more than fits."""
     from gputree.backends.cuda.lists.memory import least_bytes
 
     class Task:

@@ -1,6 +1,6 @@
 """Kernels as NVRTC compiles them: their PTX, run on the emulator, gives the trees of the CPU.
 
-The translation of instructions is held against Python's integers and floats, and errors that g++
+The translation of instructions is compared with Python's integers and floats, and errors that g++
 cannot show are seeded.
 """
 
@@ -224,7 +224,7 @@ def integer_cases(n: int) -> list[Case]:
 
 
 def comparison_cases() -> list[Case]:
-    """Those of doubles: ordered, unordered, and whether they are numbers."""
+    """Comparisons of doubles: ordered, unordered, and tests for NaN."""
     found: list[Case] = []
     ordered: dict[str, Callable[[float, float], bool]] = {
         "eq": lambda a, b: a == b,

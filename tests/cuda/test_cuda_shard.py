@@ -42,7 +42,7 @@ def sums_of(shard):
 
 
 def statistics_of(task):
-    """What each row adds to the channels of a cell."""
+    """Addends of each row to the channels of a cell."""
     counted = [np.ones((task.target.size, 1), np.int64)] * (task.weight is not None)
     return np.hstack([row_statistics(task), *counted])
 
@@ -51,7 +51,7 @@ def statistics_of(task):
 @pytest.mark.parametrize("shared_bytes", [48 * 1024, 512])
 @pytest.mark.parametrize(("criterion", "weighted"), PROBLEMS[:1] + PROBLEMS[5:6])
 def test_histograms(cuda_device, monkeypatch, criterion, weighted, shared_bytes, columns):
-    """Of some columns; they are added to what is there, which may be wider."""
+    """Histograms of some columns are added to existing ones, which may be wider."""
     tune(monkeypatch, "cuda", chunk_rows=70)
     tune(monkeypatch, "cuda", shared_bytes=shared_bytes)
     tune(monkeypatch, "sharded", result_bytes=1)  # a node at a time
@@ -80,7 +80,7 @@ def key_of(x, shift):
 
 
 def random_intervals(rng, host, begin, end):
-    """Some bins of some columns of each node, with some ranges of their values."""
+    """Random bins of random columns of each node, with random ranges of their values."""
     values, codes = host.table.values, host.table.codes
     shift = FLOAT32_SHIFT if values.dtype == np.float32 else 0
     node_pairs, column, pair_intervals, ranges, bins = [0], [], [0], [], []
@@ -194,7 +194,7 @@ def test_categories(cuda_device, criterion, weighted, count):
 @pytest.mark.parametrize("criterion", ["squared_error", "poisson"])
 @pytest.mark.parametrize("weighted", [True, False])
 def test_targets(cuda_device, criterion, weighted):
-    """Nodes of one target are told from others, by parts that are joined."""
+    """Nodes of one target are distinguished from others, over parts that are joined."""
     sample = table(criterion, weighted)
     first = np.random.default_rng(0).permutation(250)[:90]  # of the order of `pair`
     sample.y[first] = 0.5
@@ -285,7 +285,7 @@ def test_rows_are_copied_once_and_given_up(cuda_device, monkeypatch):
 
 
 def test_shards_take_turns_within_a_budget(cuda_device, monkeypatch):
-    """Of two parts of which one fits, each is copied whenever it is asked for."""
+    """Two parts of which one fits: each is copied whenever it is needed."""
     monkeypatch.setattr(shards_, "COPIES", Copies())
     sample = table("gini", False)
     needed = 250 * (4 + 4 + 8 * 4 + 4 + 8)

@@ -1,4 +1,4 @@
-"""What blocks do between atomics comes in any order: in many, kernels do the same."""
+"""Blocks interleaved at atomics, in many orders: kernels give the same results in all."""
 
 import pytest
 from cuda_comparisons import compare_places
@@ -30,7 +30,7 @@ def test_blocks_that_run_side_by_side_stay_within_their_list():
 
 @of_source
 def test_a_race_between_blocks_is_found():
-    """Which no order of blocks that run one after another shows."""
+    """A race that no order of blocks that run one after another shows."""
     compare_old_take("ascending", 0)
     with pytest.raises(LaunchError, match=r"mark_others: .*out of bounds write .*inside\.cu"):
         any(compare_old_take("random", seed) for seed in SCHEDULES)

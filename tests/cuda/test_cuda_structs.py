@@ -28,7 +28,7 @@ def modules(struct: Struct) -> list[str]:
 
 
 def assertions(struct: Struct) -> str:
-    """What holds if C++ lays the struct out as NumPy does, with the types that are named."""
+    """Assertions in C++ that the struct's layout equals NumPy's, with the declared types."""
     lines = [f'static_assert(sizeof({struct.name}) == {struct.dtype.itemsize}, "size");']
     for field, kind in struct.fields.items():
         own = f"{struct.name}, {field}"
@@ -43,7 +43,7 @@ def assertions(struct: Struct) -> str:
 
 
 def compiles(text: str, macros: tuple[str, ...], tmp_path) -> str:
-    """What g++ says of kernel source."""
+    """Messages of g++ about kernel source."""
     path = tmp_path / "kernel.cpp"
     path.write_text(text)
     command = [compiler.COMPILER, "-std=c++20", "-w", "-fsyntax-only", *macros]

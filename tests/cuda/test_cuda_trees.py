@@ -1,4 +1,4 @@
-"""Trees grown on CUDA against those grown on the CPU: equal field by field, to the bit."""
+"""Trees grown on CUDA and trees grown on the CPU: equal field by field, bit for bit."""
 
 import dataclasses
 import importlib
@@ -112,7 +112,7 @@ def test_bins_are_not_subdivided_where_memory_is_short(cuda_device, monkeypatch,
 
 
 def test_every_kernel_runs(emulated_device, monkeypatch):
-    """What is not launched is not checked: no kernel is left out of what trees are made of."""
+    """Only launched kernels are checked: the trees here use every one."""
     launches.clear()
     monkeypatch.setattr("gputree.backends.binning.SAMPLE_ROWS", 50)
     for criterion, shared_bytes in (("gini", 48 * 1024), ("squared_error", 64)):
@@ -149,12 +149,13 @@ def test_levels_make_few_copies_to_the_host(emulated_device):
 
 
 # A level by histograms, on average: kernels, copies to the device and from it, waits, arrays; and
-# the rooms of all levels.
+# the buffers of all levels.
 MOST_TRAFFIC = {
     "exact": Traffic(11.9, 2, 1, 1, 0, 7),
     "binned": Traffic(6.9, 2, 1, 1, 0, 6),
     "of targets": Traffic(12.9, 2, 1, 1, 0, 7),
-    # Runs lie where rows are gathered afterwards: a room that is then taken anew, once a tree.
+    # Runs are in the memory that rows are gathered in afterwards: a buffer that is allocated anew
+    # once a tree.
     "nominal": Traffic(12.9, 2, 1, 1, 0, 9),
     "monotonic": Traffic(12.9, 4, 2, 2, 0, 8),
 }
@@ -168,7 +169,7 @@ def test_what_levels_ask_of_the_device(emulated_device, name):
 
 
 def test_what_fit_asks_of_the_device_before_growth(emulated_device):
-    """Of a long table as much as of a short one."""
+    """A long table costs as many calls as a short one."""
     cupy = importlib.import_module("cupy")
     asked = []
     for n in (50, 400):

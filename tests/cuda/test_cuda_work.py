@@ -1,4 +1,4 @@
-"""What kernels read, as the emulator counts it: no more than their work takes."""
+"""Reads of kernels, counted by the emulator: no more than their work needs."""
 
 import numpy as np
 import pytest
@@ -17,7 +17,7 @@ ROWS = 400
 
 
 def numbers_beside(others: int) -> Sample:
-    """A column of numbers and one that tells less; `others` of two values, which have no cuts."""
+    """A column of numbers and one less informative; `others` of two values, which have no cuts."""
     rng = np.random.default_rng(0)
     numbers, noise = rng.normal(size=(ROWS, 2)), rng.normal(size=ROWS)  # for any `others` the same
     values = np.hstack([numbers, rng.integers(0, 2, (ROWS, others))]).astype(np.float32)

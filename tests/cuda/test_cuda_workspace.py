@@ -1,4 +1,4 @@
-"""Memory that levels are lent: theirs alone while they refer to it, and given back at the end."""
+"""Memory of levels: exclusive while they refer to it, and released at the end."""
 
 import gc
 import importlib
@@ -48,7 +48,7 @@ def test_rooms_are_as_large_as_any_level_needs(cuda_device, monkeypatch):
     for n in (1, 900, 1900, 30_000, 99_000, 150_000):
         room.allocate([(n, np.uint8)], most)
         sizes.append(room.nbytes)
-    # twice as large as asked, but not larger than any level is; unless one is after all
+    # twice as large as required, but not larger than any level is; unless one is after all
     assert sizes == [1024, 1024, 4096, 60_416, 100_000, 150_016]
     tune(monkeypatch, "cuda", ample_buffer=1 << 20)
     room = Buffer()
@@ -87,7 +87,7 @@ def test_what_is_lent_again_holds_anything(cuda_device):
 
 
 def test_arrays_sent(cuda_device, monkeypatch):
-    """Of any types and sizes, one after another, to rooms that are free or not."""
+    """Arrays of any types and sizes, one after another, sent to buffers that are free or not."""
     tune(monkeypatch, "cuda", ample_buffer=0)
     room, rng = Buffer(), np.random.default_rng(0)
     held = []
@@ -213,7 +213,7 @@ def test_nodes_of_a_level_at_most(cuda_device):
 
 
 def test_arrays_of_cupy_keep_what_lends_their_memory():
-    """Which is what rooms rely on; CuPy makes arrays over addresses without a device, too."""
+    """A reference of CuPy's arrays that buffers rely on; it needs no device."""
     cupy = pytest.importorskip("cupy")
 
     class Lease:

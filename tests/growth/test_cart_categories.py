@@ -176,7 +176,7 @@ def test_neither_threads_nor_the_order_of_rows_change_the_tree(seed, split):
 
 @pytest.mark.full
 def test_statistics_of_very_many_categories_and_classes_are_not_held():
-    """One row a category: 2**24 statistics would not do. A single one is parted off."""
+    """One row a category: 2**24 statistics would not do. A single one is separated."""
     n, n_classes = 180_000, 100
     assert n * n_classes > MOST_CELLS
     table = MixedTable(
@@ -339,7 +339,7 @@ def printed_splits():
 
 
 def improvement(tree, criterion: str) -> float:
-    """What rpart calls improvement: weight x decrease, of entropy in nats; 1 - relative error."""
+    """Improvement as in rpart: weight x decrease, of entropy in nats; 1 - relative error."""
     if tree.task == "regression":
         return tree.gain[0] / tree.impurity[0]
     unit = np.log(2.0) if criterion == "entropy" else 1.0

@@ -127,7 +127,7 @@ def test_c45_splits_in_two_as_the_oracle_does(table, rules):
 )
 @examples(150)
 def test_the_rules_of_c50_are_those_of_the_oracle(table, rules, exclude, share, leaves):
-    """The share of the description length is that of tables of some thousand rows."""
+    """The fraction of the description length is the one for tables of some thousand rows."""
     model = C45Classifier(
         categorical_features=table.nominal,
         exclude_high_cardinality=exclude,
@@ -155,7 +155,7 @@ def test_the_average_counts_up_to_500_rows_a_class_and_not_from_1000_on(rows, sh
 
 
 def test_columns_of_many_categories_are_not_tested_and_named_in_a_warning():
-    """30 categories of 100 rows tell the classes apart; 29 do not count as many."""
+    """30 categories of 100 rows separate the classes; 29 do not count as many."""
     y = np.arange(100) % 2
     many = np.array([f"{i % 30}" for i in range(100)], object)
     few = np.array([f"{i % 29}" for i in range(100)], object)
@@ -182,7 +182,7 @@ def test_c45_collapses_as_the_oracle_does(table):
 
 @given(TABLES, st.integers(0, 10**6), st.booleans())
 def test_c45_answers_as_the_oracle_does(table, seed, binary_splits):
-    """Rows seen and not seen, with holes, and categories that were not in the table."""
+    """Rows seen and not seen, with missing values, and categories that were not in the table."""
     model = fit_c45(table, binary_splits=binary_splits)
     root = slow_c45(model, table)
     X = shuffled_columns(table, seed)
@@ -207,7 +207,7 @@ def test_id3_grows_as_the_oracle_does(table, rules):
 
 @given(TABLES, st.integers(0, 10**6))
 def test_id3_answers_as_the_oracle_does(table, seed):
-    """Rows seen and not seen: holes where there were none, and values without a branch."""
+    """Rows seen and not seen: new missing values, and values without a branch."""
     model = fit_id3(table)
     root = slow_id3(model, table)
     X = shuffled_columns(table, seed)
@@ -236,7 +236,7 @@ def test_the_order_of_rows_does_not_matter(fit, table, seed):
 @pytest.mark.parametrize("fit", FITS.values(), ids=FITS)
 @given(table=TABLES)
 def test_rows_of_weight_zero_take_no_part(fit, table):
-    """Copies of rows with other classes; rows with categories of their own would add branches."""
+    """Copies of rows with other classes; rows with other categories would add branches."""
     n = len(table.y)
     weight = np.ones(n) if table.weight is None else table.weight
     more = table.take(np.arange(n).repeat(2))
@@ -248,7 +248,7 @@ def test_rows_of_weight_zero_take_no_part(fit, table):
 
 
 def test_rows_of_weight_zero_do_not_make_categories_few():
-    """Those of a column are few if they are less than 0.3 of the rows."""
+    """Categories of a column are few if they are less than 0.3 of the rows."""
     X = np.stack([np.zeros(8), [0, 0, 0, 0, 0, 1, 1, 2]], axis=1)
     table = MixedTable(X, np.array([False, True]), np.arange(8) // 7, None)
     twice = table.take(np.arange(8).repeat(2))

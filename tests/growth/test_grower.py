@@ -1,4 +1,4 @@
-"""What must not change a tree, as properties of the grower; and the host code around it."""
+"""Properties of the grower: work that must not change a tree; and the host code around it."""
 
 import numpy as np
 import oracles
@@ -32,7 +32,7 @@ def splits_of(tree):
 @pytest.mark.full
 @given(random_problems(400), st.sampled_from([2, 5, 16, 256]), st.integers(1, 400))
 def test_the_way_of_working_does_not_change_the_tree(grow_tree, problem, max_bins, finish_rows):
-    """Threads, bins, the size from which nodes are finished, histograms kept at a time."""
+    """Threads, bins, the size up to which nodes are small, histograms kept at a time."""
     criterion, sample = problem
     task = make_task(criterion, sample)
     whole = grow_tree(sample, task, finish_rows=ALL_ROWS)
@@ -59,7 +59,7 @@ def test_levels_of_little_are_finished_whole(monkeypatch, max_depth, cells):
 
 
 def test_which_nodes_are_small():
-    """By what a histogram costs, what is left of the depth, the threads, the level."""
+    """Small nodes depend on costs of histograms, the remaining depth, the threads, the level."""
     cost = Finishing(6.0, 10.0, 10**6)
     assert finish_rows(cost, (10**6, 10), 5_000, 100, 0) == 3_000
     assert finish_rows(cost, (10**6, 10), 5_000, 1, 0) == 750
@@ -85,7 +85,7 @@ def test_equal_targets_are_a_leaf(grow_tree, problem):
 @pytest.mark.parametrize("heaviest", [2.0**20, 2.0**33, 2.0**40 / 3.0])
 @pytest.mark.parametrize("options", [{}, COARSE])
 def test_light_rows_beside_a_heavy_one_keep_their_targets(grow_tree, heaviest, options):
-    """Unequal targets are told apart whatever else weighs on the units; equal ones stay equal."""
+    """Unequal targets stay distinct whatever other weights there are; equal ones stay equal."""
     y = np.array([0.0, 1.0, 0.0, 1.0, 0.1, 0.1, 0.1, 0.5])
     weight = np.array([1.0] * 4 + [1.0, 3.0, 2.0, heaviest])
     sample = Sample(np.array([[0.0, 1, 2, 3, 4, 5, 6, 7]]).T, y, weight)
@@ -186,7 +186,7 @@ def test_order_of_columns(grow_tree, seed, order):
 
 
 def has_ties(sample, task, tree):
-    """Whether some node has two best cuts that part its rows differently, or nearly so."""
+    """Return True if some node has two best cuts with different sides, or nearly so."""
     for rows, child in zip(tree.rows, tree.first_child, strict=True):
         if child >= 0:
             cuts = [c for f in range(4) for c in all_cuts(sample.values, task, np.array(rows), f)]
@@ -253,7 +253,7 @@ def test_best_first_leaves(problem, max_leaf_nodes, data):
 
 
 def test_only_nodes_that_best_first_growth_may_open_are_worth_opening():
-    """Three leaves take two splits: a path gain below the two greatest known is hopeless."""
+    """Three leaves take two splits: a path gain below the two highest known is hopeless."""
     best_first = BestFirst(3)
     assert best_first.worth(np.array([np.inf]), np.array([True]), np.array([1.0])).all()
 
@@ -261,7 +261,7 @@ def test_only_nodes_that_best_first_growth_may_open_are_worth_opening():
         found = np.ones(len(path_gain), np.bool_)
         return best_first.worth(path_gain, found, weighted_gain).tolist()
 
-    # the second greatest gain is 4 from here on; a gain that equals it may come first
+    # the second highest gain is 4 from here on; a gain that equals it may come first
     assert worth(np.full(3, 8.0), np.array([4.0, 3.0, 4.0])) == [True, False, True]
     assert worth(np.array([3.0, 4.0, 8.0]), np.array([9.0, 9.0, 2.0])) == [False, True, False]
 

@@ -1,4 +1,4 @@
-"""Trees whose answers only rise, or only fall, with some columns."""
+"""Trees whose predictions only rise, or only fall, with some columns."""
 
 import dataclasses
 import re
@@ -35,7 +35,7 @@ def held_task(problem, **options):
 # ------------------------------------------------------------------------- growth
 @given(monotonic_problems(kinds=KINDS), st.sampled_from([2, 5, 256]), st.sampled_from([1, 20]))
 def test_trees_are_those_of_the_definition(grow_tree, problem, max_bins, finish_rows):
-    """Where all is finished, and where large nodes are split by histograms."""
+    """With the root as a small node, and with large nodes that are split by histograms."""
     sample, task = problem[1], held_task(problem)
     expected = exact_tree(sample.values, task)
     assert grow_tree(sample, task) == expected
@@ -105,7 +105,7 @@ def answers(model, X):
 
 
 def assert_in_order(model, X, signs):
-    """Answers at every value that the tree can tell apart, in rows that are alike else."""
+    """Predictions at every value that the tree distinguishes, in rows that are equal otherwise."""
     tree = model.tree_
     for f in np.flatnonzero(signs):
         at = np.unique(tree.threshold[(tree.feature == f) & np.isfinite(tree.threshold)])
@@ -163,7 +163,7 @@ def test_answers_are_in_order(problem, pruning, options):
 
 
 def test_a_cut_of_another_column_leads_out_of_the_bounds():
-    """x at most 1.5 answers at most the middle, whatever z tells there, and keeps its rows."""
+    """x at most 1.5 predicts at most the middle, whatever z is there, and keeps its rows."""
     X = np.array([[1, 0]] * 6 + [[1, 1]] + [[2, 0]] * 6, np.float64)
     y = np.array([0.0] * 6 + [7.0] + [5.0] * 6)
     model = DecisionTreeRegressor(monotonic_cst=[1, 0]).fit(X, y)
@@ -310,5 +310,5 @@ def test_columns_are_named_on_the_command_line(gputree, misused, tmp_path):
     for wrong in ("noise", "noise=2", "=1", "noise=1,"):
         given = ("train", path, "--target", "rent", "--monotonic-cst", wrong, "-o", model)
         assert "must be COLUMN=1 or COLUMN=-1" in misused(*given)
-    odd = {"x=1,y": 1, 'a "b"': -1, "c": 1}  # what can be told apart by quotes alone
+    odd = {"x=1,y": 1, 'a "b"': -1, "c": 1}  # only quotes distinguish these
     assert _signs('"x=1,y"=1,"a ""b"""=-1,c=+1') == odd

@@ -1,4 +1,4 @@
-"""What is summed over rows is the same to the last bit in any order of the rows."""
+"""Sums over rows are the same to the last bit in any order of the rows."""
 
 from fractions import Fraction
 

@@ -1,4 +1,4 @@
-"""Progress bars: seen on a terminal or in a notebook when asked for, and nowhere else."""
+"""Progress bars: shown on a terminal or in a notebook if requested, and nowhere else."""
 
 import io
 import re
@@ -31,7 +31,7 @@ def every_step(monkeypatch):
 
 @pytest.fixture
 def notebook(monkeypatch):
-    """What the kernel of a notebook leaves for others to find."""
+    """Modules that the kernel of a notebook has loaded."""
     shell = SimpleNamespace(config={"IPKernelApp": {}})
     monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: shell))
 

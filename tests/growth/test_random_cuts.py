@@ -40,7 +40,7 @@ class Naive:
         return np.array(of, self.X.dtype).astype(float)
 
     def cut(self, rows, f, key):
-        """Which rows go left of the drawn cut; None of a constant column."""
+        """Mask of the rows that go left of the drawn cut; None for a constant column."""
         x = self.numbers(rows, f, key)
         missing = np.isnan(x)
         if missing.all():
@@ -89,7 +89,7 @@ class Naive:
 
 
 def in_preorder(tree, reached, node=0):
-    """As `Naive.grow`, of a tree that rows have reached the nodes of."""
+    """Like `Naive.grow`, for a tree whose nodes the rows have reached."""
     rows = np.flatnonzero(reached[:, node].toarray()[:, 0])
     if tree.is_leaf[node]:
         return [rows]

@@ -71,8 +71,8 @@ def test_the_root_is_the_recorded_one_even_where_the_tree_is_not(name, program):
     assert ours.root == theirs.root
 
 
-# Leaves, nodes and right answers of J48 3.9.7 on all rows of heart_h, whose header declares five
-# classes where two have rows; and the parameters. The last five are other trees without them.
+# Leaves, nodes and correct predictions of J48 3.9.7 on all rows of heart_h, whose header declares
+# five classes where two have rows; and the parameters. The last five are other trees without them.
 HEART = {
     "": ((6, 10, 247), {}),
     "-U": ((29, 47, 257), {"pruning": None}),
@@ -137,7 +137,7 @@ SMALL = 5_000  # rows; the oracle takes seconds on more
 @pytest.mark.parametrize("program", ORACLE)
 @pytest.mark.parametrize("name", TABLES)
 def test_the_oracle_grows_the_recorded_tree(name, program):
-    """The oracle that the growers are held against follows J48 in every rule, ties included."""
+    """The oracle for the growers follows J48 in every rule, ties included."""
     table = frame_table(name)
     train, test = reference.rows(name)
     if len(train) > SMALL:
@@ -171,7 +171,7 @@ class KnownFallsShort(C45):
     def _numeric_test(self, feature, column, y, weight, total):
         if feature in (1, 2) and not np.isin(weight, [0.0, 1.0]).all():
             weight = weight.copy()
-            weight[column.argmax()] -= 5e-7 + TOLERANCE  # of the greatest value: the upper side
+            weight[column.argmax()] -= 5e-7 + TOLERANCE  # of the largest value: the upper side
         return super()._numeric_test(feature, column, y, weight, total)
 
 

@@ -1,7 +1,7 @@
 """Ties are ties of the rounded score, and every way of growing takes the same one of them.
 
 Tables full of cuts that are equal in exact arithmetic: mirrored and repeated columns, rows
-twice, few values. Where their scores round differently, the greatest rounded one is taken.
+twice, few values. Where their scores round differently, the highest rounded one is taken.
 """
 
 from fractions import Fraction

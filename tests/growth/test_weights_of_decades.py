@@ -1,6 +1,6 @@
 """Weights of many decades: files are read again, and no better cut is missed.
 
-The best cut is told by Fractions.
+The best cut is found by Fractions.
 """
 
 from fractions import Fraction
@@ -106,7 +106,7 @@ def decades(seed):
 
 
 def decrease(rows, y, w, is_classes):
-    """What a side takes off the weighted impurity: sum of squares over weight, exactly."""
+    """Decrease of the weighted impurity by a side: sum of squares over weight, exactly."""
     weight = sum(w[i] for i in rows)
     if not is_classes:
         return sum(w[i] * y[i] for i in rows) ** 2 / weight
@@ -114,7 +114,7 @@ def decrease(rows, y, w, is_classes):
 
 
 def best_and_own(X, y, w, is_classes, tree):
-    """The greatest decrease of any cut at the root, and that of the tree's; of the impurity."""
+    """The highest decrease of any cut at the root, and that of the tree's; of the impurity."""
     y = y.tolist() if is_classes else [Fraction(v) for v in y.tolist()]
     w = [Fraction(v) for v in w.tolist()]
     n, best, own = range(len(y)), Fraction(-1), Fraction(-1)
@@ -162,7 +162,7 @@ def test_a_bound_is_one_under_rounding(name, monkeypatch):
 @pytest.mark.parametrize("criterion", ["gini", "entropy", "squared_error", "poisson"])
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_a_search_for_better_cuts(criterion, monkeypatch):
-    """Trees do not depend on bins, nor on how small nodes are finished."""
+    """Trees do not depend on bins, nor on how small subtrees are built."""
     is_classes = criterion in ("gini", "entropy")
     kind = DecisionTreeClassifier if is_classes else DecisionTreeRegressor
 

@@ -127,7 +127,7 @@ def test_nodes_that_are_moved_answer_the_same(seed, n_splits, n_rows):
 
 # ---------------------------------------------------- branches and shares
 def stops(tree, row):
-    """What of a row stops where, by ascending node."""
+    """Fractions of a row that stop at nodes, by ascending node."""
     return {node: share for node, share in sorted(visit(tree, row).items()) if share > 0}
 
 

@@ -30,7 +30,7 @@ from gputree.softening import soften
 
 # ------------------------------------------------------------------ the oracle
 def visit(tree, row, node=0, share=1.0):
-    """(node, share) of all that a row reaches: every node below `node` by a way of its own."""
+    """(node, share) of all that a row reaches: every node below `node` on a separate path."""
     yield node, share
     if tree.is_leaf[node]:
         return
@@ -52,7 +52,7 @@ def visit(tree, row, node=0, share=1.0):
 
 
 def stops(tree, row, node=0):
-    """Shares of a row that end, by node."""
+    """Fractions of a row that end, by node."""
     found = {}
     for at, share in visit(tree, row, node):
         x = float(row[tree.feature[at]]) if not tree.is_leaf[at] else 0.0

@@ -124,7 +124,7 @@ def test_unknown_pruners():
 
 
 def _table_with_holes(n=300):
-    """Two nominal columns and a numeric one, holes in all; labels that are partly noise."""
+    """Two nominal columns and a numeric one, all with missing values; labels partly noise."""
     rng = np.random.default_rng(0)
     colour, size = rng.choice(["red", "green", "blue"], n), rng.choice(["s", "m", "l"], n)
     number = rng.integers(0, 6, n)

@@ -108,7 +108,7 @@ def test_small_gains_keep_their_digits():
 
 
 def test_splits_that_save_no_error_collapse_at_alpha_0():
-    # Thirds of rows that all answer 0: in shares of the weight, differences of errors round.
+    # Thirds of rows that all predict 0: in fractions of the weight, differences of errors round.
     X = np.arange(49.0).reshape(-1, 1)
     y = np.where(X[:, 0] < 42, X[:, 0] % 3 == 0, 1).astype(int)
     model = gputree.DecisionTreeClassifier(min_samples_leaf=3).fit(X, y)

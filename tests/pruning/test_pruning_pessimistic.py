@@ -55,7 +55,7 @@ def test_exact_limit_solves_the_binomial_equation(n, share, confidence):
 
 
 def _rule(tree, pruner, node=0):
-    """Estimated errors and leaves of the pruned subtree at `node`, by the rule as told."""
+    """Estimated errors and leaves of the pruned subtree at `node`, by the published rule."""
     counts = tree.statistics[node]
     errors = counts.sum() - counts.max()
     as_leaf = errors + float(add_errors(counts.sum(), errors, pruner.confidence, pruner.quantile))

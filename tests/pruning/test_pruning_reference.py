@@ -1,11 +1,11 @@
-"""The cost-complexity sequence beside rpart's cp tables, on real tables.
+"""The cost-complexity sequence compared with rpart's cp tables, on real tables.
 
 Both grow the same tree there: numeric columns, no missing value, at least 20 rows to
-split and 7 in a leaf. The tables are in the folder that GPUTREE_DATA names; beside it or
+split and 7 in a leaf. The tables are in the folder that GPUTREE_DATA names; next to it or
 in it are `reference.json`, what rpart printed, and ``splits/NAME.npz``, its training rows.
 
 A cp is a slope: the risk that a step saves by the splits it takes. Of 112 rows of rpart's
-tables, 109 are slopes of their own next row. The others are one step of pima_diabetes,
+tables, 109 are slopes of their next row. The others are one step of pima_diabetes,
 which rpart prints for each of its three trees. The trees are the same, split by split, and
 there is no tie. In the branch that falls at this step the third split depends on the second,
 and the second on the first:
@@ -64,7 +64,7 @@ def grow(name, criterion):
 
 
 def slopes(rows):
-    """What each row's next step saves, by split; none follows the last."""
+    """Decrease by each row's next step, per split; none follows the last."""
     error, splits = (np.array([row[key] for row in rows]) for key in ("rel error", "nsplit"))
     return -np.diff(error) / np.diff(splits)
 
@@ -94,7 +94,7 @@ def test_the_sequence_is_rparts(name, program, rows):
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_the_step_that_is_no_slope(program):
     tree = grow("pima_diabetes", PROGRAMS[program])
-    between = (2.5 + 8 / 3) / 2 / tree.weight[0]  # errors a split, as a share of the rows
+    between = (2.5 + 8 / 3) / 2 / tree.weight[0]  # errors a split, as a fraction of the rows
     errors = tree.weight - tree.statistics.max(axis=1)
     ours = CostComplexity(between, "error").prune_tree(tree)
     rparts = CostComplexity(8 / 3 / tree.weight[0] * (1 + 1e-9), "error").prune_tree(tree)

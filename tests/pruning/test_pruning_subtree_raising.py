@@ -98,7 +98,7 @@ def limit(counts):
 
 
 def stop(node, X, y, entries):
-    """Limit of the errors of what stops at an inner node, which answers with its majority."""
+    """Limit of the errors of entries that stop at an inner node, which predicts its majority."""
     if node.missing != MISSING_STOPS:
         return 0.0
     answer = count(y, entries).argmax()
@@ -247,7 +247,7 @@ def test_the_random_trees_do_raise_branches():
 
 
 def _raising_case():
-    """A root whose small branch mixes the classes that the large branch tells apart."""
+    """A root whose small branch mixes the classes that the large branch separates."""
     X = np.array([[6, 0], [6, 1], *[[1, 0]] * 10, *[[1, 1]] * 10], dtype=float)
     y = np.array([0, 1, *[0] * 10, *[1] * 10])
     by_category = Node([10, 10], (1, None), MISSING_TO_ALL, map(Node, ([10, 0], [0, 10], [0, 0])))
@@ -281,7 +281,7 @@ def test_a_tree_without_raising_keeps_every_bit():
 def test_a_value_without_a_branch_is_missing():
     tree, rows = _raising_case()
     X = rows.X.copy()
-    X[0, 1] = 7  # no such category: to all branches in shares, 10 to 11
+    X[0, 1] = 7  # no such category: to all branches in parts, 10 to 11
     raised = Pessimistic().prune_tree(tree, replace(rows, X=X))
     np.testing.assert_allclose(raised.statistics[1:3], [[10 + 10 / 21, 0], [11 / 21, 11]])
 

@@ -120,7 +120,7 @@ def test_rows_at_unknown_nodes_are_refused():
 
 # ------------------------------------------------- rows in parts, as C4.5 sends them
 class _Fitted:
-    """What pruners ask of an estimator where they route rows: its tree, classes and table."""
+    """The part of an estimator that pruners need to route rows: its tree, classes and table."""
 
     def __init__(self, tree):
         self.tree_ = tree
@@ -193,7 +193,7 @@ def test_pre_pruning_keeps_what_improves_on_rows_in_parts(case):
 @BOTH
 @given(seed=st.integers(0, 10**6))
 def test_splits_that_change_no_answer_are_pruned(pruner, seed):
-    """Parts of rows add up to whole ones but for rounding; it keeps no split alive."""
+    """Parts of rows add up to whole ones except for rounding, which keeps no split."""
     rng = np.random.default_rng(seed)
     tree, X = random_multiway_tree(rng, 12, "all", n_classes=1), random_rows(rng, 20)
     y = rng.integers(0, 2, 20)  # 1 is unknown to the tree

@@ -24,7 +24,7 @@ HEAD = "rule     class  conditions  confidence  covered  errors  used  wrong  ga
 
 
 def words(seed: int, n: int = 150):
-    """Numbers, words and holes, with noise."""
+    """Numbers, words and missing values, with noise."""
     rng = np.random.default_rng(seed)
     X = np.empty((n, 3), object)
     X[:, 0] = np.array(["red", "green", "blue"])[rng.integers(3, size=n)]
@@ -46,7 +46,7 @@ def meets(row, condition, categories) -> bool:
 
 
 def naive_lines(model, X, y, weight):
-    """Of each rule, and of the default class: what it covers, decides and saves, row by row."""
+    """Coverage, decisions and savings of each rule, and of the default class, row by row."""
     rules, categories = list(model.rules_), model.columns_.categories
     default = model.classes_[model.rules_.default]
     sums = [dict.fromkeys(("covered", "errors", "used", "wrong", "gained", "lost"), 0.0)

@@ -216,7 +216,7 @@ def chosen_by_class(tree, table, rule_weight):
 @given(seed=st.integers(0, 10**6), heaviest=st.sampled_from([1, 3, 200]))
 @examples(15)
 def test_a_climb_takes_the_best_step_each_time(seed, heaviest):
-    """Of more rules than subsets are tried of, with weights of few units and of many."""
+    """More rules than every subset is tried of, with weights of few units and of many."""
     random = np.random.default_rng(seed)
     n, n_rules = 60, MOST_TRIED + int(random.integers(1, 20))
     shares = random.choice([0.02, 0.1, 0.4], n_rules)
@@ -244,7 +244,7 @@ def test_a_climb_takes_the_best_step_each_time(seed, heaviest):
 @in_each_kind
 @given(table=random_mixed_tables(120), rule_weight=st.sampled_from([0.0, 0.1, 0.5, 2.0]))
 def test_no_subset_takes_fewer_bits(kind, table, rule_weight):
-    """Of few rules, no subset at all; of many, none that has one more or one less."""
+    """For few rules, no subset at all; for many, none that has one more or one less."""
     tree, _, _, weight = grown(kind, table)
     for covered, bits, own, picked, value in chosen_by_class(tree, table, rule_weight):
 
@@ -262,7 +262,7 @@ def test_no_subset_takes_fewer_bits(kind, table, rule_weight):
 
 # ------------------------------------------------------------------- the set
 def test_of_classes_that_do_no_harm_the_first_declared_comes_first():
-    """As in C4.5rules, also where another covers more rows."""
+    """The order of C4.5rules, also where another class covers more rows."""
     rows = Rows(np.zeros((5, 1)), np.array([0, 1, 1, 1, 0]), np.empty(0, np.int64), 1.0, 2)
     cover = _transposed(np.array([0, 3, 4]), np.array([1, 2, 3, 0], np.int32), 5)
     assert order_classes(cover, np.array([1, 0]), rows) == [0, 1]
@@ -451,7 +451,7 @@ def test_thresholds_that_are_near_are_told_apart():
 
 
 def json_answers(text: str, X) -> list:
-    """What the JSON says, read by a few lines."""
+    """Predictions of the JSON, read by a few lines."""
     whole = json.loads(text)
     tests = {
         "<=": lambda v, c: v is not None and v <= c["threshold"],
@@ -577,7 +577,7 @@ def test_errors():
 )
 @pytest.mark.parametrize("kind", [C45Classifier, DecisionTreeClassifier])
 def test_costs_and_class_weights_count_once(kind, params, by_class):
-    """As sample weights of the same total do."""
+    """Sample weights of the same total have the same effect."""
     rng = np.random.default_rng(0)
     X = rng.integers(0, 5, (150, 4)).astype(float)
     y = (X[:, 0] + X[:, 1] - X[:, 2] + rng.normal(size=150) > 4.0).astype(int)

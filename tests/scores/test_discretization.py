@@ -37,7 +37,7 @@ def fayyad_irani_pays(left, right, names):
 
 
 def kononenko_pays(left, right, names):
-    """Kononenko (1995), in whole numbers: how many ways there are to write the labels."""
+    """Kononenko (1995), in integers: the number of ways to write the labels."""
     whole = left + right
     k = len(set(whole))
 
@@ -149,7 +149,7 @@ WEKA_RULES = dict(zip(["", "-E", "-K", "-K -E"], RULES, strict=True))
 @pytest.mark.parametrize("options", WEKA_RULES)
 @pytest.mark.parametrize("name", WEKA_TABLES)
 def test_cuts_are_those_of_weka(name, options):
-    """As Weka 3.9.7's supervised Discretize printed them, with 12 digits behind the point
+    """Weka 3.9.7's supervised Discretize printed them, with 12 digits behind the point
     (`benchmarks.cut_points.weka_cuts`).
     """
     criterion, cut_cost = WEKA_RULES[options]
