@@ -108,17 +108,30 @@ class TableReader:
     def _compare(self, X: Any) -> None:
         """Raise ValueError where a part has other columns than those known."""
         known = self.columns_.nominal.size
-        if X.shape[1] != known:
-            raise InputError(
-                f"X has {X.shape[1]} features, but {self.caller} is expecting {known} features as "
-                "input."
-            )
-        found, names = feature_names(X), self._names
-        if found is not None and names is not None and found.tolist() != names.tolist():
-            raise InputError(
-                "The feature names should match those that were passed before: "
-                f"{names.tolist()}, got {found.tolist()}."
-            )
+        match_columns(self.caller, (X.shape[1], feature_names(X)), (known, self._names))
+
+
+def match_columns(
+    caller: str, found: tuple[int, NDArray | None], known: tuple[int, NDArray | None]
+) -> None:
+    """Raise ValueError where a table has other columns than the one before it.
+
+    Of both their number and their names, or None: names are compared where both have some.
+    """
+    (count, names), (known_count, known_names) = found, known
+    if count != known_count:
+        raise InputError(
+            f"X has {count} features, but {caller} is expecting {known_count} features as input."
+        )
+    if names is None or known_names is None or names.tolist() == known_names.tolist():
+        return
+    order = ""
+    if sorted(names) == sorted(known_names):
+        order = " Feature names must be in the same order as they were in fit."
+    raise InputError(
+        f"The feature names should match those that were passed during fit.{order} {caller} was "
+        f"fitted on {known_names.tolist()}, got {names.tolist()}."
+    )
 
 
 def _check_shape(caller: str, X: Any) -> None:

@@ -19,7 +19,7 @@ from gputree.coded_labels import Labels
 from gputree.errors import InputError, InputTypeError
 from gputree.estimators.batches import Batches, read_batches
 from gputree.estimators.held import Held, View
-from gputree.tables import TableReader
+from gputree.tables import TableReader, match_columns
 from gputree.threads import most_threads
 
 # Rows that are predicted at once.
@@ -306,17 +306,8 @@ def known_view(estimator: Any, table: CodedTable) -> View:
         If the table's columns are not those of fit.
     """
     view, name = table._view, type(estimator).__name__
-    if view.shape[1] != estimator.n_features_in_:
-        raise InputError(
-            f"X has {view.shape[1]} features, but {name} is expecting "
-            f"{estimator.n_features_in_} features as input."
-        )
-    names, known = view.held.names, getattr(estimator, "feature_names_in_", None)
-    if names is not None and known is not None and names.tolist() != known.tolist():
-        raise InputError(
-            "The feature names should match those that were passed during fit. "
-            f"Fitted on {known.tolist()}, got {names.tolist()}."
-        )
+    known = estimator.n_features_in_, getattr(estimator, "feature_names_in_", None)
+    match_columns(name, (view.shape[1], view.held.names), known)
     if not view.held.columns.same_as(estimator.columns_):
         raise InputError(
             f"The categories of this CodedTable are coded otherwise than those that {name} was "
