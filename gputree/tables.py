@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -34,6 +34,7 @@ def read_table(
     columns: Columns | None = None,
     categorical_features: Any = "auto",
     every_nominal: bool = False,
+    ordered_categories: Any = "auto",
     order: Literal["C", "F"] = "C",
     device: str = "cpu",
 ) -> ReadTable:
@@ -47,6 +48,7 @@ def read_table(
     if on_device(X):
         numeric = isinstance(categorical_features, str) and categorical_features == "auto"
         numeric = (numeric or categorical_features is None) and columns is None
+        numeric = numeric and not isinstance(ordered_categories, Mapping)
         stays = numeric and resolve_device(device) == "cuda"
         matrix = device_matrix(X) if stays else None
         if matrix is not None:
@@ -60,15 +62,18 @@ def read_table(
     _limit_rows(caller, X)
     if columns is not None:
         return ReadTable(writable(columns.encode(X, order)), columns)
-    columns, values = fit_encode(X, categorical_features, every_nominal, order)
+    columns, values = fit_encode(X, categorical_features, every_nominal, order, ordered_categories)
     return ReadTable(writable(values), columns)
 
 
 class TableReader:
     """Reads a table in parts, as an estimator reads one; errors name `caller`."""
 
-    def __init__(self, caller: str, categorical_features: Any = "auto") -> None:
+    def __init__(
+        self, caller: str, categorical_features: Any = "auto", ordered_categories: Any = "auto"
+    ) -> None:
         self.caller, self.categorical_features = caller, categorical_features
+        self.ordered_categories = ordered_categories
         self.columns_ = Columns.numeric(0)
         self._names: NDArray | None = None
 
@@ -79,6 +84,7 @@ class TableReader:
             caller=self.caller,
             check_features=self._learn_names,
             categorical_features=self.categorical_features,
+            ordered_categories=self.ordered_categories,
             order=order,
             device=device,
         )

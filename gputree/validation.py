@@ -58,6 +58,7 @@ def check_table(estimator: Any, X: Any, *, reset: bool, order: Literal["C", "F"]
         check_features=partial(_check_features, estimator, reset=reset),
         categorical_features=getattr(estimator, "categorical_features", "auto"),
         every_nominal=getattr(estimator, "_every_nominal", False),
+        ordered_categories=getattr(estimator, "ordered_categories", "auto"),
         order=order,
         device=estimator.device if reset and estimator._grows_on_device else "cpu",
     )

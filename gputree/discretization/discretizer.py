@@ -172,7 +172,7 @@ class MDLPDiscretizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return self
 
     def _forbid_categories(self) -> None:
-        nominal = np.flatnonzero(self.columns_.nominal)
+        nominal = np.flatnonzero(self.columns_.nominal | self.columns_.ordered)
         if nominal.size:
             names = getattr(self, "feature_names_in_", range(self.n_features_in_))
             raise InputError(

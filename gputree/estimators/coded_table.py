@@ -50,6 +50,8 @@ class CodedTable:
         is ignored.
     device : {"auto", "cpu", "cuda"}, default="auto"
         Device of the table; that of the estimators must be the same, or "auto".
+    ordered_categories : "auto", dict or None, default="auto"
+        As for the estimators; theirs must then be "auto".
 
     Attributes
     ----------
@@ -75,9 +77,11 @@ class CodedTable:
         categorical_features: Any = "auto",
         max_bins: int = 256,
         device: str = "auto",
+        ordered_categories: Any = "auto",
     ) -> None:
         _validate("CodedTable", max_bins, device)
-        reader, device = TableReader("CodedTable", categorical_features), resolve_device(device)
+        reader = TableReader("CodedTable", categorical_features, ordered_categories)
+        device = resolve_device(device)
         values, columns = reader.read(X, device)
         self._view = _coded(Held(columns, values, reader.names(), device, max_bins))
         self._target: Labels | None = None
@@ -98,6 +102,7 @@ class CodedTable:
         device: str = "auto",
         folder: str | PathLike[str] | None = None,
         verbose: int = 0,
+        ordered_categories: Any = "auto",
     ) -> CodedTable:
         """Read a table that is larger than memory, batch by batch.
 
@@ -127,6 +132,8 @@ class CodedTable:
             one more for binned fits; on a CUDA device that has memory for all, no codes.
         verbose : int, default=0
             Show the rows that are read, on a terminal or in a notebook.
+        ordered_categories : "auto", dict or None, default="auto"
+            As for `CodedTable`; types that are ordered must declare the same in all batches.
 
         Returns
         -------
@@ -157,7 +164,7 @@ class CodedTable:
         2
         """
         _validate("CodedTable", max_bins, device)
-        reader = TableReader("CodedTable", categorical_features)
+        reader = TableReader("CodedTable", categorical_features, ordered_categories)
         read = read_batches(
             batches, reader, resolve_device(device), max_bins, folder, bool(verbose)
         )
@@ -255,14 +262,19 @@ def learn_table(estimator: Any, table: CodedTable) -> View:
         If there are no rows, or the estimator requires another device or other columns than the
         table has.
     """
-    listed = getattr(estimator, "categorical_features", "auto")
-    view = _view_for(type(estimator).__name__, table, listed, estimator.device)
+    view = _view_for(
+        type(estimator).__name__,
+        table,
+        estimator.device,
+        categorical_features=getattr(estimator, "categorical_features", "auto"),
+        ordered_categories=getattr(estimator, "ordered_categories", "auto"),
+    )
     held = view.held
     if estimator._every_nominal and not held.columns.nominal.all():
         raise InputError(
-            f"{type(estimator).__name__} makes categories of numbers, and the numeric columns of a "
-            "CodedTable are coded as numbers: pass X itself, or list all columns in CodedTable's "
-            "'categorical_features'."
+            f"{type(estimator).__name__} makes categories of numbers, and the numeric and ordered "
+            "columns of a CodedTable are coded as numbers: pass X itself, or list all columns in "
+            "CodedTable's 'categorical_features', with ordered_categories=None."
         )
     estimator.columns_ = held.columns
     estimator.n_features_in_ = view.shape[1]
@@ -273,7 +285,7 @@ def learn_table(estimator: Any, table: CodedTable) -> View:
     return view
 
 
-def _view_for(name: str, table: CodedTable, categorical_features: Any, device: str) -> View:
+def _view_for(name: str, table: CodedTable, device: str, **how: Any) -> View:
     """The rows of a table, if one that reads by these parameters can take them as they are."""
     view = table._view
     is_coded = view.held.device is not None
@@ -288,12 +300,12 @@ def _view_for(name: str, table: CodedTable, categorical_features: Any, device: s
             "make it CodedTable(X, device=...) for that device, or leave the estimator's "
             "'device' at 'auto'."
         )
-    given = isinstance(categorical_features, str) and categorical_features == "auto"
-    if is_coded and not given:
-        raise InputError(
-            f"A CodedTable knows its categories: give 'categorical_features' to CodedTable, and "
-            f"leave that of {name} at 'auto'. Got {categorical_features!r}."
-        )
+    for parameter, value in how.items():
+        if is_coded and not (isinstance(value, str) and value == "auto"):
+            raise InputError(
+                f"A CodedTable knows its categories: give '{parameter}' to CodedTable, and leave "
+                f"that of {name} at 'auto'. Got {value!r}."
+            )
     return view
 
 
@@ -323,7 +335,7 @@ def read_view(caller: str, X: Any, categorical_features: Any, device: str) -> Vi
     """
     _validate(caller, MAX_BINS, device)
     if isinstance(X, CodedTable):
-        return _view_for(caller, X, categorical_features, device)
+        return _view_for(caller, X, device, categorical_features=categorical_features)
     reader = TableReader(caller, categorical_features)
     values, columns = reader.read(X, device, order="F")
     return View(Held(columns, values, reader.names()))

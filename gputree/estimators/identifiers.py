@@ -12,7 +12,7 @@ from gputree._warnings import warn
 from gputree.columns import Columns
 from gputree.columns.categories import NUMBERS
 from gputree.columns.integers import count_rows
-from gputree.columns.specification import declared_nominal
+from gputree.columns.options import declared_nominal
 from gputree.tree import Tree
 
 # Categories of a column whose gain counts for C4.5's average, as a fraction of all rows.
@@ -96,7 +96,7 @@ def find_identifiers(
     """
     found = []
     for f, words in enumerate(columns.categories):
-        if words is None or words.size < OWN_SHARE * LEAST_ROWS:
+        if words is None or columns.ordered[f] or words.size < OWN_SHARE * LEAST_ROWS:
             continue
         if every_nominal and words.dtype.kind in NUMBERS:
             continue
