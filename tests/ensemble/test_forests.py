@@ -436,11 +436,16 @@ def test_a_warm_start_takes_no_other_table_and_no_fewer_trees():
 def test_a_warm_start_takes_columns_by_their_names_as_predict_does(read):
     X, _, target = mixed()
     forest = ExtraTreesRegressor(n_estimators=2, warm_start=True, random_state=0).fit(X, target)
-    others = X[X.columns[::-1]], X.rename(columns={"c": "d"}), X.drop(columns="c")
-    for other in others:
-        with pytest.raises(ValueError) as of_predict:
+    names = "names should match those that were passed during fit"
+    others = {
+        "order": (X[X.columns[::-1]], names),
+        "renamed": (X.rename(columns={"c": "e"}), names),
+        "fewer": (X.drop(columns="c"), names if read is pd.DataFrame else "is expecting 4 features"),
+    }
+    for other, words in others.values():
+        with pytest.raises(ValueError, match=words) as of_predict:
             forest.predict(read(other))
-        with pytest.raises(ValueError) as of_fit:
+        with pytest.raises(ValueError, match=words) as of_fit:
             forest.set_params(n_estimators=4).fit(read(other), target)
         assert str(of_fit.value) == str(of_predict.value)
     assert len(forest.estimators_) == 2
