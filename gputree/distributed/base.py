@@ -119,6 +119,7 @@ class OverPartitions(TableEstimator):
         )  # fmt: skip
         rowsets = growing.read_all(tasks, partitions, known)
         counts = growing.category_counts(tasks, rowsets)
+        self._warn_of_mixed_columns(counts)
         identifiers = find_identifiers(self.columns_, counts, found.names, self._every_nominal)
         warn_of_identifiers(identifiers, caller)
         return tasks, found, rowsets, identifiers

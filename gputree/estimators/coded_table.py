@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from numbers import Integral
 from os import PathLike
 from typing import Any
@@ -18,7 +19,8 @@ from gputree.backends.encoding import InfinityError
 from gputree.coded_labels import Labels
 from gputree.errors import InputError, InputTypeError
 from gputree.estimators.batches import Batches, read_batches
-from gputree.estimators.held import Held, View
+from gputree.estimators.held import Held, View, count_of_view
+from gputree.estimators.mixed_columns import warn_of_mixed_columns
 from gputree.tables import TableReader, match_columns
 from gputree.threads import most_threads
 
@@ -84,6 +86,7 @@ class CodedTable:
         device = resolve_device(device)
         values, columns = reader.read(X, device)
         self._view = _coded(Held(columns, values, reader.names(), device, max_bins))
+        self._warn_of_mixed_columns(categorical_features)
         self._target: Labels | None = None
 
     @classmethod
@@ -169,8 +172,16 @@ class CodedTable:
             batches, reader, resolve_device(device), max_bins, folder, bool(verbose)
         )
         table = cls.of(_coded(read.held))
+        table._warn_of_mixed_columns(categorical_features)
         table._target = read.target
         return table
+
+    def _warn_of_mixed_columns(self, categorical_features: Any) -> None:
+        """Warn of columns of text that are nearly numbers: once, not in each fit."""
+        held, count = self._view.held, partial(count_of_view, self._view)
+        warn_of_mixed_columns(
+            type(self).__name__, held.columns, held.names, categorical_features, count
+        )
 
     @property
     def target(self) -> NDArray | None:
@@ -338,7 +349,10 @@ def read_view(caller: str, X: Any, categorical_features: Any, device: str) -> Vi
         return _view_for(caller, X, device, categorical_features=categorical_features)
     reader = TableReader(caller, categorical_features)
     values, columns = reader.read(X, device, order="F")
-    return View(Held(columns, values, reader.names()))
+    view = View(Held(columns, values, reader.names()))
+    count = partial(count_of_view, view)
+    warn_of_mixed_columns(caller, columns, reader.names(), categorical_features, count)
+    return view
 
 
 def _coded(held: Held) -> View:

@@ -440,7 +440,10 @@ def test_a_warm_start_takes_columns_by_their_names_as_predict_does(read):
     others = {
         "order": (X[X.columns[::-1]], names),
         "renamed": (X.rename(columns={"c": "e"}), names),
-        "fewer": (X.drop(columns="c"), names if read is pd.DataFrame else "is expecting 4 features"),
+        "fewer": (
+            X.drop(columns="c"),
+            names if read is pd.DataFrame else "is expecting 4 features",
+        ),
     }
     for other, words in others.values():
         with pytest.raises(ValueError, match=words) as of_predict:
