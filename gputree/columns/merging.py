@@ -36,17 +36,17 @@ class MergedColumns:
         """Learn from a batch, whose columns without a value are `empty`."""
         for f, label in enumerate(self.labels):
             categories, ordered = columns.categories[f], bool(columns.ordered[f])
-            if categories is not None:
-                self._categories[f].add(categories, ordered)
-            if empty[f]:
-                continue
             kind = _NUMBERS if categories is None else _ORDERED if ordered else _CATEGORIES
-            held = self._kinds[f] = self._kinds[f] or kind
-            if held != kind:
+            held = self._kinds[f] or kind
+            if held != kind and not empty[f]:
                 raise InputError(
                     f"Column {label} of X held {held} in earlier batches and holds {kind} in "
                     f"this one. {_ADVICE[_ORDERED in (held, kind)]}"
                 )
+            if categories is not None:
+                self._categories[f].add(categories, ordered)
+            if not empty[f]:
+                self._kinds[f] = kind
 
     def columns(self) -> KeptColumns:
         """The columns of all batches; one without any value holds what its batches said."""

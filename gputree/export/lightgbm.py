@@ -41,7 +41,8 @@ def export_lightgbm(
     two classes the probability of the second; of more, that of each. It takes matrices with the
     codes of categories (-1 where unknown; of ordered ones NaN), and pandas data frames whose
     categorical columns it codes itself, taking unknown categories for missing ones.
-    ``predict(pred_contrib=True)`` gives exact Shapley values. Models of one output also open in treelite, SHAP and other readers.
+    ``predict(pred_contrib=True)`` gives exact Shapley values. Models of one output also open in
+    treelite, SHAP and other readers.
 
     Parameters
     ----------

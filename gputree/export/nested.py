@@ -24,8 +24,9 @@ def to_dict(
     """Nest a fitted tree in dictionaries: ``{feature: {value: subtree or prediction}}``.
 
     The key of a branch is its category, a tuple of its categories where several share a branch,
-    ``"<= 2.45"`` or ``"> 2.45"`` for numbers (``"<= medium"`` for ordered categories), and None for the branch that only missing values
-    take. What a branch does with missing values besides others is not shown (`export_text` does).
+    ``"<= 2.45"`` or ``"> 2.45"`` for numbers (``"<= medium"`` for ordered categories), and None for
+    the branch that only missing values take. What a branch does with missing values besides others
+    is not shown (`export_text` does).
 
     Keys are Python's values, which JSON has not: tuples, None and numbers. To keep a tree, or to
     read it in another language, use `gputree.export_json`.

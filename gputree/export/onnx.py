@@ -46,9 +46,9 @@ def to_onnx(
         Categories of a bare Tree are codes.
     inputs : "auto", "matrix" or "columns", default="auto"
         "matrix": one input ``X`` of float64, shape (n, d), NaN where missing, with codes of
-        categories (-1 where unknown; of ordered ones NaN). "columns": an input of shape (n, 1) for each column, by
-        its name: float64, or text for categories that are text, where the empty string is
-        missing (unless it is a category). "auto": columns where there are categories.
+        categories (-1 where unknown; of ordered ones NaN). "columns": an input of shape (n, 1) for
+        each column, by its name: float64, or text for categories that are text, where the empty
+        string is missing (unless it is a category). "auto": columns where there are categories.
     {missing}
     {labels}
 
