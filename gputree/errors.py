@@ -9,7 +9,14 @@ from __future__ import annotations
 from contextlib import ContextDecorator
 from typing import Any
 
-__all__ = ["DeviceError", "GputreeError", "InputError", "InputTypeError", "MissingPackageError"]
+__all__ = [
+    "DeviceError",
+    "GputreeError",
+    "InputError",
+    "InputTypeError",
+    "MissingPackageError",
+    "MixedColumnWarning",
+]
 
 
 class GputreeError(Exception):
@@ -30,6 +37,10 @@ class DeviceError(GputreeError, RuntimeError):
 
 class MissingPackageError(GputreeError, ImportError):
     """An optional package is not installed or cannot be imported."""
+
+
+class MixedColumnWarning(UserWarning):
+    """Nearly all cells of a column of text are numbers."""
 
 
 class checks(ContextDecorator):

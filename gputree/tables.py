@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -34,6 +34,7 @@ def read_table(
     columns: Columns | None = None,
     categorical_features: Any = "auto",
     every_nominal: bool = False,
+    ordered_categories: Any = "auto",
     order: Literal["C", "F"] = "C",
     device: str = "cpu",
 ) -> ReadTable:
@@ -47,6 +48,7 @@ def read_table(
     if on_device(X):
         numeric = isinstance(categorical_features, str) and categorical_features == "auto"
         numeric = (numeric or categorical_features is None) and columns is None
+        numeric = numeric and not isinstance(ordered_categories, Mapping)
         stays = numeric and resolve_device(device) == "cuda"
         matrix = device_matrix(X) if stays else None
         if matrix is not None:
@@ -60,15 +62,18 @@ def read_table(
     _limit_rows(caller, X)
     if columns is not None:
         return ReadTable(writable(columns.encode(X, order)), columns)
-    columns, values = fit_encode(X, categorical_features, every_nominal, order)
+    columns, values = fit_encode(X, categorical_features, every_nominal, order, ordered_categories)
     return ReadTable(writable(values), columns)
 
 
 class TableReader:
     """Reads a table in parts, as an estimator reads one; errors name `caller`."""
 
-    def __init__(self, caller: str, categorical_features: Any = "auto") -> None:
+    def __init__(
+        self, caller: str, categorical_features: Any = "auto", ordered_categories: Any = "auto"
+    ) -> None:
         self.caller, self.categorical_features = caller, categorical_features
+        self.ordered_categories = ordered_categories
         self.columns_ = Columns.numeric(0)
         self._names: NDArray | None = None
 
@@ -79,6 +84,7 @@ class TableReader:
             caller=self.caller,
             check_features=self._learn_names,
             categorical_features=self.categorical_features,
+            ordered_categories=self.ordered_categories,
             order=order,
             device=device,
         )
@@ -108,17 +114,30 @@ class TableReader:
     def _compare(self, X: Any) -> None:
         """Raise ValueError where a part has other columns than those known."""
         known = self.columns_.nominal.size
-        if X.shape[1] != known:
-            raise InputError(
-                f"X has {X.shape[1]} features, but {self.caller} is expecting {known} features as "
-                "input."
-            )
-        found, names = feature_names(X), self._names
-        if found is not None and names is not None and found.tolist() != names.tolist():
-            raise InputError(
-                "The feature names should match those that were passed before: "
-                f"{names.tolist()}, got {found.tolist()}."
-            )
+        match_columns(self.caller, (X.shape[1], feature_names(X)), (known, self._names))
+
+
+def match_columns(
+    caller: str, found: tuple[int, NDArray | None], known: tuple[int, NDArray | None]
+) -> None:
+    """Raise ValueError where a table has other columns than the one before it.
+
+    Of both their number and their names, or None: names are compared where both have some.
+    """
+    (count, names), (known_count, known_names) = found, known
+    if count != known_count:
+        raise InputError(
+            f"X has {count} features, but {caller} is expecting {known_count} features as input."
+        )
+    if names is None or known_names is None or names.tolist() == known_names.tolist():
+        return
+    order = ""
+    if sorted(names) == sorted(known_names):
+        order = " Feature names must be in the same order as they were in fit."
+    raise InputError(
+        f"The feature names should match those that were passed during fit.{order} {caller} was "
+        f"fitted on {known_names.tolist()}, got {names.tolist()}."
+    )
 
 
 def _check_shape(caller: str, X: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -54,15 +55,28 @@ def check_table(estimator: Any, X: Any, *, reset: bool, order: Literal["C", "F"]
         X,
         caller=type(estimator).__name__,
         columns=None if reset else estimator.columns_,
-        check_features=lambda X: validate_data(estimator, X, reset=reset, skip_check_array=True),
+        check_features=partial(_check_features, estimator, reset=reset),
         categorical_features=getattr(estimator, "categorical_features", "auto"),
         every_nominal=getattr(estimator, "_every_nominal", False),
+        ordered_categories=getattr(estimator, "ordered_categories", "auto"),
         order=order,
         device=estimator.device if reset and estimator._grows_on_device else "cpu",
     )
     if reset:
         estimator.columns_ = read.columns
     return read.values
+
+
+def compare_columns(estimator: Any, X: Any) -> None:
+    """Raise ValueError where a table has other columns than that of fit, warn of names that lack.
+
+    By their number, and by their names where both have some: as scikit-learn's `predict` does.
+    """
+    _check_features(estimator, X, reset=False)
+
+
+def _check_features(estimator: Any, X: Any, *, reset: bool) -> None:
+    validate_data(estimator, X, reset=reset, skip_check_array=True)
 
 
 def _numbers(values: NDArray, complaint: str) -> Floats:

@@ -26,7 +26,7 @@ from importlib import import_module
 from typing import Any, NoReturn
 
 from gputree.cli.report import DIFFERENT, UsageError, in_words_of_the_command, say, with_examples
-from gputree.errors import GputreeError
+from gputree.errors import GputreeError, MixedColumnWarning
 
 FAULT = 1
 USAGE_ERROR = 2
@@ -93,6 +93,8 @@ def _showing_warnings() -> Callable[..., None]:
     said: set[str] = set()
 
     def show(message: Warning | str, *_: Any, **__: Any) -> None:
+        if isinstance(message, MixedColumnWarning):  # reading says what to write instead
+            return
         words = in_words_of_the_command(str(message))
         if words not in said:
             said.add(words)

@@ -33,6 +33,7 @@ class Coded(NamedTuple):
     code: NDArray[np.integer]  # of each row's value; MISSING_CELL where there is none
     values: NDArray[Any]  # numbers or booleans, or objects: text, or text among numbers
     declared: bool  # the values and their order are those of a categorical type
+    ordered: bool = False  # that says that they are ordered
 
 
 class Exact(NamedTuple):
@@ -147,7 +148,8 @@ def _of_pandas(series: Any) -> Cells:
         words = series.cat.categories
         if words.dtype.kind in "mM":  # whose texts do not depend on the unit of time
             words = words.astype(object)
-        return Coded(series.cat.codes.to_numpy(), _as_categories(words.to_numpy()), True)
+        values = _as_categories(words.to_numpy())
+        return Coded(series.cat.codes.to_numpy(), values, True, bool(series.dtype.ordered))
     if hasattr(series.dtype, "fill_value"):  # sparse
         return read_array(series.to_numpy())
     return _of_arrow(pa.array(series.array, from_pandas=True))
@@ -160,7 +162,10 @@ def _of_narwhals(series: Any) -> Cells:
         series = series.cast(nw.String)
     if series.dtype in (nw.Int128, nw.UInt128):  # which Arrow has not
         return _of_objects(as_objects(series.to_list()))
-    return _of_arrow(series.to_arrow())
+    cells = _of_arrow(series.to_arrow())
+    if isinstance(cells, Coded) and series.implementation.is_polars():  # Enums have an order,
+        return cells._replace(ordered=False)  # as all categories have that a file declares
+    return cells
 
 
 def _of_arrow(column: pa.Array | pa.ChunkedArray) -> Cells:
@@ -237,7 +242,7 @@ def _of_dictionary(column: pa.Array | pa.ChunkedArray) -> Coded:
     words = column.dictionary
     if words.null_count or len(words.unique()) < len(words):  # Arrow allows either
         return _of_codes(column.cast(column.type.value_type).dictionary_encode(), False)
-    return _of_codes(column, True)
+    return _of_codes(column, True)._replace(ordered=bool(column.type.ordered))
 
 
 def _of_codes(column: pa.DictionaryArray | pa.ChunkedArray, declared: bool) -> Coded:

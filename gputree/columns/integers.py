@@ -45,6 +45,13 @@ def count_rows(codes, counts):
             counts[np.int64(code)] += 1
 
 
+def count_codes(code: NDArray, categories: int) -> Int64s:
+    """Rows of each category; codes as a table has them, NaN where missing."""
+    counts = np.zeros(categories, np.int64)
+    count_rows(code, counts)
+    return counts
+
+
 def codes_present(values: NDArray, columns: Int64s) -> list[int] | None:
     """How many codes each of some columns of a matrix has, if all from 0 on are present.
 

@@ -13,6 +13,12 @@ from gputree.columns.specification import Columns
 from gputree.dtypes import Bools
 from gputree.errors import InputError
 
+_NUMBERS, _CATEGORIES, _ORDERED = "numbers", "categories", "ordered categories"
+_ADVICE = {
+    False: "Convert it, or list it in 'categorical_features'.",
+    True: "Give it one type, or its order in 'ordered_categories'.",
+}
+
 
 class MergedColumns:
     """What the columns of all batches hold, as far as they were seen; messages call them by labels.
@@ -23,37 +29,36 @@ class MergedColumns:
 
     def __init__(self, labels: list[str]) -> None:
         self.labels = labels
-        self._nominal: list[bool | None] = [None] * len(labels)  # None: no value so far
+        self._kinds: list[str | None] = [None] * len(labels)  # None: no value so far
         self._categories = [_Merged(label) for label in labels]
 
     def add(self, columns: Columns, empty: Bools) -> None:
         """Learn from a batch, whose columns without a value are `empty`."""
         for f, label in enumerate(self.labels):
-            categories = columns.categories[f]
-            if categories is not None:
-                self._categories[f].add(categories)
-            if empty[f]:
-                continue
-            nominal = categories is not None
-            if self._nominal[f] is None:
-                self._nominal[f] = nominal
-            if self._nominal[f] != nominal:
-                held, holds = ("categories", "numbers")[:: 1 if self._nominal[f] else -1]
+            categories, ordered = columns.categories[f], bool(columns.ordered[f])
+            kind = _NUMBERS if categories is None else _ORDERED if ordered else _CATEGORIES
+            held = self._kinds[f] or kind
+            if held != kind and not empty[f]:
                 raise InputError(
-                    f"Column {label} of X held {held} in earlier batches and holds {holds} in "
-                    "this one. Convert it, or list it in 'categorical_features'."
+                    f"Column {label} of X held {held} in earlier batches and holds {kind} in "
+                    f"this one. {_ADVICE[_ORDERED in (held, kind)]}"
                 )
+            if categories is not None:
+                self._categories[f].add(categories, ordered)
+            if not empty[f]:
+                self._kinds[f] = kind
 
     def columns(self) -> KeptColumns:
         """The columns of all batches; one without any value holds what its batches said."""
         found = [merged.categories() for merged in self._categories]
-        nominal = [
-            own is not None if known is None else known
-            for own, known in zip(found, self._nominal, strict=True)
+        kinds = [
+            kind or (_NUMBERS if own is None else merged.kind)
+            for own, kind, merged in zip(found, self._kinds, self._categories, strict=True)
         ]
         categories = [
-            own if is_nominal else None for own, is_nominal in zip(found, nominal, strict=True)
+            None if kind == _NUMBERS else own for own, kind in zip(found, kinds, strict=True)
         ]
+        nominal = [kind == _CATEGORIES for kind in kinds]
         return KeptColumns(np.array(nominal, np.bool_), tuple(categories))
 
 
@@ -82,11 +87,22 @@ class _Merged:
         self._all: dict[Any, None] = {}
         self._numeric = False
         self._dtypes: set[np.dtype] = set()
+        self.kind = _CATEGORIES
 
-    def add(self, more: NDArray) -> None:
-        """Learn the categories of a batch."""
+    def add(self, more: NDArray, ordered: bool) -> None:
+        """Learn the categories of a batch; those that are ordered never change."""
+        if ordered:
+            self.kind = _ORDERED
+            known = [] if self._first is None else self._first.tolist()
+            if known and known != more.tolist():
+                raise InputError(
+                    f"Column {self._label} of X declares the order {more.tolist()} in this batch, "
+                    f"and {known} in earlier ones. Give it in 'ordered_categories'."
+                )
         if self._first is None or self._first.size == 0:
             self._first = more
+            return
+        if self.kind == _ORDERED:
             return
         if more.size == 0 or (self._same and self._first.tolist() == more.tolist()):
             return

@@ -12,9 +12,11 @@ from numpy.typing import NDArray
 
 from gputree._memory import require_memory
 from gputree.columns.categories import NUMBERS, Lookup, hold_text, in_order, kind_of
-from gputree.columns.cells import Cells, Coded, Exact, as_table, is_frame, read_cells
+from gputree.columns.cells import Cells, Coded, Exact, read_cells
 from gputree.columns.integers import codes_present, hold_codes
-from gputree.dtypes import MISSING_CELL, Bools, Int64s, Values
+from gputree.columns.options import labels_of, listed_columns
+from gputree.columns.orders import Orders, declared_orders
+from gputree.dtypes import MISSING_CELL, UNSEEN, Bools, Int64s, Values
 from gputree.errors import InputError
 
 Order = Literal["C", "F"]
@@ -57,18 +59,27 @@ class Columns:
     A table is coded to one matrix of numbers: numeric columns unchanged, categorical ones as the
     codes ``0 .. c`` of its c categories. NaN is a missing value, UNSEEN
     (-1) for a category that the table of `fit_columns` did not have.
+
+    Categories that are ordered are not nominal: their codes are ranks, numbers to cut along the
+    order. A category that has no rank is NaN, as a missing value.
     """
 
-    nominal: Bools  # (d,): whether the column holds categories
-    # the categories of a categorical column in the order of their codes: numbers, booleans
-    # or objects (text, or numbers before text). None for a numeric column
+    nominal: Bools  # (d,): whether the column holds categories without an order
+    # the categories of a categorical column in the order of their codes, or ranks: numbers,
+    # booleans or objects (text, or numbers before text). None for a numeric column
     categories: tuple[NDArray[Any] | None, ...]
 
     @cached_property
+    def ordered(self) -> Bools:
+        """Columns of ordered categories, as a mask of shape (d,)."""
+        coded = np.array([words is not None for words in self.categories], np.bool_)
+        return coded & ~self.nominal
+
+    @cached_property
     def n_categories(self) -> Int64s:
-        """Number of categories of each column, 0 for a numeric one; shape (d,)."""
+        """Number of categories of each nominal column, 0 for others; shape (d,)."""
         sizes = [0 if words is None else words.size for words in self.categories]
-        return np.array(sizes, np.int64)
+        return np.where(self.nominal, np.array(sizes, np.int64), 0)
 
     @classmethod
     def numeric(cls, n_columns: int) -> Columns:
@@ -95,32 +106,37 @@ class Columns:
         if X.shape[1] != self.nominal.size:
             raise InputError(f"X has {X.shape[1]} columns, expected {self.nominal.size}.")
         plain = _plain_numbers(X)
-        if plain is not None and not self.nominal.any():
+        coded = self.nominal | self.ordered
+        if plain is not None and not coded.any():
             return _as_floats(plain, order)
-        if plain is not None and self._is_coded(plain):
+        if plain is not None and self._holds_codes(plain, coded):
             return _as_narrow_floats(plain, order)
-        labels = _labels(X)
-        cells = _factorize(read_cells(X, labels), self.nominal, labels)
+        labels = labels_of(X)
+        cells = _factorize(read_cells(X, labels), coded, labels)
         return self._matrix(cells, labels, X.shape[0], order)
 
-    def _is_coded(self, X: NDArray) -> bool:
-        """Whether a table of numbers holds the codes themselves in its nominal columns."""
-        at = np.flatnonzero(self.nominal)
-        words = [self.categories[f] for f in at]
-        if not all(w is not None and w.dtype.kind in "iuf" and _counts_up(w) for w in words):
+    def _holds_codes(self, X: NDArray, coded: Bools) -> bool:
+        """Whether a table of numbers holds the codes themselves in its coded columns."""
+        places = np.flatnonzero(coded)
+        words = [w for w in self.categories if w is not None]
+        if not all(w.dtype.kind in "iuf" and _counts_up(w) for w in words):
             return False
-        return hold_codes(X, at, self.n_categories[at])
+        return hold_codes(X, places, np.array([w.size for w in words]))
 
     def _lookups(self) -> list[Lookup | None]:
-        """What codes the values of each nominal column; None for a numeric one."""
+        """What codes the values of each column of categories; None for a numeric one."""
         return [None if words is None else Lookup(words) for words in self.categories]
 
     def _matrix(
         self, cells: list[Cells], labels: Sequence[str], n_rows: int, order: Order
     ) -> Values:
         columns = [
-            _number_column(column, label) if words is None else _code_column(column, words, label)
-            for column, words, label in zip(cells, self._lookups(), labels, strict=True)
+            _number_column(column, label)
+            if words is None
+            else _code_column(column, words, label, np.nan if ordered else UNSEEN)
+            for column, words, label, ordered in zip(
+                cells, self._lookups(), labels, self.ordered, strict=True
+            )
         ]
         dtype = np.float32 if _all_fit_float32([c.exact for c in columns]) else np.float64
         columns = [column.as_type(dtype) for column in columns]
@@ -134,7 +150,12 @@ class Columns:
         return out
 
 
-def fit_columns(X: Any, categorical_features: Any = "auto", every_nominal: bool = False) -> Columns:
+def fit_columns(
+    X: Any,
+    categorical_features: Any = "auto",
+    every_nominal: bool = False,
+    ordered_categories: Any = "auto",
+) -> Columns:
     """Determine the types and categories of the columns of a table.
 
     Of a data frame of pandas, polars, pyarrow or another that narwhals reads, or an array of two
@@ -146,31 +167,38 @@ def fit_columns(X: Any, categorical_features: Any = "auto", every_nominal: bool 
 
     The categories of a categorical type are those it declares, in its order, also where no row has
     them. Others are the distinct values: numbers (and booleans) by value, then text by code point.
+    Columns are ordered by their types, and by `ordered_categories`: see
+    `gputree.columns.orders.Orders`; with `every_nominal` an order is but that of the categories.
     ValueError for columns that hold neither numbers, booleans nor text, infinite categories, or
-    `categorical_features` that do not fit X.
+    parameters that do not fit X.
     """
-    return _fit(X, categorical_features, every_nominal)[0]
+    return _fit(X, categorical_features, every_nominal, ordered_categories)[0]
 
 
 def fit_encode(
-    X: Any, categorical_features: Any = "auto", every_nominal: bool = False, order: Order = "C"
+    X: Any,
+    categorical_features: Any = "auto",
+    every_nominal: bool = False,
+    order: Order = "C",
+    ordered_categories: Any = "auto",
 ) -> tuple[Columns, Values]:
     """`fit_columns` and `Columns.encode` of the same table, which is read once."""
-    columns, cells = _fit(X, categorical_features, every_nominal)
+    columns, cells = _fit(X, categorical_features, every_nominal, ordered_categories)
     if isinstance(cells, np.ndarray):
         convert = _as_narrow_floats if columns.nominal.any() else _as_floats
         return columns, convert(cells, order)
-    return columns, columns._matrix(cells, _labels(X), X.shape[0], order)
+    return columns, columns._matrix(cells, labels_of(X), X.shape[0], order)
 
 
 def _fit(
-    X: Any, categorical_features: Any, every_nominal: bool
+    X: Any, categorical_features: Any, every_nominal: bool, ordered_categories: Any
 ) -> tuple[Columns, list[Cells] | NDArray]:
     """The columns, and the cells they were learned from, or plain numbers."""
-    labels = _labels(X)
-    listed = _listed(categorical_features, X)
+    labels = labels_of(X)
+    listed = listed_columns(categorical_features, X)
+    orders = declared_orders(ordered_categories, X)
     plain = _plain_numbers(X)
-    if plain is not None and not every_nominal:
+    if plain is not None and not every_nominal and not orders.given:
         known = _numbers_as_they_are(plain, listed)
         if known is not None:
             return known, plain
@@ -180,8 +208,22 @@ def _fit(
         nominal |= listed
     if every_nominal:
         nominal[:] = True
-    cells = _factorize(cells, nominal, labels)
-    return Columns(nominal, tuple(map(_categories, cells, nominal))), cells
+    cells = _factorize(cells, nominal | orders.mask(len(cells)), labels)
+    return _columns(cells, nominal, orders, labels, every_nominal), cells
+
+
+def _columns(
+    cells: list[Cells], nominal: Bools, orders: Orders, labels: list[str], every_nominal: bool
+) -> Columns:
+    """The columns of some cells, those with categories by their distinct values."""
+    levels = [orders.of(f, column, labels[f]) for f, column in enumerate(cells)]
+    categories = [
+        _categories(column, is_nominal) if own is None else own
+        for column, is_nominal, own in zip(cells, nominal, levels, strict=True)
+    ]
+    if not every_nominal:
+        nominal = nominal & np.array([own is None for own in levels], np.bool_)
+    return Columns(nominal, tuple(categories))
 
 
 def _numbers_as_they_are(X: NDArray, listed: Bools | None) -> Columns | None:
@@ -217,69 +259,6 @@ def _categories(cells: Cells, nominal: bool) -> NDArray | None:
         return None
     assert isinstance(cells, Coded)
     return cells.values if cells.declared else in_order(cells.values)
-
-
-# ---------------------------------------------------- categorical_features
-def _listed(categorical_features: Any, X: Any) -> Bools | None:
-    """The mask of the columns that the user lists, or None for "auto"."""
-    if isinstance(categorical_features, str) and categorical_features == "auto":
-        return None
-    listed, d = np.asarray([] if categorical_features is None else categorical_features), X.shape[1]
-    mask = np.zeros(d, np.bool_)
-    if listed.ndim == 1 and listed.size == 0:
-        return mask
-    if listed.ndim == 1 and listed.dtype.kind == "b" and listed.size == d:
-        return listed.copy()
-    if listed.ndim == 1 and listed.dtype.kind in "iu" and 0 <= listed.min() <= listed.max() < d:
-        mask[listed] = True
-        return mask
-    if listed.ndim == 1 and all(isinstance(name, str) for name in listed.tolist()):
-        return _named(listed.tolist(), X)
-    raise InputError(
-        "The 'categorical_features' parameter must be 'auto', None, names of columns, indices "
-        f"from 0 to {d - 1} or a mask of {d} booleans. Got {categorical_features!r} instead."
-    )
-
-
-def declared_nominal(X: Any, categorical_features: Any, d: int) -> Bools:
-    """Which of the d columns are declared categorical: by a list, or by their types."""
-    table = as_table(X)
-    frame = table if is_frame(table) else np.empty((0, d))
-    listed = _listed(categorical_features, frame)
-    if listed is not None or not is_frame(table):
-        return np.zeros(d, np.bool_) if listed is None else listed
-    import narwhals as nw
-
-    kinds = nw.from_native(table).schema.values()
-    return np.array([kind in (nw.Categorical, nw.Enum) for kind in kinds], np.bool_)
-
-
-def _named(names: list[str], X: Any) -> Bools:
-    present = _names(X)
-    if present is None:
-        raise InputError(
-            "The 'categorical_features' parameter names columns, but X has no column names. Got "
-            f"{names!r}; pass a data frame, or indices."
-        )
-    unknown = sorted(set(names).difference(present))
-    if unknown:
-        raise InputError(
-            f"The 'categorical_features' parameter must name columns of X. Got {unknown!r}, which "
-            "are none."
-        )
-    return np.isin(np.array(present, dtype=object), names)
-
-
-def _names(X: Any) -> list[Any] | None:
-    if not is_frame(X):
-        return None
-    return list(getattr(X, "column_names", None) or X.columns)
-
-
-def _labels(X: Any) -> list[str]:
-    """What messages call the columns: names in quotes, or indices."""
-    names = _names(X)
-    return list(map(repr, range(X.shape[1]) if names is None else names))
 
 
 # ------------------------------------------------------------------ numbers
@@ -342,11 +321,11 @@ def _all_fit_float32(columns: list[NDArray]) -> bool:
 
 
 # ------------------------------------------------------------------ columns
-def _factorize(cells: list[Cells], nominal: Bools, labels: Sequence[str]) -> list[Cells]:
-    """The same cells, the nominal ones by their distinct values."""
+def _factorize(cells: list[Cells], coded: Bools, labels: Sequence[str]) -> list[Cells]:
+    """The same cells, those of the columns that are `coded` by their distinct values."""
     return [
-        _distinct(column, label) if is_nominal and not isinstance(column, Coded) else column
-        for column, is_nominal, label in zip(cells, nominal, labels, strict=True)
+        _distinct(column, label) if is_coded and not isinstance(column, Coded) else column
+        for column, is_coded, label in zip(cells, coded, labels, strict=True)
     ]
 
 
@@ -368,8 +347,8 @@ def _distinct(numbers: NDArray | Exact, label: str) -> Coded:
     return Coded(code, encoded.dictionary.to_numpy(zero_copy_only=False), False)
 
 
-def _code_column(cells: Cells, categories: Lookup, label: str) -> Writable:
-    """The codes of a nominal column, looked up by its distinct values."""
+def _code_column(cells: Cells, categories: Lookup, label: str, unseen: float) -> Writable:
+    """The codes of a column of categories, looked up by its distinct values."""
     assert isinstance(cells, Coded)
     before, now = categories.kind, kind_of(cells.values)
     if {before, now} == {"numbers", "text"}:
@@ -380,7 +359,8 @@ def _code_column(cells: Cells, categories: Lookup, label: str) -> Writable:
         raise InputError(
             f"Column {label} of X held {before} in fit; now it holds {now}, such as {words[0]!r}."
         )
-    lookup = np.append(categories.match(cells.values), np.nan)  # the last place: MISSING_CELL
+    found = categories.match(cells.values)
+    lookup = np.append(np.where(found == UNSEEN, unseen, found), np.nan)  # last: MISSING_CELL
     return Writable(cells.code, lookup, np.array([categories.categories.size]))
 
 

@@ -12,11 +12,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from gputree._sklearn import Interval, StrOptions, check_array, fit_context
 from gputree.backends.arrays import to_host
+from gputree.columns.integers import count_codes
 from gputree.compilation.waits import on_screen, waiting
 from gputree.discretization.cut_points import MdlRule, MdlTask, cut_values, new_mdl_task
 from gputree.dtypes import Bools, Floats, Values
 from gputree.errors import InputError
 from gputree.estimators.held import missing_columns
+from gputree.estimators.mixed_columns import claim, mixed_column
 from gputree.estimators.table_estimator import MOST_JOBS
 from gputree.growth.progress import new_bar
 from gputree.threads import even_spans, n_threads, run
@@ -153,7 +155,7 @@ class MDLPDiscretizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     def _fit(self, X: Any, y: Any, sample_weight: Any) -> Self:
         threads = n_threads(self.n_jobs)
         values = check_table(self, X, reset=True, order="F")
-        self._forbid_categories()
+        self._forbid_categories(values)
         missing_columns(values, threads)  # forbids infinite values
         self.classes_, target = check_labels(self, y, values.shape[0])
         weight = check_weights(sample_weight, values)
@@ -171,15 +173,25 @@ class MDLPDiscretizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self.n_bins_ = np.array([cuts.size + 1 for cuts in self.cut_points_])
         return self
 
-    def _forbid_categories(self) -> None:
-        nominal = np.flatnonzero(self.columns_.nominal)
-        if nominal.size:
-            names = getattr(self, "feature_names_in_", range(self.n_features_in_))
+    def _forbid_categories(self, values: Values) -> None:
+        columns = self.columns_
+        held = np.flatnonzero(columns.nominal | columns.ordered).tolist()
+        if not held:
+            return
+        f = held[0]
+        name = getattr(self, "feature_names_in_", range(self.n_features_in_))[f]
+        size = int(columns.n_categories[f])
+        mixed = mixed_column(columns.categories[f], lambda: count_codes(values[:, f], size))
+        if mixed is not None:
             raise InputError(
-                f"{type(self).__name__} cuts columns of numbers, and column {names[nominal[0]]!r} "
-                "holds categories. Leave it to another transformer by a ColumnTransformer with "
-                "make_column_selector(dtype_include='number')."
+                f"Column {name!r} of X {claim(mixed)}, and {type(self).__name__} cuts columns of "
+                "numbers. Convert it, as by pandas.to_numeric(column, errors='coerce')."
             )
+        raise InputError(
+            f"{type(self).__name__} cuts columns of numbers, and column {name!r} holds categories. "
+            "Leave it to another transformer by a ColumnTransformer with "
+            "make_column_selector(dtype_include='number')."
+        )
 
     def transform(self, X: Any) -> Values:
         """Bin of each value.

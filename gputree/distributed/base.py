@@ -89,6 +89,7 @@ class OverPartitions(TableEstimator):
 
     client: Any
     categorical_features: Any
+    ordered_categories: Any
 
     def _learn_target(self, found: Look) -> None:
         """Learn the classes, or check the targets."""
@@ -107,7 +108,9 @@ class OverPartitions(TableEstimator):
         caller = type(self).__name__
         tasks = Tasks(self._client())
         partitions = collections.partitions(caller, X, y, sample_weight)
-        asked = Asked(caller, self.categorical_features, self._is_classifier)
+        asked = Asked(
+            caller, self.categorical_features, self.ordered_categories, self._is_classifier
+        )
         found = growing.look_at(tasks, partitions, asked)
         self._learn(found)
         known = Known(
@@ -116,6 +119,7 @@ class OverPartitions(TableEstimator):
         )  # fmt: skip
         rowsets = growing.read_all(tasks, partitions, known)
         counts = growing.category_counts(tasks, rowsets)
+        self._warn_of_mixed_columns(counts)
         identifiers = find_identifiers(self.columns_, counts, found.names, self._every_nominal)
         warn_of_identifiers(identifiers, caller)
         return tasks, found, rowsets, identifiers

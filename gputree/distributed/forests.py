@@ -26,6 +26,7 @@ from gputree.distributed.base import (
     lazy,
     with_client,
 )
+from gputree.distributed.reading import Look
 from gputree.ensemble import RandomForestClassifier, RandomForestRegressor
 from gputree.ensemble.base import Draws, Forest, balancing, of_tree
 from gputree.ensemble.compact import CompactTree
@@ -33,6 +34,7 @@ from gputree.ensemble.draws import ends_of, part_counts
 from gputree.errors import InputError
 from gputree.estimators.growing_parts import Rowsets, layout_of
 from gputree.estimators.monotonic import monotonic_signs
+from gputree.tables import match_columns
 from gputree.threads import n_threads
 
 _SECTIONS = """Parameters
@@ -63,7 +65,7 @@ class _DaskForest(OverPartitions, Forest):
                 raise self._lacking(option)
         before = copy(self)
         tasks, found, rowsets, _ = self._read(X, y, sample_weight)
-        known = self._known_trees(before)
+        known = self._known_trees(before, found)
         if len(known) == self.n_estimators:
             return self
         weights = total = None
@@ -96,6 +98,10 @@ class _DaskForest(OverPartitions, Forest):
 
         self._grow_trees(known, grow, at_once)
         return self
+
+    def _require_columns(self, X: Look) -> None:
+        known = self.n_features_in_, getattr(self, "feature_names_in_", None)
+        match_columns(type(self).__name__, (X.columns.nominal.size, X.names), known)
 
     @lazy("leaves : int32 array of shape (n_rows, n_estimators)")
     def apply(self, X: Any) -> Any:

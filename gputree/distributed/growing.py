@@ -15,12 +15,12 @@ from gputree.backends.binning import Bins
 from gputree.backends.devices import resolve_device
 from gputree.backends.sharded.rows import Read, join_measures, measure
 from gputree.backends.sharded.tasks import Tasks
+from gputree.columns.integers import count_codes
 from gputree.distributed import reading
 from gputree.distributed.reading import Asked, Known, Look
 from gputree.errors import InputError
 from gputree.estimators.growing import Grown, Options
 from gputree.estimators.growing_parts import Rowsets, grow_parts
-from gputree.estimators.identifiers import count_codes
 from gputree.validation import check_weight_range
 
 # Table, target and weights of each partition, delayed.

@@ -32,6 +32,7 @@ class Asked(NamedTuple):
 
     caller: str  # the estimator that errors name
     categorical_features: Any
+    ordered_categories: Any
     is_classifier: bool
 
 
@@ -67,7 +68,7 @@ def look(X: Any, y: Any, sample_weight: Any, asked: Asked) -> Look | None:
     """Look at a partition; None where it has no rows."""
     if X.shape[0] == 0:
         return None
-    reader = TableReader(asked.caller, asked.categorical_features)
+    reader = TableReader(asked.caller, asked.categorical_features, asked.ordered_categories)
     values = reader.values(X, learn=True)
     missing_columns(values, 1)  # refuses infinities
     n = len(values)

@@ -34,6 +34,7 @@ from gputree.ensemble.out_of_bag import out_of_bag_means, permutation_importance
 from gputree.errors import InputError
 from gputree.estimators.arguments import explained
 from gputree.estimators.cart import Cart, column_count
+from gputree.estimators.coded_table import CodedTable, known_view
 from gputree.estimators.held import View, missing_columns
 from gputree.estimators.monotonic import monotonic_signs
 from gputree.estimators.reporting import Reporting
@@ -43,7 +44,7 @@ from gputree.growth.stopping import FEWEST_ROWS
 from gputree.importance import mean_importances
 from gputree.prediction.forest import leaves
 from gputree.threads import n_threads, run
-from gputree.validation import check_weight_range, check_weights
+from gputree.validation import check_weight_range, check_weights, compare_columns
 
 Weight = NDArray[np.float64] | None
 
@@ -136,7 +137,7 @@ class Forest(Reporting, TableEstimator):
         self.n_outputs_ = 1
         monotonic_signs(self, self.columns_)  # its errors, before those of a tree
         self._warn_of_identifiers(view, whole)
-        known = self._known_trees(before)
+        known = self._known_trees(before, X)
         if len(known) == self.n_estimators:
             return self._measure(view, target, whole)
         self._set_draws(known, n, None if whole is None else float(whole.sum()), whole)
@@ -163,10 +164,11 @@ class Forest(Reporting, TableEstimator):
             self._keep_targets(view, target, whole)
         return self
 
-    def _known_trees(self, before: Forest) -> list[CompactTree]:
+    def _known_trees(self, before: Forest, X: Any) -> list[CompactTree]:
         """The trees of the fit before, which stay with `warm_start`."""
         known = list(before._trees) if self.warm_start and hasattr(before, "_trees") else []
         if known:
+            before._require_columns(X)
             self._require_same(before)
         if len(known) > self.n_estimators:
             raise InputError(
@@ -204,8 +206,20 @@ class Forest(Reporting, TableEstimator):
         with nullcontext() if bar is None else bar:
             self._trees = Trees([*known, *run(at_once, grown, [(t,) for t in numbers])])
 
+    def _require_columns(self, X: Any) -> None:
+        """Refuse a table with other columns than that of fit, as `predict` does."""
+        if isinstance(X, CodedTable):
+            known_view(self, X)
+        else:
+            compare_columns(self, X)
+
     def _require_same(self, before: Forest) -> None:
-        """Refuse new trees beside those of a fit on other columns, categories or classes."""
+        """Refuse new trees beside those of a fit on other categories or classes.
+
+        Names of columns stay where the second table has none.
+        """
+        if hasattr(before, "feature_names_in_"):
+            self.feature_names_in_ = before.feature_names_in_
         if not self.columns_.same_as(before.columns_):
             raise InputError(
                 "X must have the columns and the categories of the fit before when "

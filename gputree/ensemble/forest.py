@@ -285,6 +285,7 @@ class RandomForestClassifier(ForestClassifier):
         ccp_alpha: float = 0.0,
         monotonic_cst: ArrayLike | dict[str, int] | None = None,
         categorical_features: Any = "auto",
+        ordered_categories: Any = "auto",
         categorical_split: CategoricalSplit = "auto",
         random_state: Any = None,
         warm_start: bool = False,
@@ -311,6 +312,7 @@ class RandomForestClassifier(ForestClassifier):
         self.ccp_alpha = ccp_alpha
         self.monotonic_cst = monotonic_cst
         self.categorical_features = categorical_features
+        self.ordered_categories = ordered_categories
         self.categorical_split = categorical_split
         self.random_state = random_state
         self.warm_start = warm_start
@@ -384,6 +386,7 @@ class RandomForestRegressor(ForestRegressor):
         ccp_alpha: float = 0.0,
         monotonic_cst: ArrayLike | dict[str, int] | None = None,
         categorical_features: Any = "auto",
+        ordered_categories: Any = "auto",
         categorical_split: CategoricalSplit = "auto",
         random_state: Any = None,
         warm_start: bool = False,
@@ -410,6 +413,7 @@ class RandomForestRegressor(ForestRegressor):
         self.ccp_alpha = ccp_alpha
         self.monotonic_cst = monotonic_cst
         self.categorical_features = categorical_features
+        self.ordered_categories = ordered_categories
         self.categorical_split = categorical_split
         self.random_state = random_state
         self.warm_start = warm_start
@@ -493,6 +497,7 @@ class ExtraTreesClassifier(ForestClassifier):
         ccp_alpha: float = 0.0,
         monotonic_cst: ArrayLike | dict[str, int] | None = None,
         categorical_features: Any = "auto",
+        ordered_categories: Any = "auto",
         random_state: Any = None,
         warm_start: bool = False,
         n_jobs: int | None = None,
@@ -514,6 +519,7 @@ class ExtraTreesClassifier(ForestClassifier):
         self.ccp_alpha = ccp_alpha
         self.monotonic_cst = monotonic_cst
         self.categorical_features = categorical_features
+        self.ordered_categories = ordered_categories
         self.random_state = random_state
         self.warm_start = warm_start
         self.n_jobs = n_jobs
@@ -589,6 +595,7 @@ class ExtraTreesRegressor(ForestRegressor):
         ccp_alpha: float = 0.0,
         monotonic_cst: ArrayLike | dict[str, int] | None = None,
         categorical_features: Any = "auto",
+        ordered_categories: Any = "auto",
         random_state: Any = None,
         warm_start: bool = False,
         n_jobs: int | None = None,
@@ -610,6 +617,7 @@ class ExtraTreesRegressor(ForestRegressor):
         self.ccp_alpha = ccp_alpha
         self.monotonic_cst = monotonic_cst
         self.categorical_features = categorical_features
+        self.ordered_categories = ordered_categories
         self.random_state = random_state
         self.warm_start = warm_start
         self.n_jobs = n_jobs

@@ -43,6 +43,8 @@ MULTIWAY_LACKS = {
 }
 ID3_LACKS = {
     **MULTIWAY_LACKS,
+    "ordered_categories": "every category has a branch, whatever their order. Use C45Classifier or "
+    "DecisionTreeClassifier.",
     "min_samples_leaf": "every value has a branch. Limit the tree by min_samples_split, max_depth "
     "or pruning.",
     "min_weight_fraction_leaf": "every value has a branch. Limit the tree by min_samples_split, "

@@ -66,6 +66,7 @@ class BaseDecisionTree(Reporting, TableEstimator):
             Interval(RealNotInt, 0.0, 1.0, closed="right"),
         ],
         "categorical_features": [StrOptions({"auto"}), "array-like", None],
+        "ordered_categories": [StrOptions({"auto"}), dict, None],
         "pruning": [StrOptions(set(PRUNERS)), Pruner, None],
         "random_state": ["random_state"],
         "device": [StrOptions(set(DEVICES))],

@@ -57,6 +57,7 @@ class BoostedC45Classifier(Boosted):
     soft_thresholds : bool, default=False
         Numbers near a threshold go to both children in prediction; see `C45Classifier`.
     {parameters}
+    {ordered}
 
     Attributes
     ----------
@@ -125,6 +126,7 @@ class BoostedC45Classifier(Boosted):
         min_samples_split: float = 2,
         min_gain: float = 0.0,
         categorical_features: Any = "auto",
+        ordered_categories: Any = "auto",
         class_weight: dict[Any, float] | str | None = None,
         classes: ArrayLike | str | None = None,
         misclassification_costs: ArrayLike | dict[tuple[Any, Any], float] | None = None,
@@ -151,6 +153,7 @@ class BoostedC45Classifier(Boosted):
         self.min_samples_split = min_samples_split
         self.min_gain = min_gain
         self.categorical_features = categorical_features
+        self.ordered_categories = ordered_categories
         self.class_weight = class_weight
         self.classes = classes
         self.misclassification_costs = misclassification_costs

@@ -103,6 +103,7 @@ class C45Classifier(MultiwayTree):
         other half is lower; unless a tree without all of them has a higher error there. The halves
         are drawn by position: another order of rows may select other columns.
     {parameters}
+    {ordered}
 
     Attributes
     ----------
@@ -170,6 +171,7 @@ class C45Classifier(MultiwayTree):
         min_samples_split: float = 2,
         min_gain: float = 0.0,
         categorical_features: Any = "auto",
+        ordered_categories: Any = "auto",
         class_weight: dict[Any, float] | str | None = None,
         classes: ArrayLike | str | None = None,
         misclassification_costs: ArrayLike | dict[tuple[Any, Any], float] | None = None,
@@ -195,6 +197,7 @@ class C45Classifier(MultiwayTree):
         self.min_samples_split = min_samples_split
         self.min_gain = min_gain
         self.categorical_features = categorical_features
+        self.ordered_categories = ordered_categories
         self.class_weight = class_weight
         self.classes = classes
         self.misclassification_costs = misclassification_costs

@@ -249,6 +249,7 @@ class DecisionTreeClassifier(Cart, TreeClassifier):
         monotonic_cst: ArrayLike | dict[str, int] | None = None,
         pruning: Pruner | str | None = None,
         categorical_features: Any = "auto",
+        ordered_categories: Any = "auto",
         categorical_split: CategoricalSplit = "auto",
         random_state: Any = None,
         ties: Literal["first", "random"] = "first",
@@ -274,6 +275,7 @@ class DecisionTreeClassifier(Cart, TreeClassifier):
         self.monotonic_cst = monotonic_cst
         self.pruning = pruning
         self.categorical_features = categorical_features
+        self.ordered_categories = ordered_categories
         self.categorical_split = categorical_split
         self.random_state = random_state
         self.ties = ties
@@ -364,6 +366,7 @@ class DecisionTreeRegressor(RegressorMixin, Cart):
         monotonic_cst: ArrayLike | dict[str, int] | None = None,
         pruning: Pruner | str | None = None,
         categorical_features: Any = "auto",
+        ordered_categories: Any = "auto",
         categorical_split: CategoricalSplit = "auto",
         random_state: Any = None,
         ties: Literal["first", "random"] = "first",
@@ -386,6 +389,7 @@ class DecisionTreeRegressor(RegressorMixin, Cart):
         self.monotonic_cst = monotonic_cst
         self.pruning = pruning
         self.categorical_features = categorical_features
+        self.ordered_categories = ordered_categories
         self.categorical_split = categorical_split
         self.random_state = random_state
         self.ties = ties

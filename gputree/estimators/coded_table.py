@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from numbers import Integral
 from os import PathLike
 from typing import Any
@@ -18,8 +19,9 @@ from gputree.backends.encoding import InfinityError
 from gputree.coded_labels import Labels
 from gputree.errors import InputError, InputTypeError
 from gputree.estimators.batches import Batches, read_batches
-from gputree.estimators.held import Held, View
-from gputree.tables import TableReader
+from gputree.estimators.held import Held, View, count_of_view
+from gputree.estimators.mixed_columns import warn_of_mixed_columns
+from gputree.tables import TableReader, match_columns
 from gputree.threads import most_threads
 
 # Rows that are predicted at once.
@@ -50,6 +52,8 @@ class CodedTable:
         is ignored.
     device : {"auto", "cpu", "cuda"}, default="auto"
         Device of the table; that of the estimators must be the same, or "auto".
+    ordered_categories : "auto", dict or None, default="auto"
+        As for the estimators; theirs must then be "auto".
 
     Attributes
     ----------
@@ -75,11 +79,14 @@ class CodedTable:
         categorical_features: Any = "auto",
         max_bins: int = 256,
         device: str = "auto",
+        ordered_categories: Any = "auto",
     ) -> None:
         _validate("CodedTable", max_bins, device)
-        reader, device = TableReader("CodedTable", categorical_features), resolve_device(device)
+        reader = TableReader("CodedTable", categorical_features, ordered_categories)
+        device = resolve_device(device)
         values, columns = reader.read(X, device)
         self._view = _coded(Held(columns, values, reader.names(), device, max_bins))
+        self._warn_of_mixed_columns(categorical_features)
         self._target: Labels | None = None
 
     @classmethod
@@ -98,6 +105,7 @@ class CodedTable:
         device: str = "auto",
         folder: str | PathLike[str] | None = None,
         verbose: int = 0,
+        ordered_categories: Any = "auto",
     ) -> CodedTable:
         """Read a table that is larger than memory, batch by batch.
 
@@ -127,6 +135,8 @@ class CodedTable:
             one more for binned fits; on a CUDA device that has memory for all, no codes.
         verbose : int, default=0
             Show the rows that are read, on a terminal or in a notebook.
+        ordered_categories : "auto", dict or None, default="auto"
+            As for `CodedTable`; types that are ordered must declare the same in all batches.
 
         Returns
         -------
@@ -157,13 +167,21 @@ class CodedTable:
         2
         """
         _validate("CodedTable", max_bins, device)
-        reader = TableReader("CodedTable", categorical_features)
+        reader = TableReader("CodedTable", categorical_features, ordered_categories)
         read = read_batches(
             batches, reader, resolve_device(device), max_bins, folder, bool(verbose)
         )
         table = cls.of(_coded(read.held))
+        table._warn_of_mixed_columns(categorical_features)
         table._target = read.target
         return table
+
+    def _warn_of_mixed_columns(self, categorical_features: Any) -> None:
+        """Warn of columns of text that are nearly numbers: once, not in each fit."""
+        held, count = self._view.held, partial(count_of_view, self._view)
+        warn_of_mixed_columns(
+            type(self).__name__, held.columns, held.names, categorical_features, count
+        )
 
     @property
     def target(self) -> NDArray | None:
@@ -255,14 +273,19 @@ def learn_table(estimator: Any, table: CodedTable) -> View:
         If there are no rows, or the estimator requires another device or other columns than the
         table has.
     """
-    listed = getattr(estimator, "categorical_features", "auto")
-    view = _view_for(type(estimator).__name__, table, listed, estimator.device)
+    view = _view_for(
+        type(estimator).__name__,
+        table,
+        estimator.device,
+        categorical_features=getattr(estimator, "categorical_features", "auto"),
+        ordered_categories=getattr(estimator, "ordered_categories", "auto"),
+    )
     held = view.held
     if estimator._every_nominal and not held.columns.nominal.all():
         raise InputError(
-            f"{type(estimator).__name__} makes categories of numbers, and the numeric columns of a "
-            "CodedTable are coded as numbers: pass X itself, or list all columns in CodedTable's "
-            "'categorical_features'."
+            f"{type(estimator).__name__} makes categories of numbers, and the numeric and ordered "
+            "columns of a CodedTable are coded as numbers: pass X itself, or list all columns in "
+            "CodedTable's 'categorical_features', with ordered_categories=None."
         )
     estimator.columns_ = held.columns
     estimator.n_features_in_ = view.shape[1]
@@ -273,7 +296,7 @@ def learn_table(estimator: Any, table: CodedTable) -> View:
     return view
 
 
-def _view_for(name: str, table: CodedTable, categorical_features: Any, device: str) -> View:
+def _view_for(name: str, table: CodedTable, device: str, **how: Any) -> View:
     """The rows of a table, if one that reads by these parameters can take them as they are."""
     view = table._view
     is_coded = view.held.device is not None
@@ -288,12 +311,12 @@ def _view_for(name: str, table: CodedTable, categorical_features: Any, device: s
             "make it CodedTable(X, device=...) for that device, or leave the estimator's "
             "'device' at 'auto'."
         )
-    given = isinstance(categorical_features, str) and categorical_features == "auto"
-    if is_coded and not given:
-        raise InputError(
-            f"A CodedTable knows its categories: give 'categorical_features' to CodedTable, and "
-            f"leave that of {name} at 'auto'. Got {categorical_features!r}."
-        )
+    for parameter, value in how.items():
+        if is_coded and not (isinstance(value, str) and value == "auto"):
+            raise InputError(
+                f"A CodedTable knows its categories: give '{parameter}' to CodedTable, and leave "
+                f"that of {name} at 'auto'. Got {value!r}."
+            )
     return view
 
 
@@ -306,17 +329,8 @@ def known_view(estimator: Any, table: CodedTable) -> View:
         If the table's columns are not those of fit.
     """
     view, name = table._view, type(estimator).__name__
-    if view.shape[1] != estimator.n_features_in_:
-        raise InputError(
-            f"X has {view.shape[1]} features, but {name} is expecting "
-            f"{estimator.n_features_in_} features as input."
-        )
-    names, known = view.held.names, getattr(estimator, "feature_names_in_", None)
-    if names is not None and known is not None and names.tolist() != known.tolist():
-        raise InputError(
-            "The feature names should match those that were passed during fit. "
-            f"Fitted on {known.tolist()}, got {names.tolist()}."
-        )
+    known = estimator.n_features_in_, getattr(estimator, "feature_names_in_", None)
+    match_columns(name, (view.shape[1], view.held.names), known)
     if not view.held.columns.same_as(estimator.columns_):
         raise InputError(
             f"The categories of this CodedTable are coded otherwise than those that {name} was "
@@ -332,10 +346,13 @@ def read_view(caller: str, X: Any, categorical_features: Any, device: str) -> Vi
     """
     _validate(caller, MAX_BINS, device)
     if isinstance(X, CodedTable):
-        return _view_for(caller, X, categorical_features, device)
+        return _view_for(caller, X, device, categorical_features=categorical_features)
     reader = TableReader(caller, categorical_features)
     values, columns = reader.read(X, device, order="F")
-    return View(Held(columns, values, reader.names()))
+    view = View(Held(columns, values, reader.names()))
+    count = partial(count_of_view, view)
+    warn_of_mixed_columns(caller, columns, reader.names(), categorical_features, count)
+    return view
 
 
 def _coded(held: Held) -> View:

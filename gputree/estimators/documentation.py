@@ -14,7 +14,7 @@ def document(parameters: str, attributes: str) -> Callable[[type], type]:
         if cls.__doc__:  # python -OO has none
             filled = inspect.cleandoc(cls.__doc__)  # as Python 3.13 does by itself
             texts = {"parameters": parameters, "attributes": attributes}
-            texts |= {"classes": CLASSES, "costs": COSTS}
+            texts |= {"classes": CLASSES, "costs": COSTS, "ordered": ORDERED}
             for place, text in texts.items():
                 filled = filled.replace(f"{{{place}}}", text.replace("\n    ", "\n"))
             cls.__doc__ = filled
@@ -28,6 +28,12 @@ def entries(text: str) -> dict[str, str]:
     parts = re.split(r"\n    (?=\w)", text)
     return {part.partition(" : ")[0]: part for part in parts}
 
+
+ORDERED = """ordered_categories : "auto", dict or None, default="auto"
+        Columns of ordered categories, which are cut along their order: by dtype (pandas' ordered
+        Categorical, Arrow's ordered dictionary), and those of a dict, which has for the name or
+        index of a column its categories in their order, "declared" for the order of its type (a
+        polars Enum, an unordered Categorical), or None for no order. None for no column."""
 
 CLASSES = """classes : array-like of labels, "declared" or None, default=None
         All classes, including those without rows in y; None takes those of y.
@@ -81,6 +87,7 @@ CART_PARAMETERS = """max_depth : int, default=None
     categorical_features : "auto", None or array-like, default="auto"
         Columns of categories: by dtype (text, categoricals, booleans), or their names, indices
         or a mask. Text is always categorical.
+    {ordered}
     categorical_split : "auto", "exhaustive", "ordered" or "one_vs_rest", default="auto"
         Which subsets of a column's categories are tried. "ordered": prefixes of the categories
         ordered by the proportion of a class, or by the mean target; with two classes in the node,

@@ -16,6 +16,7 @@ from gputree.backends.encoding import CodedColumns, code_columns, forbid_infinit
 from gputree.backends.inspection import inspect
 from gputree.backends.lists import ColumnCodes
 from gputree.columns import Columns
+from gputree.columns.integers import count_codes
 from gputree.compilation.arrays import writable
 from gputree.estimators.growing_categories import categories_in_growth
 
@@ -202,3 +203,8 @@ class View:
         whole = np.zeros(self.held.values.shape[0], column.dtype)
         whole[self.rows] = column
         return whole
+
+
+def count_of_view(view: View, f: int) -> NDArray[np.int64]:
+    """Rows of each category of column f."""
+    return count_codes(view.column(f), int(view.held.columns.n_categories[f]))

@@ -24,9 +24,10 @@ from gputree.pruning import Pruner
 class ID3Classifier(MultiwayTree):
     """ID3: splits by information gain, one branch per value.
 
-    Every distinct value of a column, numbers included, is a category; missing values are
-    one more. A node is a leaf if it is pure, if no column varies in it, or if no gain reaches
-    `min_gain`. For a value without a branch the majority class of the node is predicted.
+    Every distinct value of a column, numbers and ordered categories included, is a category;
+    missing values are one more. A node is a leaf if it is pure, if no column varies in it, or if no
+    gain reaches `min_gain`. For a value without a branch the majority class of the node is
+    predicted.
 
     A warning names columns of fractions, and of integers with more than 20 distinct values or
     fewer than two rows per value, unless their type or `categorical_features` declares them

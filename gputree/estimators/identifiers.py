@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 from gputree._warnings import warn
 from gputree.columns import Columns
 from gputree.columns.categories import NUMBERS
-from gputree.columns.integers import count_rows
-from gputree.columns.specification import declared_nominal
+from gputree.columns.options import declared_nominal
 from gputree.tree import Tree
 
 # Categories of a column whose gain counts for C4.5's average, as a fraction of all rows.
@@ -89,14 +88,14 @@ def find_identifiers(
     ----------
     columns : Columns
     count : function of an index
-        Rows of each category of that column, see `count_codes`.
+        Rows of each category of that column.
     names : array of str or None
     every_nominal : bool
         Numbers are categories, too, whatever they stand for: they name no rows.
     """
     found = []
     for f, words in enumerate(columns.categories):
-        if words is None or words.size < OWN_SHARE * LEAST_ROWS:
+        if words is None or columns.ordered[f] or words.size < OWN_SHARE * LEAST_ROWS:
             continue
         if every_nominal and words.dtype.kind in NUMBERS:
             continue
@@ -109,13 +108,6 @@ def find_identifiers(
 
 def _label(f: int, names: NDArray | None) -> str:
     return str(f) if names is None else repr(names[f])
-
-
-def count_codes(code: NDArray, categories: int) -> NDArray[np.int64]:
-    """Rows of each category; codes as a table has them, NaN where missing."""
-    counts = np.zeros(categories, np.int64)
-    count_rows(code, counts)
-    return counts
 
 
 def warn_of_identifiers(found: list[Identifier], estimator: str) -> None:

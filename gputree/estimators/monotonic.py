@@ -45,8 +45,8 @@ def monotonic_signs(estimator: Any, columns: Columns) -> NDArray[np.int8] | None
         raise InputError(
             "Monotonicity constraints are not supported with categories, which have no order. "
             f"{type(estimator).__name__} got monotonic_cst with {int(signs[held[0]])} for column "
-            f"{names[held[0]]!r}, which is categorical. Write 0, or turn its categories into "
-            "numbers."
+            f"{names[held[0]]!r}, which is categorical. Write 0, or give its categories an "
+            f"order: ordered_categories={{{names[held[0]]!r}: [...]}}."
         )
     return signs if signs.any() and n_classes != 1 else None
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from functools import cache
+from collections.abc import Callable, Iterator
+from functools import cache, partial
 from inspect import signature
 from typing import Any, ClassVar, Literal, Self
 
@@ -20,15 +20,15 @@ from gputree.compilation.waits import on_screen, waiting
 from gputree.errors import InputError
 from gputree.estimators.arguments import advise, forbid_values, require_pruner
 from gputree.estimators.coded_table import CodedTable, known_view, learn_table
-from gputree.estimators.held import Held, View
+from gputree.estimators.held import Held, View, count_of_view
 from gputree.estimators.identifiers import (
     Identifier,
-    count_codes,
     find_identifiers,
     have_few_categories,
     warn_of_excluded,
     warn_of_identifiers,
 )
+from gputree.estimators.mixed_columns import warn_of_mixed_columns
 from gputree.pruning import Pruner, get_pruner
 from gputree.validation import check_table
 
@@ -54,6 +54,10 @@ class TableEstimator(BaseEstimator):
 
     # Whether the values of numeric columns are categories, too.
     _every_nominal: ClassVar[bool] = False
+
+    # Whether a column of text that is nearly one of numbers is worth a warning: not in folds of
+    # rows of which all were read before.
+    _warns_of_columns: bool = True
 
     # Order of the table in memory that growth reads fastest.
     _order: ClassVar[Literal["C", "F"]] = "C"
@@ -122,7 +126,16 @@ class TableEstimator(BaseEstimator):
         if isinstance(X, CodedTable):
             return learn_table(self, X)
         values = check_table(self, X, reset=True, order=self._order)
-        return View(Held(self.columns_, values, getattr(self, "feature_names_in_", None)))
+        view = View(Held(self.columns_, values, getattr(self, "feature_names_in_", None)))
+        if self._warns_of_columns:
+            self._warn_of_mixed_columns(partial(count_of_view, view))
+        return view
+
+    def _warn_of_mixed_columns(self, count: Callable[[int], NDArray]) -> None:
+        """Warn of columns of text that are nearly numbers, with `count` rows of each category."""
+        names, kind = getattr(self, "feature_names_in_", None), type(self).__name__
+        listed = getattr(self, "categorical_features", "auto")
+        warn_of_mixed_columns(kind, self.columns_, names, listed, count)
 
     def _warn_of_identifiers(self, view: View, weight: NDArray | None) -> list[Identifier]:
         """Warn about identifiers and excluded columns; the identifiers that are not excluded."""
@@ -135,7 +148,7 @@ class TableEstimator(BaseEstimator):
             warn_of_excluded(columns, excluded, n, names, kind)
         found = find_identifiers(
             columns,
-            lambda f: count_codes(view.column(f), int(columns.n_categories[f])),
+            partial(count_of_view, view),
             names,
             self._every_nominal,
         )

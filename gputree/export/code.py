@@ -10,7 +10,7 @@ import numpy as np
 
 from gputree.errors import InputError, InputTypeError
 from gputree.export.flat import Flat, flatten
-from gputree.export.model import Models, models_of
+from gputree.export.model import Model, Models, models_of
 from gputree.export.parameters import checked
 from gputree.export.templates import fill
 
@@ -78,6 +78,7 @@ def export_python(
         features=repr(list(map(str, model.feature_names))),
         classes=repr(classes),
         categories=repr(categories),
+        ordered=repr(sorted(model.ordered)),
         tables="\n".join(text),
     )
 
@@ -144,6 +145,7 @@ def export_c(
         _c_strings(f"{name}_classes", classes),
         _c_strings(f"{name}_words", [word for column in words for word in column]),
         _c_numbers(f"{name}_words_begin", begin),
+        _c_numbers(f"{name}_ordered", _is_ordered(model)),
     ]
     for key, values in _columns(flat).items():
         text.append(_c_numbers(f"{name}_{'codes' if key == 'CODE' else key.lower()}", values))
@@ -166,6 +168,11 @@ def _columns(flat: Flat) -> dict[str, np.ndarray]:
     fields["SPREADS"] = flat.spreads.astype(np.int64)
     fields["VALUE"] = flat.value.ravel()
     return fields
+
+
+def _is_ordered(model: Model) -> np.ndarray:
+    """1 for each column of ordered categories."""
+    return np.isin(np.arange(len(model.categories)), list(model.ordered)).astype(np.int64)
 
 
 def _values(categories: Any) -> list[Any] | None:

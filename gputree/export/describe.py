@@ -37,7 +37,8 @@ class Condition:
     operator : str
         "<=", ">", "=", "in" or "is" (present or missing).
     operand : str
-        Threshold, category, ``{a, b}``, "present" or "missing". Categories that could be
+        Threshold, category (of ordered ones the last on the side of "<="), ``{a, b}``,
+        "present" or "missing". Categories that could be
         mistaken for something else are in double quotes; of many, the first are named and
         the others counted.
     or_missing : bool
@@ -63,7 +64,7 @@ class Description:
     feature_names: Sequence[str]  # one a feature
     class_names: Sequence[str] | None  # one a class; None for regression
     decimals: int | None  # see `format_number`
-    # one a feature: what the codes of categories stand for
+    # one a feature: what the codes of categories stand for, ordered or not
     # (`gputree.columns.Columns.categories`); None where they stand for themselves
     categories: Sequence[NDArray[Any] | None] | None = None
     # of a longer set the others are counted; None names all
@@ -139,7 +140,12 @@ class Description:
         return format_number(value, self.decimals)
 
     def threshold(self, feature: int, value: float) -> str:
-        """Format a threshold, by more digits where another of its feature would read the same."""
+        """Format a threshold, by more digits where another of its feature would read the same.
+
+        Of ordered categories it is the last that goes to the first child.
+        """
+        if self.categories is not None and self.categories[feature] is not None:
+            return level_below(self.categories[feature], value)
         decimals = self._more_digits.get((feature, float(value)), self.decimals)
         return format_number(value, decimals)
 
@@ -196,6 +202,11 @@ def words_of_set(
     if codes.size > len(words):
         words.append(f"... {codes.size - len(words):,} more")
     return "in", f"{{{', '.join(words)}}}"
+
+
+def level_below(categories: Any, threshold: float) -> str:
+    """The last of ordered categories that a threshold takes in."""
+    return _category(categories, int(np.clip(np.floor(threshold), 0, len(categories) - 1)))
 
 
 def _category(categories: NDArray[Any] | None, code: int) -> str:

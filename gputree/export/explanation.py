@@ -139,6 +139,8 @@ def _explanation(description: Description, model: Model, row: NDArray) -> Explan
             split = model.split(node)
             x = float(row[split.feature])  # not as float32
             ordinal, why = _sent(split, x)
+            if why and split.feature in model.ordered:
+                why = "missing or unknown"
             why = f"{description.feature_names[split.feature]} is {why}" if why else ""
             onward = _onward(parts, split, ordinal)
             if not onward:

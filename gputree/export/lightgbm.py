@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -39,9 +39,10 @@ def export_lightgbm(
 
     ``lightgbm.Booster(model_str=...)`` predicts as the model does, bit for bit: the mean target; of
     two classes the probability of the second; of more, that of each. It takes matrices with the
-    codes of categories (-1 where unknown), and pandas data frames whose categorical columns it
-    codes itself, taking unknown categories for missing ones. ``predict(pred_contrib=True)`` gives
-    exact Shapley values. Models of one output also open in treelite, SHAP and other readers.
+    codes of categories (-1 where unknown; of ordered ones NaN), and pandas data frames whose
+    categorical columns it codes itself, taking unknown categories for missing ones.
+    ``predict(pred_contrib=True)`` gives exact Shapley values. Models of one output also open in
+    treelite, SHAP and other readers.
 
     Parameters
     ----------
@@ -97,7 +98,7 @@ def export_lightgbm(
         *(["objective=regression"] if n_outputs == 1 else []),
         *(["average_output"] if len(models) > 1 else []),
         f"feature_names={_join(_plain(first.feature_names))}",
-        f"feature_infos={_join(map(_range, first.categories))}",
+        f"feature_infos={_join(_ranges(first))}",
         f"tree_sizes={_join(map(len, trees))}",  # in ASCII, letters are bytes
     ]
     coded = [words.tolist() for words in first.categories if words is not None]
@@ -187,10 +188,15 @@ def _bits(codes: Int32s) -> NDArray[np.uint32]:
     return words
 
 
-def _range(categories: NDArray[Any] | None) -> str:
-    if categories is None:
-        return "[-1.7976931348623157e+308:1.7976931348623157e+308]"
-    return ":".join(map(str, range(categories.size))) or "none"
+def _ranges(model: Model) -> Iterator[str]:
+    """The numbers of each column: those that a tree is tested with, or all codes of categories."""
+    for f, categories in enumerate(model.categories):
+        if categories is None:
+            yield "[-1.7976931348623157e+308:1.7976931348623157e+308]"
+        elif f in model.ordered:
+            yield f"[0:{categories.size - 1}]"
+        else:
+            yield ":".join(map(str, range(categories.size))) or "none"
 
 
 def _plain(names: Sequence[str]) -> list[str]:

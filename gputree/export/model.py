@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -49,6 +49,9 @@ class Names:
     # one a column: values of the codes 0, 1, ... of a column of categories; None where it
     # is numeric
     categories: tuple[NDArray[Any] | None, ...]
+    # columns whose categories are ordered: thresholds part their codes, which are ranks. A value
+    # that is no category of such a column goes as a missing one
+    ordered: frozenset[int] = field(default=frozenset(), kw_only=True)
 
     @property
     def is_classifier(self) -> bool:
@@ -58,6 +61,20 @@ class Names:
         """The categories of some codes as Python's values; codes where they have no names."""
         categories = self.categories[feature]
         return (codes if categories is None else categories[codes]).tolist()
+
+    def sides(self, feature: int, threshold: float) -> tuple[Int32s, Int32s]:
+        """Codes of the ordered categories that are at most a threshold, and of the others."""
+        categories = self.categories[feature]
+        assert categories is not None
+        codes = np.arange(categories.size, dtype=np.int32)
+        return codes[codes <= threshold], codes[codes > threshold]
+
+    def as_sets(self, split: Split) -> Split:
+        """The split with categories in place of a threshold, where they are ordered."""
+        if split.threshold is None or split.feature not in self.ordered:
+            return split
+        codes = self.sides(split.feature, split.threshold)
+        return replace(split, threshold=None, codes=codes, unseen=split.missing)
 
 
 @dataclass(frozen=True)
@@ -128,18 +145,19 @@ def model_of(
         )
     columns = getattr(estimator_or_tree, "columns_", None)
     categories = (None,) * tree.n_features if columns is None else tuple(columns.categories)
+    ordered = frozenset(() if columns is None else np.flatnonzero(columns.ordered).tolist())
     features = check_names("feature_names", feature_names, tree.n_features)
     if features is None:
         found = getattr(estimator_or_tree, "feature_names_in_", None)
         features = [f"x{j}" for j in range(tree.n_features)] if found is None else list(found)
     if tree.task == "regression":
-        return Model(features, None, categories, tree)
+        return Model(features, None, categories, tree, ordered=ordered)
     if class_names is None:
         classes = np.asarray(getattr(estimator_or_tree, "classes_", np.arange(tree.n_classes)))
     else:
         names = check_names("class_names", class_names, tree.n_classes)
         classes = np.array(names, dtype=object)
-    return Model(features, classes, categories, tree, costs)
+    return Model(features, classes, categories, tree, costs, ordered=ordered)
 
 
 class Models:

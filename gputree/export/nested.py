@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from gputree.export.describe import level_below
 from gputree.export.digits import format_number
 from gputree.export.model import Model, Split, model_of
 from gputree.export.parameters import checked
@@ -23,8 +24,9 @@ def to_dict(
     """Nest a fitted tree in dictionaries: ``{feature: {value: subtree or prediction}}``.
 
     The key of a branch is its category, a tuple of its categories where several share a branch,
-    ``"<= 2.45"`` or ``"> 2.45"`` for numbers, and None for the branch that only missing values
-    take. What a branch does with missing values besides others is not shown (`export_text` does).
+    ``"<= 2.45"`` or ``"> 2.45"`` for numbers (``"<= medium"`` for ordered categories), and None for
+    the branch that only missing values take. What a branch does with missing values besides others
+    is not shown (`export_text` does).
 
     Keys are Python's values, which JSON has not: tuples, None and numbers. To keep a tree, or to
     read it in another language, use `gputree.export_json`.
@@ -85,7 +87,10 @@ def _key(model: Model, split: Split, ordinal: int, decimals: int | None) -> Any:
     if split.threshold is not None:
         if np.isposinf(split.threshold):
             return ("present", None)[ordinal]
-        return f"{('<=', '>')[ordinal]} {format_number(split.threshold, decimals)}"
+        threshold = format_number(split.threshold, decimals)
+        if split.feature in model.ordered:
+            threshold = level_below(model.categories[split.feature], split.threshold)
+        return f"{('<=', '>')[ordinal]} {threshold}"
     words = model.words(split.feature, split.codes[ordinal])
     if not words:
         return None

@@ -46,9 +46,9 @@ def to_onnx(
         Categories of a bare Tree are codes.
     inputs : "auto", "matrix" or "columns", default="auto"
         "matrix": one input ``X`` of float64, shape (n, d), NaN where missing, with codes of
-        categories (-1 where unknown). "columns": an input of shape (n, 1) for each column, by
-        its name: float64, or text for categories that are text, where the empty string is
-        missing (unless it is a category). "auto": columns where there are categories.
+        categories (-1 where unknown; of ordered ones NaN). "columns": an input of shape (n, 1) for
+        each column, by its name: float64, or text for categories that are text, where the empty
+        string is missing (unless it is a category). "auto": columns where there are categories.
     {missing}
     {labels}
 
@@ -118,16 +118,20 @@ class _Graph:
     def columns(self, model: Model) -> str:
         """An input a column, categories as they are; the name of the matrix made of them."""
         parts = []
-        for name, categories in zip(model.feature_names, model.categories, strict=True):
+        for f, (name, categories) in enumerate(
+            zip(model.feature_names, model.categories, strict=True)
+        ):
             is_text = hold_text(categories)
             kinds = self.onnx.TensorProto
             kind = kinds.STRING if is_text else kinds.DOUBLE
             self.graph.input.append(self.helper.make_tensor_value_info(name, kind, ["n", 1]))
-            parts.append(name if categories is None else self._code(name, categories, is_text))
+            unknown = np.nan if f in model.ordered else -1.0
+            coded = categories is not None
+            parts.append(self._code(name, categories, is_text, unknown) if coded else name)
         return self.add("Concat", parts, "matrix", axis=1)
 
-    def _code(self, name: str, categories: NDArray[Any], is_text: bool) -> str:
-        """Codes of a column of categories: -1 where unknown, NaN where missing."""
+    def _code(self, name: str, categories: NDArray[Any], is_text: bool, unknown: float) -> str:
+        """Codes of a column of categories: `unknown` of others, NaN where missing."""
         words = categories.tolist()
         if is_text and not all(isinstance(word, str) for word in words):
             raise InputError(
@@ -153,7 +157,7 @@ class _Graph:
             domain="ai.onnx.ml",
             keys_tensor=tensor,
             values_tensor=self._tensor("", np.array(codes, np.float64)),
-            default_tensor=self._tensor("", np.array([-1.0])),
+            default_tensor=self._tensor("", np.array([unknown])),
         )
 
     def answer(self, models: Models, table: str) -> None:

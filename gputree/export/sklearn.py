@@ -27,7 +27,8 @@ def to_sklearn(estimator_or_tree: Any) -> Any:
     sklearn.tree.DecisionTreeClassifier or DecisionTreeRegressor, or the class of the forest's name
         Fitted; it predicts as the tree or forest does, to the last bit, for rows of float32
         numbers, missing ones included. (It rounds float64 numbers to float32 before it compares
-        them; forests with ``n_jobs`` other than 1 add up in any order, which rounds.)
+        them; forests with ``n_jobs`` other than 1 add up in any order, which rounds.) Ordered
+        categories are numbers to it, their ranks, as ``columns_.encode(X)`` gives them.
 
     Raises
     ------

@@ -7,8 +7,9 @@ filled once, and a step is one lookup in it::
        0 |       2        1.5        1      2        2 |
        1 |                                             | 'yes'
 
-Columns of categories are compared by their codes, -1 where a category is unknown: a set of codes
-is intervals, and these are cuts between integers, in separate nodes after the tree's.
+Columns of categories are compared by their codes, -1 where a category is unknown (NULL where they
+are ordered): a set of codes is intervals, and these are cuts between integers, in separate nodes
+after the tree's.
 """
 
 from __future__ import annotations
@@ -84,7 +85,8 @@ def _value(writer: Writer, feature: int) -> str:
             f"WHEN {word} THEN {code}"
             for word, code in zip(writer.literals(feature, codes), codes.tolist(), strict=True)
         )
-        found = f"CASE {column} {cases} ELSE -1 END" if cases else "-1"
+        unknown = "NULL" if feature in writer.model.ordered else "-1"
+        found = f"CASE {column} {cases} ELSE {unknown} END" if cases else unknown
     known = f"CAST({found} AS {writer.dialect.double})"
     return f"CASE WHEN {writer.is_missing(feature)} THEN NULL ELSE {known} END"
 

@@ -181,6 +181,7 @@ class Writer(Literals):
 
         None where all rows stop.
         """
+        split = self.model.as_sets(split)
         column = self.columns[split.feature]
         nodes = [*split.children, split.node, split.node]  # MISSING_TO_ALL is no longer there
         missing, unseen = nodes[split.missing], nodes[split.unseen]

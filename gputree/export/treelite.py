@@ -26,7 +26,7 @@ def to_treelite(estimator_or_tree: Any, *, missing: Literal["error", "largest"] 
     """Convert a fitted tree or forest to a treelite model.
 
     Its output is the probability of each class, or the mean target, in float64. Rows are matrices
-    with the codes of categories (-1 where unknown), NaN where missing.
+    with the codes of categories (-1 where unknown; of ordered ones NaN), NaN where missing.
 
     Parameters
     ----------

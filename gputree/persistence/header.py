@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree.columns import Columns
+from gputree.dtypes import Bools
 from gputree.errors import InputError
 from gputree.estimators.costs import check_costs
 from gputree.persistence.model_file import FORMAT
@@ -38,6 +39,8 @@ def header_of(estimator: Any) -> dict[str, Any]:
         "categories": encode(list(estimator.columns_.categories), "columns_"),
         **marks_of(estimator),
     }
+    if estimator.columns_.ordered.any():
+        header["ordered"] = np.flatnonzero(estimator.columns_.ordered).tolist()
     if getattr(estimator, "winnow", False) and hasattr(estimator, "winnowed_"):
         header["winnowed"] = np.flatnonzero(estimator.winnowed_).tolist()
     estimator._validate_params()  # for those that were set since, and that no file is read with
@@ -128,11 +131,15 @@ def _restore_winnowed(estimator: Any, header: dict[str, Any]) -> None:
     """`winnowed_`; older files do not have the columns left out."""
     if estimator.winnow and "winnowed" not in header:
         return
-    d = estimator.n_features_in_
-    places = header.get("winnowed", [])
+    estimator.winnowed_ = _mask(header, "winnowed", estimator.n_features_in_)
+
+
+def _mask(header: dict[str, Any], key: str, d: int) -> Bools:
+    """The columns that a header lists under a key; none where it has no such key."""
+    places = header.get(key, [])
     if not isinstance(places, list) or not all(type(f) is int and 0 <= f < d for f in places):
-        raise InputError("winnowed must be a list of columns.")
-    estimator.winnowed_ = np.isin(np.arange(d), places)
+        raise InputError(f"{key} must be a list of columns.")
+    return np.isin(np.arange(d), places)
 
 
 def field_of(header: dict[str, Any], key: str, *kinds: type) -> Any:
@@ -197,18 +204,28 @@ def _columns(header: dict[str, Any], trees: Sequence[Tree]) -> Columns:
             raise InputError("the categories of a column are no array.")
         if words.ndim != 1 or len(set(words.tolist())) < words.size:
             raise InputError("the categories of a column are no list, or one is repeated.")
-    nominal = np.array([words is not None for words in categories])
-    columns = Columns(nominal, tuple(categories))
+    coded = np.array([words is not None for words in categories])
+    ordered = _mask(header, "ordered", d)
+    if (ordered & ~coded).any():
+        raise InputError("a column of ordered categories has none.")
+    columns = Columns(coded & ~ordered, tuple(categories))
     for tree in trees:
         _check_tests(tree, columns)
+        if ordered.any() and columns.nominal[tree.feature[_thresholds(tree)]].any():
+            raise InputError("a threshold cuts categories that are not among the ordered ones.")
     return columns
+
+
+def _thresholds(tree: Tree) -> Bools:
+    """The nodes that compare numbers."""
+    return ~tree.is_leaf & ~tree.tests_categories
 
 
 def _check_tests(tree: Tree, columns: Columns) -> None:
     """Raise ValueError where a tree tests categories that its columns do not have."""
     tests = np.flatnonzero(tree.tests_categories)
     if not columns.nominal[tree.feature[tests]].all():
-        raise InputError("a split tests categories of a column that has none.")
+        raise InputError("a split tests categories of a column that has none, or orders them.")
     greatest = tree.branch_spans.greatest(tree.tests_categories, tree.branch_code)[tests]
     if (greatest >= columns.n_categories[tree.feature[tests]]).any():
         raise InputError("a split tests a category that its column does not have.")

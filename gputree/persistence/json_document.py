@@ -30,8 +30,9 @@ if TYPE_CHECKING:
 
     from gputree.tree import Tree
 
-FORMAT = Format("gputree-json", 4, plain=1)
+FORMAT = Format("gputree-json", 5, plain=1)
 _OF_FORESTS = 4  # the version of documents of several trees
+_OF_ORDERED = 5  # of one or several, with columns of ordered categories
 
 # Bytes that a document takes for each of its bytes while it is read, at least.
 _TIMES_IN_MEMORY = 3
@@ -81,7 +82,8 @@ def export_json(estimator: Any, file: FilePath | None = None) -> str:
             f"{type(estimator).__name__} with that of the minimum of 'misclassification_costs', "
             "which may be another where there are more than two classes. Keep it with save_model."
         )
-    lines = FORMAT.lines(trees[0], _OF_FORESTS if is_forest else None)
+    version = _OF_ORDERED if "ordered" in header else _OF_FORESTS if is_forest else None
+    lines = FORMAT.lines(trees[0], version)
     del lines["tree"]
     outer = "".join(f"  {_json(key)}: {_json(value)},\n" for key, value in (lines | header).items())
     inner = ", ".join(map(_members, trees))
@@ -132,12 +134,13 @@ def read_json(source: FilePath) -> BaseEstimator:
     try:
         document = json.loads(text, parse_constant=_refuse_constant)
         FORMAT.check(document, name, "it")
+        is_forest = "trees" in document
         trees = _trees(document)
     except (FutureModelError, MemoryError):
         raise
     except (ArithmeticError, RecursionError, TypeError, ValueError) as error:
         raise InputError(f"{name} is not a valid gputree JSON document: {error}") from error
-    names = ALGORITHMS if document["format_version"] < _OF_FORESTS else FORESTS
+    names = FORESTS if is_forest else ALGORITHMS
     estimator: BaseEstimator = rebuild(name, Contents(document, trees), names)
     if getattr(estimator, "_weighs_errors", False):
         raise InputError(
@@ -159,7 +162,7 @@ def json_schema() -> dict[str, Any]:
     --------
     >>> from gputree import json_schema
     >>> json_schema()["title"]
-    'A tree or a forest of gputree, format versions 1 to 4'
+    'A tree or a forest of gputree, format versions 1 to 5'
     """
     text = resources.files("gputree.persistence").joinpath("model.schema.json").read_text("utf-8")
     return json.loads(text)
@@ -209,10 +212,18 @@ def _trees(document: dict[str, Any]) -> list[Tree]:
     version = document["format_version"]
     if version < _OF_FORESTS:
         return [_tree(document.pop("tree", None), version - FORMAT.plain)]
+    if version == _OF_ORDERED and "trees" not in document:
+        return [_tree(members := document.pop("tree", None), _additions(members))]
     listed = document.pop("trees", None)
     if not isinstance(listed, list) or not listed:
         raise InputError("trees must be a list of one or more.")
     return [_tree(members, int("lower" in members)) for members in listed]
+
+
+def _additions(members: Any) -> int:
+    """How many versions beyond that of plain trees a tree needs, by what it has."""
+    has = members if isinstance(members, dict) else {}
+    return 2 if "smoothing" in has else int("lower" in has)
 
 
 def _tree(members: Any, added: int) -> Tree:

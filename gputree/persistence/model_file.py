@@ -25,9 +25,10 @@ from gputree.persistence.trees import Format, Kinds, arrays_of, read_arrays, rea
 from gputree.tree import Tree
 
 FORMAT = "gputree-model"
-FORMAT_VERSION = 6
+FORMAT_VERSION = 7
 MODEL_FILE = Format(FORMAT, FORMAT_VERSION, plain=3)
 _LAST_OF_ONE_TREE = 5
+_OF_SEVERAL, _OF_ORDERED = 6, 7
 
 _HEADER = "model.json"
 _RESERVED = ("format", "format_version", "gputree_version", "tree", "trees")
@@ -67,7 +68,8 @@ def write_model(path: FilePath, header: dict[str, Any], tree: Tree) -> None:
 
     The header is what JSON can represent, without the keys that this module writes.
     """
-    _write(path, MODEL_FILE.lines(tree), header, [("tree", arrays_of(tree))])
+    version = _OF_ORDERED if _is_ordered(header) else None
+    _write(path, MODEL_FILE.lines(tree, version), header, [("tree", arrays_of(tree))])
 
 
 def write_contents(path: FilePath, contents: Contents) -> None:
@@ -76,10 +78,16 @@ def write_contents(path: FilePath, contents: Contents) -> None:
     Trees are asked for one by one, since those of a forest are made when they are needed.
     """
     header, trees, _ = contents
-    lines = MODEL_FILE.lines(trees[0], FORMAT_VERSION)
+    version = _OF_ORDERED if _is_ordered(header) else _OF_SEVERAL
+    lines = MODEL_FILE.lines(trees[0], version)
     del lines["tree"]
     lines["trees"] = list(map(scalars_of, trees))
     _write(path, lines, header, _folders(contents))
+
+
+def _is_ordered(header: dict[str, Any]) -> bool:
+    """Whether a model has columns of ordered categories; of rules, the tree that they are of."""
+    return "ordered" in header or "ordered" in header.get("tree_of", {})
 
 
 def _folders(contents: Contents) -> Iterator[tuple[str, dict[str, NDArray]]]:
@@ -147,15 +155,21 @@ def _read_trees(header: dict[str, Any], members: Members) -> list[Tree]:
     if version <= _LAST_OF_ONE_TREE:
         tree, added = header.get("tree"), version - MODEL_FILE.plain
         return [read_tree(tree, added, Folder(members, "tree"))]
+    if version == _OF_ORDERED and "trees" not in header:
+        return [_read_tree(header.get("tree"), Folder(members, "tree"))]
     listed = header.get("trees")
     if not isinstance(listed, list) or not listed:
         raise InputError("the header's trees must be a list of one or more.")
-    trees = []
-    for place, scalars in enumerate(listed):
-        folder = Folder(members, f"trees/{place}")
-        is_smooth = isinstance(scalars, dict) and "smoothing" in scalars
-        trees.append(read_tree(scalars, 2 if is_smooth else int("lower" in folder), folder))
-    return trees
+    return [
+        _read_tree(scalars, Folder(members, f"trees/{place}"))
+        for place, scalars in enumerate(listed)
+    ]
+
+
+def _read_tree(scalars: Any, folder: Folder) -> Tree:
+    """A tree with smoothing, or with bounds, where it has them."""
+    is_smooth = isinstance(scalars, dict) and "smoothing" in scalars
+    return read_tree(scalars, 2 if is_smooth else int("lower" in folder), folder)
 
 
 def _read_others(header: dict[str, Any], members: Members) -> dict[str, NDArray] | None:

@@ -225,7 +225,9 @@ class CostComplexityCV(Pruner):
 
         def loss_of(train: NDArray[Any], test: NDArray[Any]) -> list[Floats]:
             on_train, on_test = (None, None) if weight is None else (weight[train], weight[test])
-            fold = clone(grower).fit(safe_indexing(X, train), y[train], sample_weight=on_train)
+            fold = clone(grower)
+            fold._warns_of_columns = False  # all rows were read before
+            fold.fit(safe_indexing(X, train), y[train], sample_weight=on_train)
             rows = route(fold, safe_indexing(X, test), y[test], on_test)
             alpha = weakest_links(fold.tree_, self.risk).alpha
             return [_loss_along(fold.tree_, alpha, rows, between, power) for power in POWERS]

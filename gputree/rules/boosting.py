@@ -55,6 +55,7 @@ class BoostedC45Rules(Boosted):
     winnow : bool, default=False
         Select columns by winnowing before the first trial; see `C45Classifier`.
     {parameters}
+    {ordered}
 
     Attributes
     ----------
@@ -109,6 +110,7 @@ class BoostedC45Rules(Boosted):
         min_samples_split: float = 2,
         min_gain: float = 0.0,
         categorical_features: Any = "auto",
+        ordered_categories: Any = "auto",
         class_weight: dict[Any, float] | str | None = None,
         classes: ArrayLike | str | None = None,
         misclassification_costs: ArrayLike | dict[tuple[Any, Any], float] | None = None,
@@ -136,6 +138,7 @@ class BoostedC45Rules(Boosted):
         self.min_samples_split = min_samples_split
         self.min_gain = min_gain
         self.categorical_features = categorical_features
+        self.ordered_categories = ordered_categories
         self.class_weight = class_weight
         self.classes = classes
         self.misclassification_costs = misclassification_costs

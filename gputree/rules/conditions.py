@@ -8,6 +8,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from gputree.dtypes import THRESHOLD_SPLIT, Int64s
+from gputree.export.model import Names
 from gputree.tree import Tree
 
 Kind = Literal["<=", ">", "in", "present", "missing"]
@@ -31,6 +32,19 @@ class Condition(NamedTuple):
     kind: Kind
     threshold: float = 0.0
     codes: tuple[int, ...] = ()
+
+    def as_set(self, names: Names) -> Condition:
+        """The condition by categories, where those of its column are ordered.
+
+        "missing" then has all of them: it holds for any other value, too.
+        """
+        if self.feature not in names.ordered:
+            return self
+        is_finite = self.kind in ("<=", ">")
+        below, above = names.sides(self.feature, self.threshold if is_finite else np.inf)
+        codes = tuple((above if self.kind == ">" else below).tolist())
+        kind: Kind = "missing" if self.kind == "missing" else "in"
+        return Condition(self.feature, kind, codes=codes)
 
 
 class Rules(NamedTuple):

@@ -183,7 +183,7 @@ class C45Rules(LogProbabilities, Reporting, ClassifierMixin, BaseEstimator):
         self.n_features_in_, self.columns_ = tree.n_features_in_, tree.columns_
         if hasattr(tree, "feature_names_in_"):
             self.feature_names_in_ = tree.feature_names_in_
-        names = Names(model.feature_names, model.classes, model.categories)
+        names = Names(model.feature_names, model.classes, model.categories, ordered=model.ordered)
         self.rules_ = RuleSet(*learned, names)
         return self
 

@@ -15,7 +15,7 @@ from gputree._sklearn import StrOptions, validate_params
 from gputree.bits import WORD, Words, lowest_bit, meet_all
 from gputree.compilation import kernel
 from gputree.dtypes import Floats, Int32s, Int64s, Values
-from gputree.export.describe import MOST_CATEGORIES, on_one_line, words_of_set
+from gputree.export.describe import MOST_CATEGORIES, level_below, on_one_line, words_of_set
 from gputree.export.digits import apart, format_number
 from gputree.export.model import Names, check_names
 from gputree.export.parameters import PARAMETERS, checked
@@ -242,6 +242,7 @@ class RuleSet:
             self.names.feature_names if features is None else features,
             self.classes if classes is None else np.array(classes, dtype=object),
             self.names.categories,
+            ordered=self.names.ordered,
         )
 
     def _line(self, place: int, names: Names, decimals: int | None) -> str:
@@ -261,6 +262,9 @@ class RuleSet:
             return f"{name} {' '.join(words)}"
         if condition.kind in ("present", "missing"):
             return f"{name} is {condition.kind}"
+        if condition.feature in names.ordered:
+            level = level_below(names.categories[condition.feature], condition.threshold)
+            return f"{name} {condition.kind} {level}"
         if decimals is not None:
             decimals = self._more_digits(decimals).get(condition[::2], decimals)
         return f"{name} {condition.kind} {format_number(condition.threshold, decimals)}"
@@ -287,6 +291,8 @@ class RuleSet:
         ``class_weights`` and ``probabilities``; a condition ``feature``, ``column`` (from 0),
         ``operator`` ("<=", ">", "in", "present" or "missing") and ``threshold`` or ``values``. The
         first rule whose conditions all hold decides; a missing value satisfies "missing" alone.
+        Conditions for ordered categories are "in" those on their side; there "missing" has the
+        ``values`` that are known, and holds for all others, too.
 
         Parameters
         ----------
@@ -327,13 +333,13 @@ class RuleSet:
         }
 
     def _plain_condition(self, condition: Condition) -> dict[str, Any]:
-        feature = condition.feature
+        condition, feature = condition.as_set(self.names), condition.feature
         found: dict[str, Any] = {
             "feature": str(self.names.feature_names[feature]),
             "column": feature,
             "operator": condition.kind,
         }
-        if condition.kind == "in":
+        if condition.kind == "in" or condition.codes:
             found["values"] = self.names.words(feature, np.array(condition.codes, np.int32))
         elif condition.kind in ("<=", ">"):
             found["threshold"] = condition.threshold

@@ -57,15 +57,23 @@ def _answers(
 
 def _test(writer: Literals, condition: Condition) -> str:
     """Write a condition that is true for the rows that satisfy it; false or NULL for others."""
+    condition = condition.as_set(writer.names)
     column, is_missing = writer.columns[condition.feature], writer.is_missing(condition.feature)
+    if condition.kind == "missing" and condition.codes:
+        levels = ", ".join(_words(writer, condition))
+        return f"({is_missing} OR {column} NOT IN ({levels}))"
     if condition.kind == "missing":
         return f"({is_missing})"
     if condition.kind == "present":
         return f"NOT ({is_missing})"
     if condition.kind == "in":
-        codes = np.array(condition.codes, np.int32)
-        return f"{column} IN ({', '.join(writer.literals(condition.feature, codes))})"
+        return f"{column} IN ({', '.join(_words(writer, condition))})"
     number = writer.dialect.as_double.format(column)
     test = f"{number} {condition.kind} {writer.number(condition.threshold)}"
     # in databases NaN is greater than all numbers
     return test if condition.kind == "<=" else f"{test} AND NOT ({is_missing})"
+
+
+def _words(writer: Literals, condition: Condition) -> list[str]:
+    """Write the categories of a condition."""
+    return writer.literals(condition.feature, np.array(condition.codes, np.int32))

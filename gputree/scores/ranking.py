@@ -15,8 +15,10 @@ from gputree._optional import require
 from gputree._sklearn import Ordered, StrOptions, validate_params
 from gputree._texts import display_width, padded
 from gputree.backends.arrays import to_host
+from gputree.columns import Columns
 from gputree.dtypes import Bools, Floats, Int64s
 from gputree.errors import InputError
+from gputree.export.describe import level_below
 from gputree.export.digits import format_number
 from gputree.export.plot_curves import plot_feature_ranking
 from gputree.scores import measures
@@ -59,6 +61,8 @@ class FeatureRanking:
         cut points of "mdl". Empty for categories.
     scores : dict of str to float64 array of shape (n_features,)
         By the names of the score functions; columns are sorted by the first.
+    levels : tuple of n_features arrays or None
+        Ordered categories of a column, whose cuts are of their ranks; None for other columns.
 
     Examples
     --------
@@ -76,6 +80,7 @@ class FeatureRanking:
     missing: Floats
     cuts: tuple[Floats, ...]
     scores: dict[str, Floats]
+    levels: tuple[NDArray[Any] | None, ...]
 
     def __len__(self) -> int:
         return self.names.size
@@ -101,7 +106,11 @@ class FeatureRanking:
         """Format the cuts of a column, or a description in place of them."""
         if self.categorical[j]:
             return "categories"
-        cuts = [format_number(cut, 4) for cut in self.cuts[j][:MOST_CUTS]]
+        cuts, levels = self.cuts[j][:MOST_CUTS], self.levels[j]
+        if levels is None:
+            cuts = [format_number(cut, 4) for cut in cuts]
+        else:
+            cuts = [f"<= {level_below(levels, cut)}" for cut in cuts]
         more = self.cuts[j].size - len(cuts)
         return ", ".join(cuts) + (f" and {more} more" if more else "")
 
@@ -119,7 +128,10 @@ class FeatureRanking:
             "categorical": self.categorical,
             "missing": self.missing,
             **self.scores,
-            "cuts": [cuts.tolist() for cuts in self.cuts],
+            "cuts": [
+                cuts.tolist() if levels is None else [level_below(levels, cut) for cut in cuts]
+                for cuts, levels in zip(self.cuts, self.levels, strict=True)
+            ],
         }
         return pandas.DataFrame(columns, index=pandas.Index(self.names, name="column"))
 
@@ -208,7 +220,7 @@ def rank_features(
         numbers = new_numbers(y, sample_weight)
         n_rows, found = numbers.size, branch_columns(table, numbers, numeric)
         scores = _all_scores(OF_NUMBERS, found)
-    return _rank(names, table.nominal, n_rows, found, scores)
+    return _rank(names, table.view.held.columns, n_rows, found, scores)
 
 
 def _of_classes(
@@ -247,7 +259,7 @@ def _names(table: Table, given: Sequence[str] | None) -> NDArray[Any]:
 
 def _rank(
     names: NDArray[Any],
-    nominal: Bools,
+    columns: Columns,
     n_rows: int,
     found: list[Branched],
     scores: dict[str, Floats],
@@ -257,8 +269,9 @@ def _rank(
     return FeatureRanking(
         names=names[order],
         features=order,
-        categorical=nominal[order],
+        categorical=columns.nominal[order],
         missing=np.array([found[f].missing / n_rows for f in order]),
         cuts=tuple(found[f].cuts for f in order),
         scores={name: values[order] for name, values in scores.items()},
+        levels=tuple(columns.categories[f] if columns.ordered[f] else None for f in order),
     )

@@ -130,6 +130,8 @@ def test_trees_are_added_and_told_which_rows_they_have(tmp_path):
     found = on_dask(clone(model).set_params(n_estimators=1, warm_start=True)).fit(*given)
     found.set_params(n_estimators=3).fit(*given)
     assert_same_forest(found, model)
+    with pytest.raises(ValueError, match="is expecting 3 features"):
+        found.set_params(n_estimators=4).fit(given[0][:, :2], given[1])
     for own, rows in zip(found.estimators_samples_, model.estimators_samples_, strict=True):
         assert np.array_equal(own, rows)
     again = pickle.loads(pickle.dumps(found))

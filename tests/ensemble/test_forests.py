@@ -10,6 +10,7 @@ from itertools import count
 from threading import Lock
 
 import numpy as np
+import pandas as pd
 import pytest
 from frames import mixed
 from scipy.stats import chisquare
@@ -429,6 +430,38 @@ def test_a_warm_start_takes_no_other_table_and_no_fewer_trees():
     with pytest.raises(ValueError, match="the columns and the categories of the fit before"):
         forest.fit(X.assign(c="v"), labels)
     assert len(forest.estimators_) == 2
+
+
+@pytest.mark.parametrize("read", [pd.DataFrame, CodedTable])
+def test_a_warm_start_takes_columns_by_their_names_as_predict_does(read):
+    X, _, target = mixed()
+    forest = ExtraTreesRegressor(n_estimators=2, warm_start=True, random_state=0).fit(X, target)
+    names = "names should match those that were passed during fit"
+    others = {
+        "order": (X[X.columns[::-1]], names),
+        "renamed": (X.rename(columns={"c": "e"}), names),
+        "fewer": (
+            X.drop(columns="c"),
+            names if read is pd.DataFrame else "is expecting 4 features",
+        ),
+    }
+    for other, words in others.values():
+        with pytest.raises(ValueError, match=words) as of_predict:
+            forest.predict(read(other))
+        with pytest.raises(ValueError, match=words) as of_fit:
+            forest.set_params(n_estimators=4).fit(read(other), target)
+        assert str(of_fit.value) == str(of_predict.value)
+    assert len(forest.estimators_) == 2
+
+
+def test_names_of_columns_stay_where_a_warm_start_has_none():
+    X, _, target = mixed()
+    forest = ExtraTreesRegressor(n_estimators=2, warm_start=True, random_state=0).fit(X, target)
+    forest.set_params(n_estimators=4)
+    with pytest.warns(UserWarning, match="does not have valid feature names"):
+        forest.fit(X.to_numpy(dtype=object), target)
+    assert forest.feature_names_in_.tolist() == X.columns.tolist()
+    assert forest.predict(X).tolist() == clone(forest).fit(X, target).predict(X).tolist()
 
 
 def test_few_rows_drawn_and_rows_out_of_no_bag_are_told():

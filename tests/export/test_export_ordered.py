@@ -1,0 +1,247 @@
+"""Ordered categories in every format: the answers of `predict`, also for levels without a rank."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+
+import numpy as np
+import pandas as pd
+import pytest
+from databases import in_duckdb, in_sqlite
+from figures import close_figures, pyplot  # noqa: F401  which closes them
+from ordered_tables import LEVELS, asked, ordered_table
+
+from gputree import (
+    BoostedC45Rules,
+    C45Classifier,
+    C45Rules,
+    DecisionTreeClassifier,
+    DecisionTreeRegressor,
+    RandomForestClassifier,
+    export_json,
+    json_schema,
+    load_model,
+    read_json,
+    save_model,
+)
+from gputree.export import (
+    export_c,
+    export_graphviz,
+    export_html,
+    export_lightgbm,
+    export_python,
+    export_sql,
+    plot_partition,
+    to_onnx,
+    to_sklearn,
+    to_treelite,
+)
+
+X, LABELS, TARGET = ordered_table(n=80)
+ROWS = asked(X)
+WHOLE, _, OF_WHOLE = ordered_table(n=80, seed=1, missing=False)
+TREES = {
+    "missing go down": DecisionTreeClassifier(max_depth=4).fit(X, LABELS),
+    "missing apart": DecisionTreeRegressor(max_depth=1).fit(X[["level"]], X["level"].isna() * 1.0),
+    "none missing": DecisionTreeRegressor(max_depth=3).fit(WHOLE, OF_WHOLE),
+    "forest": RandomForestClassifier(n_estimators=2, max_depth=2, random_state=0).fit(X, LABELS),
+}
+of_trees = pytest.mark.parametrize("model", TREES.values(), ids=TREES)
+
+
+def rows_of(model):
+    return ROWS[model.feature_names_in_.tolist()]
+
+
+def answers(model):
+    found = getattr(model, "predict_proba", model.predict)(rows_of(model))
+    return found.reshape(len(ROWS), -1)
+
+
+def test_one_tree_separates_missing_values():
+    tree = TREES["missing apart"].tree_
+    assert tree.threshold[0] == np.inf
+    assert answers(TREES["missing apart"]).mean() > 0.2
+
+
+@of_trees
+@pytest.mark.parametrize("dialect", ["duckdb", "sqlite"])
+def test_sql(model, dialect):
+    ask = {"duckdb": in_duckdb, "sqlite": in_sqlite}[dialect]
+    columns = {name: column.tolist() for name, column in rows_of(model).items()}
+    columns["level"] = [None if pd.isna(word) else word for word in columns["level"]]
+    forms = [{}] if hasattr(model, "estimators_") else [{}, {"nodes": "t"}]
+    for form in forms:
+        query = export_sql(model, dialect=dialect, table="rows", **form)
+        assert ask(query, columns) == model.predict(rows_of(model)).tolist()
+
+
+def test_sql_and_json_of_rules():
+    model = C45Rules(C45Classifier(pruning=None)).fit(X, LABELS)
+    expected = model.predict(ROWS).tolist()
+    columns = {name: column.tolist() for name, column in ROWS.items()}
+    columns["level"] = [None if pd.isna(word) else word for word in columns["level"]]
+    assert in_duckdb(model.rules_.to_sql(table="rows"), columns) == expected
+    document = json.loads(model.rules_.to_json())
+    assert [by_rules(document, row) for row in ROWS.to_dict("records")] == expected
+
+
+def by_rules(document, row):
+    for rule in document["rules"]:
+        if all(holds(condition, row[condition["feature"]]) for condition in rule["conditions"]):
+            return rule["class"]
+    return document["default"]["class"]
+
+
+def holds(condition, value):
+    if condition["operator"] == "missing":
+        return pd.isna(value) or value not in condition.get("values", [value])
+    if pd.isna(value):
+        return False
+    if condition["operator"] == "in":
+        return value in condition["values"]
+    at_most = condition["operator"] == "present" or value <= condition["threshold"]
+    return at_most != (condition["operator"] == ">")
+
+
+@of_trees
+def test_python(model):
+    module = {}
+    exec(export_python(model), module)
+    answer = module["predict_proba" if hasattr(model, "classes_") else "predict"]
+    rows = [
+        [None if value is None or value != value else value for value in row]
+        for row in rows_of(model).to_numpy(object).tolist()
+    ]
+    np.testing.assert_array_equal(
+        np.array([answer(row) for row in rows]).reshape(len(rows), -1), answers(model)
+    )
+
+
+@of_trees
+def test_c(model, tmp_path):
+    from test_export_code import COMPILER, Library
+
+    if COMPILER is None:
+        pytest.skip("no C compiler is installed")
+    library = Library(export_c(model), tmp_path)
+    coded = model.columns_.encode(rows_of(model)).astype(np.float64)
+    unknown = rows_of(model)["level"].to_numpy() == "beyond"
+    assert library.functions.tree_code(0, b"beyond") == -1
+    assert library.functions.tree_code(0, LEVELS[4].encode()) == 4
+    coded[unknown, 0] = -1  # as tree_code gives it
+    expected = answers(model)
+    np.testing.assert_array_equal(library.answers(coded, expected.shape[1]), expected)
+
+
+@of_trees
+def test_onnx(model):
+    onnxruntime = pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
+    cells = {
+        name: column.fillna("").to_numpy(object)[:, None]
+        if column.dtype == object
+        else column.to_numpy()[:, None]
+        for name, column in rows_of(model).items()
+    }
+    coded = {"X": model.columns_.encode(rows_of(model)).astype(np.float64)}
+    for inputs, given in (("columns", cells), ("matrix", coded)):
+        made = to_onnx(model, inputs=inputs).SerializeToString()
+        found = onnxruntime.InferenceSession(made).run(None, given)[-1]
+        np.testing.assert_array_equal(found.reshape(len(ROWS), -1), answers(model))
+
+
+@of_trees
+def test_treelite(model):
+    treelite = pytest.importorskip("treelite", reason="treelite is not installed")
+    coded = model.columns_.encode(rows_of(model)).astype(np.float64)
+    found = treelite.gtil.predict(to_treelite(model), coded)
+    np.testing.assert_array_equal(found.reshape(len(ROWS), -1), answers(model))
+
+
+@of_trees
+def test_lightgbm_takes_matrices_and_frames(model):
+    lightgbm = pytest.importorskip("lightgbm", reason="lightgbm is not installed")
+    booster = lightgbm.Booster(model_str=export_lightgbm(model))
+    rows = rows_of(model)
+    known = rows["level"].where(rows["level"].isin(LEVELS), None)
+    frame = rows.assign(level=pd.Categorical(known, LEVELS, ordered=True))
+    if "c" in frame:
+        frame["c"] = frame["c"].astype("category")
+    for given in (model.columns_.encode(rows).astype(np.float64), frame):
+        np.testing.assert_array_equal(booster.predict(given).reshape(len(ROWS), -1), answers(model))
+
+
+def test_scikit_learn_takes_ranks():
+    model = DecisionTreeClassifier(max_depth=4).fit(X[["level", "z"]], LABELS)
+    coded = model.columns_.encode(ROWS[["level", "z"]])
+    made = to_sklearn(model)
+    del made.feature_names_in_
+    np.testing.assert_array_equal(made.predict_proba(coded), answers(model))
+
+
+def test_pictures_have_the_names():
+    model = DecisionTreeRegressor(max_depth=2).fit(WHOLE[["level", "z"]], OF_WHOLE)
+    assert "<= very low" in export_graphviz(model)
+    assert "level \\u003c= very low" in export_html(model)
+    _, ax = pyplot.subplots()
+    plot_partition(model, WHOLE[["level", "z"]], y=OF_WHOLE, ax=ax, features=["level", "z"])
+    names = [label.get_text() for label in ax.get_xticklabels()]
+    assert names == [*LEVELS[:4], f'"{LEVELS[4]}"']
+
+
+# ----------------------------------------------------------------------- files
+SAVED = [
+    *TREES.values(),
+    C45Classifier(soft_thresholds=True).fit(X, LABELS),
+    C45Rules().fit(X, LABELS),
+]
+
+
+@pytest.mark.parametrize("model", SAVED, ids=lambda model: type(model).__name__)
+def test_model_files(model, tmp_path):
+    path = tmp_path / "model.gputree"
+    save_model(model, path)
+    again = load_model(path)
+    assert again.columns_.same_as(model.columns_)
+    np.testing.assert_array_equal(answers(again), answers(model))
+    with zipfile.ZipFile(path) as archive:
+        assert json.loads(archive.read("model.json"))["format_version"] == 7
+
+
+def test_model_files_without_an_order_are_of_an_older_version(tmp_path):
+    model = DecisionTreeClassifier(max_depth=2, ordered_categories=None).fit(X, LABELS)
+    save_model(model, tmp_path / "model.gputree")
+    with zipfile.ZipFile(tmp_path / "model.gputree") as archive:
+        header = json.loads(archive.read("model.json"))
+    assert header["format_version"] == 3
+    assert "ordered" not in header
+    assert json.loads(export_json(model))["format_version"] == 1
+
+
+@pytest.mark.parametrize("model", SAVED[:-1], ids=lambda model: type(model).__name__)
+def test_json_documents(model):
+    jsonschema = pytest.importorskip("jsonschema", reason="jsonschema is not installed")
+    document = json.loads(export_json(model))
+    assert (document["format_version"], document["ordered"]) == (5, [0])
+    validator = jsonschema.Draft202012Validator(json_schema())
+    validator.validate(document)
+    again = read_json(json.dumps(document))
+    assert again.columns_.same_as(model.columns_)
+    np.testing.assert_array_equal(answers(again), answers(model))
+    for damaged in ({"format_version": 1}, {"ordered": []}):
+        assert not validator.is_valid(document | damaged)
+
+
+@pytest.mark.parametrize("ordered", [[1], [7], [True], "level", [2]])
+def test_columns_that_no_order_can_be_of(ordered):
+    document = json.loads(export_json(TREES["missing go down"]))
+    with pytest.raises(ValueError, match=r"ordered"):
+        read_json(json.dumps(document | {"ordered": ordered}))
+
+
+@pytest.mark.full
+def test_boosted_rules_of_a_file(tmp_path):
+    model = BoostedC45Rules(n_trials=2).fit(X, LABELS)
+    save_model(model, tmp_path / "rules.gputree")
+    np.testing.assert_array_equal(answers(load_model(tmp_path / "rules.gputree")), answers(model))
