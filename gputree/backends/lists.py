@@ -52,6 +52,7 @@ class ListTask(NamedTuple):
     limits: BranchLimits
     # A nominal test parts one category from all others, rather than all of them: on the host alone.
     one_against_rest: bool = False
+    by_gain: bool = False  # that category by the greatest gain, rather than gain ratio
     max_device_memory: int | None = None  # bytes, on a device; None for a share of what is free
 
 
