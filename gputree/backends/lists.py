@@ -51,6 +51,7 @@ class ListTask(NamedTuple):
     limits: BranchLimits
     # True: a nominal test separates one category from all others (on the host only); else multiway.
     one_against_rest: bool = False
+    by_gain: bool = False  # that category by the highest gain, rather than gain ratio
     max_device_memory: int | None = None  # bytes, on a device; None: a part of the free ones
 
 

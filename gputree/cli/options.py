@@ -147,7 +147,11 @@ _TREE_OPTIONS: dict[str, tuple[Callable[[str], Any], str, str]] = {
         "NAME",
         "auto, exhaustive, ordered or one_vs_rest (cart, random-forest)",
     ),
-    "criterion": (str, "NAME", "gini or entropy; squared_error or poisson (cart)"),
+    "criterion": (
+        str,
+        "NAME",
+        "gini or entropy; squared_error or poisson (cart, forests); gain_ratio or gain (c45)",
+    ),
     "splitter": (str, "NAME", "exact, binned or random (cart); exact or binned (random-forest)"),
     "threshold_placement": (str, "NAME", "midpoint or data (c45)"),
     "max_depth": (int, "N", "maximum depth"),

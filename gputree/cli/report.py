@@ -52,6 +52,7 @@ _WORDS: Sequence[tuple[str, Any]] = (
     (r"Use C45Classifier, which has thresholds.* If they are", "Add --algorithm c45. If they are"),
     (r"For numbers use \w+\.", "For numbers add --task regression."),
     (r"For classes use \w+\.", "For classes add --task classification."),
+    (r"gini or entropy use DecisionTreeClassifier", "gini or entropy add --algorithm cart"),
     (r"C45Classifier splits by", "--algorithm c45 splits by"),
     (r"ExtraTrees\w+ draws cuts", "--algorithm extra-trees draws cuts"),
     (r"list them in 'categorical_features'", "add --categorical NAME"),

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import csv
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 from sklearn.utils import Bunch
 
 from gputree._docs import fill
+from gputree.errors import InputError
 
 _FOLDER = Path(__file__).with_name("data")
 
@@ -28,13 +30,20 @@ _SECTIONS = """Parameters
 
 
 def _load(
-    name: str, data: DTypeLike, description: str, return_X_y: bool, target: DTypeLike = np.str_
+    name: str,
+    data: DTypeLike,
+    description: str,
+    return_X_y: bool,
+    target: DTypeLike = np.str_,
+    numbers: Sequence[int] = (),
 ) -> Any:
+    """The table of a file; `numbers` are columns of numbers where `data` is object."""
     path = _FOLDER / f"{name}.csv"
     with path.open(newline="", encoding="utf-8") as lines:
         header, *rows = csv.reader(lines)
     cells = np.array(rows, dtype=object)
-    cells[cells == ""] = "nan"
+    cells[cells == ""] = None
+    cells[:, numbers] = cells[:, numbers].astype(np.float64)
     bunch = Bunch(
         data=cells[:, :-1].astype(data),
         target=cells[:, -1].astype(target),
@@ -78,20 +87,51 @@ def load_loan(*, return_X_y: bool = False) -> Bunch | tuple[NDArray, NDArray]:
     return _load("loan", object, description, return_X_y)
 
 
-@fill(sections=_SECTIONS, data="object array of str, shape (17, 6)", target="str, shape (17,)")
-def load_watermelon(*, return_X_y: bool = False) -> Bunch | tuple[NDArray, NDArray]:
-    """Load the watermelon table 2.0: is a watermelon ripe?
+# Of the versions of the watermelon table: the file, what it has beyond 6 nominal columns, the table
+# of the book, and its columns of numbers.
+_WATERMELONS: dict[str, tuple[str, str, str, Sequence[int]]] = {
+    "2.0": ("watermelon", "", "4.1", ()),
+    "2.0 alpha": ("watermelon_2_alpha", ", 13 missing values", "4.4", ()),
+    "3.0": ("watermelon_3", ", density and sugar content", "4.3", (6, 7)),
+}
 
-    17 rows, six nominal columns. The class entropy is 0.998 bits; the
-    information gain of ``texture`` is 0.381, that of ``colour`` 0.109.
+
+@fill(
+    sections=_SECTIONS.replace(
+        "return_X_y :",
+        'version : {"2.0", "2.0 alpha", "3.0"}, default="2.0"\n'
+        "        Of the table, as the book numbers them.\n    return_X_y :",
+    ),
+    data="object array, shape (17, 6), or (17, 8) in version 3.0",
+    target="str, shape (17,)",
+)
+def load_watermelon(
+    *, version: Literal["2.0", "2.0 alpha", "3.0"] = "2.0", return_X_y: bool = False
+) -> Bunch | tuple[NDArray, NDArray]:
+    """Load the watermelon tables of Zhou's book: is a watermelon ripe?
+
+    Version 2.0 has 17 rows and six nominal columns. The class entropy is 0.998 bits; the
+    information gain of ``texture`` is 0.381, that of ``colour`` 0.109. In version 2.0 alpha
+    13 cells are missing (None); version 3.0 has the numbers ``density`` and ``sugar`` as well.
 
     {sections}
+
+    Raises
+    ------
+    ValueError
+        There is no such version.
     """
+    if version not in _WATERMELONS:
+        raise InputError(
+            "The 'version' parameter of load_watermelon must be a str among "
+            f"{{{', '.join(map(repr, _WATERMELONS))}}}. Got {version!r} instead."
+        )
+    name, more, table, numbers = _WATERMELONS[version]
     description = (
         "Watermelons: colour, stalk, sound, texture, navel, touch; ripe? 17 rows, 6 nominal "
-        "columns, classes no (9) and yes (8). Zhou Zhihua, Machine Learning, table 4.1."
+        f"columns{more}; classes no (9) and yes (8). Zhou Zhihua, Machine Learning, table {table}."
     )
-    return _load("watermelon", object, description, return_X_y)
+    return _load(name, object, description, return_X_y, numbers=numbers)
 
 
 @fill(sections=_SECTIONS, data="object array of str, shape (14, 4)", target="str, shape (14,)")

@@ -25,8 +25,6 @@ REGRESSOR_LACKS = {
     "misclassification_costs": "targets have no classes. Pass sample_weight to fit.",
 }
 MULTIWAY_LACKS = {
-    "criterion": "C4.5 splits by the gain ratio and ID3 by the information gain. For gini or "
-    "entropy use DecisionTreeClassifier.",
     "splitter": "every cut is considered. Leave it out.",
     "max_bins": "numbers are not binned. Leave it out.",
     "categorical_split": "splits on categories are multiway. For binary splits use "
@@ -45,10 +43,21 @@ ID3_LACKS = {
     **MULTIWAY_LACKS,
     "ordered_categories": "every category has a branch, whatever their order. Use C45Classifier or "
     "DecisionTreeClassifier.",
+    "criterion": "splits are by the information gain. For gini or entropy use "
+    "DecisionTreeClassifier, for the gain ratio C45Classifier.",
     "min_samples_leaf": "every value has a branch. Limit the tree by min_samples_split, max_depth "
     "or pruning.",
     "min_weight_fraction_leaf": "every value has a branch. Limit the tree by min_samples_split, "
     "max_depth or pruning.",
+}
+
+# Criteria of other trees, by what C4.5 is to be passed instead.
+C45_REFUSES = {
+    **{
+        ("criterion", name): "For gini or entropy use DecisionTreeClassifier."
+        for name in ("gini", "entropy", "log_loss")
+    },
+    ("criterion", "information_gain"): "Write 'gain'.",
 }
 
 # Of forests, with the names of R and of XGBoost.

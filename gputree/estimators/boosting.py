@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from gputree import prediction
 from gputree._sklearn import Interval
-from gputree.estimators.arguments import MULTIWAY_LACKS, explained
+from gputree.estimators.arguments import C45_REFUSES, MULTIWAY_LACKS, explained
 from gputree.estimators.c45 import C45Classifier
 from gputree.estimators.coded_table import CodedTable
 from gputree.estimators.documentation import MULTIWAY_PARAMETERS, document
@@ -40,6 +40,8 @@ class BoostedC45Classifier(Boosted):
         Maximum number of trees.
     min_samples_leaf : float, default=2
         Minimum weight (number of rows without weights) of two of a split's branches.
+    criterion : "gain_ratio" or "gain", default="gain_ratio"
+        As for `C45Classifier`.
     max_leaf_ratio : float or None, default=1.1
         Approximate maximum number of leaves of the trees after the first, as a multiple of the
         number of leaves of the first; None for no limit. A node of weight w is split only if
@@ -97,6 +99,7 @@ class BoostedC45Classifier(Boosted):
     """
 
     _lacks = MULTIWAY_LACKS
+    _refuses = C45_REFUSES
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **C45Classifier._parameter_constraints,
@@ -112,6 +115,7 @@ class BoostedC45Classifier(Boosted):
         n_trials: int = 10,
         max_leaf_ratio: float | None = 1.1,
         min_samples_leaf: float = 2,
+        criterion: Literal["gain_ratio", "gain"] = "gain_ratio",
         average_gain_rule: bool = True,
         mdl_gain_threshold: bool = True,
         exclude_high_cardinality: bool = True,
@@ -139,6 +143,7 @@ class BoostedC45Classifier(Boosted):
         self.n_trials = n_trials
         self.max_leaf_ratio = max_leaf_ratio
         self.min_samples_leaf = min_samples_leaf
+        self.criterion = criterion
         self.average_gain_rule = average_gain_rule
         self.mdl_gain_threshold = mdl_gain_threshold
         self.exclude_high_cardinality = exclude_high_cardinality

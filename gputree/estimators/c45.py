@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from gputree._sklearn import Interval, StrOptions
 from gputree.backends.arrays import to_host
 from gputree.errors import InputError
-from gputree.estimators.arguments import MULTIWAY_LACKS, explained
+from gputree.estimators.arguments import C45_REFUSES, MULTIWAY_LACKS, explained
 from gputree.estimators.base import Given
 from gputree.estimators.documentation import (
     MULTIWAY_ATTRIBUTES,
@@ -28,7 +28,7 @@ from gputree.estimators.held import View
 from gputree.estimators.identifiers import have_few_categories
 from gputree.estimators.multiway import MultiwayTree
 from gputree.estimators.winnowing import coded_grower, grow_on, winnow, with_weight
-from gputree.growth.gain_ratio import GainRatio
+from gputree.growth.gain_ratio import C45Rule
 from gputree.pruning import Pruner, collapse_splits
 from gputree.softening import soften
 from gputree.tree import Tree
@@ -48,7 +48,8 @@ class C45Classifier(MultiwayTree):
     """C4.5, as J48 grows and prunes it.
 
     Splits on categories are multiway, splits on numbers binary. The column with the highest gain
-    ratio is split, among those of at least average gain. A row whose value
+    ratio is split, among those of at least average gain; with ``criterion="gain"`` that with the
+    highest gain. A row whose value
     is missing goes to all children, with fractional weights in proportion to the weights of the
     known rows, in growth and in prediction. The grown tree is pruned by the
     pessimistic estimate of its errors.
@@ -57,13 +58,19 @@ class C45Classifier(MultiwayTree):
     ----------
     min_samples_leaf : float, default=2
         Minimum weight (number of rows without weights) of two of a split's branches.
+    criterion : "gain_ratio" or "gain", default="gain_ratio"
+        Columns are compared by the gain ratio, or by the information gain; C4.5's ``-g``. The cut
+        of a number is that of the highest gain in either case. Zhou's trees (Machine Learning,
+        section 4.4) are those of ``criterion="gain", mdl_correction=False, min_samples_leaf=1,
+        collapse=False, pruning=None``.
     average_gain_rule : bool, default=True
-        Columns whose gain is below the average of all are left out.
+        Columns whose gain is below the average of all are left out. Has no effect with
+        ``criterion="gain"``.
     mdl_gain_threshold : bool, default=False
         The minimum gain of a split, as in C5.0: up to 500 rows per class (the mean over classes) it
         is the average gain; from 1,000 rows it is 0.9 times log2 of the number of candidate
         columns, divided by the weight of the node; in between it is interpolated linearly. Has no
-        effect with ``average_gain_rule=False``.
+        effect with ``average_gain_rule=False`` or ``criterion="gain"``.
     exclude_high_cardinality : bool, default=False
         Exclude columns with at least 3 categories per 10 rows, with a warning, unless all columns
         are such, as in C5.0. C4.5 and J48 only leave them out of the average gain.
@@ -75,7 +82,7 @@ class C45Classifier(MultiwayTree):
         value of the whole table up to the midpoint. Training rows go to the same children.
     binary_splits : bool, default=False
         Splits on categories are one-vs-rest, where the rest includes unseen categories: that of the
-        highest gain ratio, ties to the first.
+        highest gain ratio (with ``criterion="gain"`` of the highest gain), ties to the first.
         J48's ``-B``. Grown on the CPU.
     collapse : bool, default=True
         Splits that classify no more training rows correctly than a leaf are collapsed, before
@@ -132,12 +139,14 @@ class C45Classifier(MultiwayTree):
     """
 
     _lacks = MULTIWAY_LACKS
+    _refuses = C45_REFUSES
 
     # Leaves per unit of weight that boosting allows a tree; 0 for no limit.
     _leaves_per_weight: float = 0.0
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **MultiwayTree._parameter_constraints,
+        "criterion": [StrOptions({"gain_ratio", "gain"})],
         "min_samples_leaf": [Interval(Real, 0.0, None, closed="neither")],
         "average_gain_rule": ["boolean"],
         "mdl_gain_threshold": ["boolean"],
@@ -156,6 +165,7 @@ class C45Classifier(MultiwayTree):
         self,
         *,
         min_samples_leaf: float = 2,
+        criterion: Literal["gain_ratio", "gain"] = "gain_ratio",
         average_gain_rule: bool = True,
         mdl_gain_threshold: bool = False,
         exclude_high_cardinality: bool = False,
@@ -182,6 +192,7 @@ class C45Classifier(MultiwayTree):
         verbose: int = 0,
     ) -> None:
         self.min_samples_leaf = min_samples_leaf
+        self.criterion = criterion
         self.average_gain_rule = average_gain_rule
         self.mdl_gain_threshold = mdl_gain_threshold
         self.exclude_high_cardinality = exclude_high_cardinality
@@ -237,12 +248,13 @@ class C45Classifier(MultiwayTree):
 
     def _options(self, n: int, n_weighted: int) -> ListOptions:
         return ListOptions(
-            rule=GainRatio(
+            rule=C45Rule(
                 numeric=~self.columns_.nominal,
                 averaged=have_few_categories(self.columns_, n_weighted),
-                average_gain_rule=self.average_gain_rule,
+                average_gain_rule=self.average_gain_rule and self.criterion == "gain_ratio",
                 mdl_correction=self.mdl_correction,
                 min_gain=float(self.min_gain),
+                by_gain=self.criterion == "gain",
                 averaged_only=self.exclude_high_cardinality,
                 bits_share=self._bits_share(n_weighted),
                 leaves_per_weight=self._leaves_per_weight,
@@ -250,6 +262,7 @@ class C45Classifier(MultiwayTree):
             missing_is_category=False,
             every_category=not self.binary_splits,
             one_against_rest=self.binary_splits,
+            by_gain=self.criterion == "gain",
             min_branch_weight=float(self.min_samples_leaf),
             cut_share=CUT_SHARE / self.n_classes_,
             max_cut_weight=MOST_CUT_WEIGHT,

@@ -57,6 +57,8 @@ class ListOptions(NamedTuple):
         A split has a branch for every category of its column, with rows or not.
     one_against_rest : bool
         A split has two branches: one category, and all others of its column.
+    by_gain : bool
+        That category is chosen by the gain, rather than the gain ratio.
     min_branch_weight : float
         Least weight of a branch that counts; nodes of less than twice as much are leaves.
     cut_share, max_cut_weight : float
@@ -74,6 +76,7 @@ class ListOptions(NamedTuple):
     missing_is_category: bool
     every_category: bool
     one_against_rest: bool
+    by_gain: bool
     min_branch_weight: float
     cut_share: float
     max_cut_weight: float
@@ -139,6 +142,7 @@ def _task(target: NDArray, weights: Weights, options: ListOptions) -> ListTask:
             unit=weight,
         ),
         one_against_rest=options.one_against_rest,
+        by_gain=options.by_gain,
         max_device_memory=options.max_device_memory,
     )
 

@@ -99,6 +99,7 @@ class ID3Classifier(MultiwayTree):
             missing_is_category=True,
             every_category=False,
             one_against_rest=False,
+            by_gain=True,
             min_branch_weight=0.0,
             cut_share=0.0,
             max_cut_weight=0.0,

@@ -1,9 +1,11 @@
-"""The axes of a plot, and letters that none of its fonts has: which, and what font to take."""
+"""The axes of a plot, and fonts for letters that the fonts of its texts lack."""
 
 from __future__ import annotations
 
 import contextlib
 import re
+from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
 from gputree._optional import require
@@ -19,39 +21,39 @@ def new_axes(ax: Any, caller: str, **figure: Any) -> Any:
     return pyplot.figure(layout="constrained", **figure).add_subplot() if ax is None else ax
 
 
-def hint_at_fonts(ax: Any) -> None:
-    """Warn where texts of the figure have letters that would be drawn as boxes.
+def choose_fonts(artist: Any) -> None:
+    """Draw letters that the fonts of texts lack with installed fonts that have them.
 
-    matplotlib names the letters one by one, and not the font that has them.
+    Warn where none has: boxes would be drawn. matplotlib names the letters one by one.
+
+    Parameters
+    ----------
+    artist : matplotlib Artist
+        Whose texts, or itself; those that lack letters get further families.
     """
-    missing = sorted(_missing(ax.figure))
-    if not missing:
-        return
-    shown = "".join(missing[:_SHOWN]) + ("..." if len(missing) > _SHOWN else "")
-    name = _font_with(missing)
-    setting = "matplotlib.rcParams['font.sans-serif'] = ['{}', 'DejaVu Sans'] before plotting"
-    if name is not None:
-        advice = f"{name} is installed and has them: set {setting.format(name)}."
-    else:
-        advice = (
-            "No installed font has all of them. Install one, for Chinese, Japanese and Korean such "
-            "as Noto Sans CJK (Debian, Ubuntu: apt install fonts-noto-cjk), delete the files "
-            f"fontlist-*.json in matplotlib.get_cachedir(), and set {setting.format('its name')}."
-        )
-    warn(f"The font has no {shown}: boxes are drawn in their place. {advice}")
-
-
-def _missing(figure: Any) -> set[str]:
-    """Letters of the figure's texts that none of their fonts has."""
     from matplotlib.text import Text
 
-    missing: set[str] = set()
-    for text in figure.findobj(Text):
-        letters = {letter for letter in text.get_text() if letter.isprintable() and letter > "~"}
-        for path in _files(text.get_fontproperties()) if letters else ():
-            letters -= _letters_of(path, letters)
-        missing |= letters
-    return missing
+    lacking = [(text, letters) for text in artist.findobj(Text) if (letters := _missing(text))]
+    if not lacking:
+        return
+    names, left = _families_with(frozenset().union(*(letters for _, letters in lacking)))
+    for text, _ in lacking:
+        text.set_fontfamily([*text.get_fontfamily(), *names])
+    if left:
+        shown = "".join(sorted(left)[:_SHOWN]) + ("..." if len(left) > _SHOWN else "")
+        warn(
+            f"No installed font has {shown}: boxes are drawn in their place. Install one that has "
+            "them, for Chinese, Japanese and Korean such as Noto Sans CJK (Debian, Ubuntu: apt "
+            "install fonts-noto-cjk), and draw again."
+        )
+
+
+def _missing(text: Any) -> frozenset[str]:
+    """Letters of a text that none of its fonts has."""
+    letters = frozenset(one for one in text.get_text() if one.isprintable() and one > "~")
+    for path in _files(text.get_fontproperties()) if letters else ():
+        letters -= _letters_of(path, letters)
+    return letters
 
 
 def _files(properties: Any) -> list[str]:
@@ -69,23 +71,63 @@ def _files(properties: Any) -> list[str]:
     return files or [str(font_manager.findfont(properties))]
 
 
-def _letters_of(path: str, letters: set[str]) -> set[str]:
-    """Those of the letters that the font in a file has."""
+@lru_cache(maxsize=1 << 12)  # opening each installed font takes long
+def _letters_of(path: str, letters: frozenset[str]) -> frozenset[str]:
+    """Those of the letters that the font in a file has; none of a file that is gone, or broken."""
     from matplotlib import font_manager
 
-    font = font_manager.get_font(path)
-    return {letter for letter in letters if font.get_char_index(ord(letter))}
+    try:
+        font = font_manager.get_font(path)
+    except (OSError, RuntimeError):
+        return frozenset()
+    return frozenset(one for one in letters if font.get_char_index(ord(one)))
 
 
-def _font_with(letters: list[str]) -> str | None:
-    """An installed font that has all of the letters."""
+def _families_with(letters: frozenset[str]) -> tuple[list[str], frozenset[str]]:
+    """Installed fonts that together have letters, and the letters that none has."""
+    names = []
+    for add_new in (False, True):
+        fonts = _installed(add_new) if letters else []
+        while letters and fonts:
+            font = max(fonts, key=lambda font: len(_letters_of(font.fname, letters)))
+            has = _letters_of(font.fname, letters)
+            if not has:
+                break
+            names.append(_regular(font))
+            letters -= has
+    return names, letters
+
+
+def _regular(font: Any) -> str:
+    """The family of a font, which can be looked up by the regular weight without a warning."""
     from matplotlib import font_manager
 
-    wanted = set(letters)
-    for font in font_manager.fontManager.ttflist:
-        if _STANDS_IN.match(font.name):
-            continue
-        with contextlib.suppress(OSError, RuntimeError):  # gone since the list was made, or broken
-            if _letters_of(font.fname, wanted) == wanted:
-                return str(font.name)
-    return None
+    if not _is_regular(font):
+        font_manager.fontManager.ttflist.append(replace(font, weight=400))
+    return str(font.name)
+
+
+def _is_regular(font: Any) -> bool:
+    return str(font.weight) in ("400", "normal", "regular")
+
+
+def _installed(add_new: bool) -> list[Any]:
+    """Fonts that matplotlib knows, upright and regular ones without serifs first.
+
+    Its list is of when it was first imported: `add_new` adds the fonts that were installed since.
+    """
+    from matplotlib import font_manager
+
+    manager = font_manager.fontManager
+    if add_new:
+        for path in set(font_manager.findSystemFonts()).difference(
+            f.fname for f in manager.ttflist
+        ):
+            with contextlib.suppress(Exception):  # whatever a broken file raises
+                manager.addfont(path)
+    fonts = [font for font in manager.ttflist if not _STANDS_IN.match(font.name)]
+    return sorted(fonts, key=_order)
+
+
+def _order(font: Any) -> tuple[bool, bool, bool, str]:
+    return font.style != "normal", not _is_regular(font), "Serif" in font.name, font.name

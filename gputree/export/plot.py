@@ -12,7 +12,7 @@ from gputree._optional import require
 from gputree.dtypes import Floats
 from gputree.errors import InputError
 from gputree.export.describe import LONGEST, Description, describe, shorten, shown_part, wrapped
-from gputree.export.glyphs import hint_at_fonts
+from gputree.export.glyphs import choose_fonts
 from gputree.export.palette import answer_colors, class_color, rgb
 from gputree.export.parameters import checked
 from gputree.tree import Tree
@@ -38,6 +38,7 @@ class _Layout(NamedTuple):
     width: Floats
     height: Floats
     size: tuple[float, float]
+    families: list[str]  # of the fonts of the labels
 
 
 @checked
@@ -121,7 +122,6 @@ def plot_tree(
     _draw_boxes(ax, answer_colors(shown.tree, shown.costs), layout, scale)
     if bars:
         _draw_bars(ax, shown.tree, layout, scale)
-    hint_at_fonts(ax)
     return ax
 
 
@@ -141,8 +141,10 @@ def _label(shown: Description, whole: Tree, node: int, wrap: bool) -> str:
 # --------------------------------------------------------------------- places
 def _lay_out(ax: Any, tree: Tree, labels: list[str], bar: float) -> _Layout:
     """A column a depth, as wide as its widest box; a row a leaf, inner nodes midway."""
-    probe = ax.text(0, 0, "", fontsize=_FONT_SIZE, linespacing=_LINES)
-    with warnings.catch_warnings():  # characters without a font are reported once, by hint_at_fonts
+    probe = ax.text(0, 0, "\n".join(labels), fontsize=_FONT_SIZE, linespacing=_LINES)
+    choose_fonts(probe)
+    families = probe.get_fontfamily()
+    with warnings.catch_warnings():  # characters without a font are reported once, by choose_fonts
         warnings.filterwarnings("ignore", message="Glyph .* missing")
         sizes = np.array([_extent(probe, label) for label in labels]) + 2 * _PAD
     probe.remove()
@@ -151,7 +153,8 @@ def _lay_out(ax: Any, tree: Tree, labels: list[str], bar: float) -> _Layout:
     left = _GAP / 2 + np.cumsum([0.0, *(w + _GAP for w in widest)])
     middle, whole = _rows(tree, np.maximum(height + _BETWEEN, _ROW) + bar)
     size = (float(left[-1]) - _GAP / 2, whole + _ROW / 2)
-    return _Layout(labels, left[tree.depth], middle + _ROW / 4 - bar / 2, width, height, size)
+    middle += _ROW / 4 - bar / 2
+    return _Layout(labels, left[tree.depth], middle, width, height, size, families)
 
 
 def _extent(probe: Any, label: str) -> tuple[float, float]:
@@ -218,6 +221,7 @@ def _draw_boxes(ax: Any, colors: Floats, layout: _Layout, scale: float) -> None:
             layout.middle[node],
             label,
             fontsize=scale * _FONT_SIZE,
+            fontfamily=layout.families,
             va="center",
             linespacing=_LINES,
             bbox={

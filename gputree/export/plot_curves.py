@@ -12,7 +12,7 @@ from gputree.dtypes import Floats
 from gputree.errors import InputError
 from gputree.export.describe import describe, shorten
 from gputree.export.digits import format_number
-from gputree.export.glyphs import hint_at_fonts, new_axes
+from gputree.export.glyphs import choose_fonts, new_axes
 from gputree.export.model import averaged, tree_of
 from gputree.export.parameters import checked
 from gputree.importance import mean_importances
@@ -64,7 +64,7 @@ def plot_cp_table(pruner_or_table: Any, *, ax: Any = None) -> Any:
     _draw_choices(ax, table, "n_leaves", markersize=8)
     ax.set(xscale="log", xlabel="leaves", ylabel="cross-validated error, relative to the root")
     _label_trees(ax, table)
-    hint_at_fonts(ax)
+    choose_fonts(ax)
     return ax
 
 
@@ -114,7 +114,7 @@ def plot_pruning_path(path_or_pruner: Any, *, ax: Any = None) -> Any:
         _draw_held_out(ax, table)
         _label_leaves(ax, table)
     ax.set(xlabel="alpha", ylabel="risk, relative to the root's", ylim=(0, None))
-    hint_at_fonts(ax)
+    choose_fonts(ax)
     return ax
 
 
@@ -229,7 +229,7 @@ def _draw_bars(
     ax.set_xlim(0, 1.12 * values.max() or 1.0)
     rest = values.size - drawn.size
     ax.set_xlabel(f"{label} (and {rest} more columns)" if rest else label)
-    hint_at_fonts(ax)
+    choose_fonts(ax)
     return ax
 
 

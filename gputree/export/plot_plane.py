@@ -12,7 +12,7 @@ from gputree._sklearn import check_consistent_length, column_or_1d
 from gputree.dtypes import THRESHOLD_SPLIT, Floats, Int32s
 from gputree.errors import InputError
 from gputree.export.describe import Description, describe, shorten
-from gputree.export.glyphs import hint_at_fonts, new_axes
+from gputree.export.glyphs import choose_fonts, new_axes
 from gputree.export.palette import class_color, class_tints
 from gputree.export.parameters import checked
 from gputree.importance import impurity_importances
@@ -115,7 +115,7 @@ def plot_partition(
     if rows is not None:
         _draw_rows(ax, described, across, up, rows, _colors_of(estimator_or_tree, tree, y))
     _name(ax, described, across, up)
-    hint_at_fonts(ax)
+    choose_fonts(ax)
     return ax
 
 

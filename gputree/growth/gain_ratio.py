@@ -1,7 +1,8 @@
 """Rules that choose the column of a split: information gain, or its ratio to split information.
 
 ID3 (Quinlan 1986) takes the highest gain; C4.5 (Quinlan 1993, 2.2; 1996) the highest gain ratio
-among the columns whose gain is at least average. Ties go to the first column.
+among the columns whose gain is at least average, or by option the highest gain. Ties go to the
+first column.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ AVERAGE_SLACK = 1e-3
 BITS_SHARE = 0.9
 
 
-class GainRatio(NamedTuple):
+class C45Rule(NamedTuple):
     """C4.5's rule, with the options of C5.0."""
 
     numeric: Bools  # (d,) columns whose gains are averaged: numeric, or of few categories
@@ -31,6 +32,7 @@ class GainRatio(NamedTuple):
     average_gain_rule: bool
     mdl_correction: bool
     min_gain: float  # of a split, in bits, after the correction
+    by_gain: bool = False  # True: columns are compared by the gain instead of its ratio
     averaged_only: bool = False  # True: the other columns are excluded
     bits_share: float = 0.0  # of description length in the minimum gain; the rest is the average
     # Maximum number of leaves per unit of weight; 0 for no limit. A split on categories has at
@@ -51,12 +53,12 @@ class GainRatio(NamedTuple):
         if self.leaves_per_weight:
             valid &= candidates.parts <= np.rint(self.leaves_per_weight * weight) + 1
         split = candidates.split / information.scale
-        ratio = np.zeros_like(gain)
-        known = split > TOLERANCE
-        np.divide(gain, split / (total * information.unit), out=ratio, where=valid & known)
+        worth = np.zeros_like(gain)
+        divisor = 1.0 if self.by_gain else split / (total * information.unit)
+        np.divide(gain, divisor, out=worth, where=valid & (split > TOLERANCE))
         if self.average_gain_rule:
-            ratio[gain < self._least_gain(gain, valid, weight)] = 0.0
-        return _first_greatest(ratio)
+            worth[gain < self._least_gain(gain, valid, weight)] = 0.0
+        return _first_greatest(worth)
 
     def _least_gain(self, gain: Floats, valid: Bools, weight: NDArray[np.floating]) -> Floats:
         """Minimum gain of each node's split, from the valid columns."""
@@ -95,11 +97,11 @@ def _cost_of_cuts(tries: NDArray[np.int64]) -> Floats:
     return logarithms(tries.ravel()).reshape(tries.shape)
 
 
-def _first_greatest(ratio: Floats) -> NDArray[np.int32]:
-    """First column of the highest positive ratio, in each node; nearly equal ratios are equal."""
-    best, feature = np.zeros(ratio.shape[1]), np.full(ratio.shape[1], -1, np.int32)
-    for f in range(ratio.shape[0]):
-        better = ratio[f] - best > TOLERANCE
-        best[better] = ratio[f, better]
+def _first_greatest(worth: Floats) -> NDArray[np.int32]:
+    """First column of the highest positive worth, in each node; nearly equal ones are equal."""
+    best, feature = np.zeros(worth.shape[1]), np.full(worth.shape[1], -1, np.int32)
+    for f in range(worth.shape[0]):
+        better = worth[f] - best > TOLERANCE
+        best[better] = worth[f, better]
         feature[better] = f
     return feature

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from gputree._sklearn import Interval
 from gputree.backends.arrays import to_host
 from gputree.dtypes import Floats
-from gputree.estimators.arguments import MULTIWAY_LACKS, explained
+from gputree.estimators.arguments import C45_REFUSES, MULTIWAY_LACKS, explained
 from gputree.estimators.c45 import C45Classifier
 from gputree.estimators.coded_table import CodedTable
 from gputree.estimators.documentation import MULTIWAY_PARAMETERS, document
@@ -46,6 +46,8 @@ class BoostedC45Rules(Boosted):
         As for `C45Rules`.
     min_samples_leaf : float, default=2
         Minimum weight (number of rows without weights) of two of a split's branches.
+    criterion : "gain_ratio" or "gain", default="gain_ratio"
+        As for `C45Classifier`.
     average_gain_rule, mdl_correction, threshold_placement, binary_splits, collapse
         As for `C45Classifier`.
     exclude_high_cardinality : bool, default=True
@@ -77,6 +79,7 @@ class BoostedC45Rules(Boosted):
     """
 
     _lacks = MULTIWAY_LACKS
+    _refuses = C45_REFUSES
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **C45Classifier._parameter_constraints,
@@ -98,6 +101,7 @@ class BoostedC45Rules(Boosted):
         rule_weight: float = 0.5,
         redundancy: float = 1.0,
         min_samples_leaf: float = 2,
+        criterion: Literal["gain_ratio", "gain"] = "gain_ratio",
         average_gain_rule: bool = True,
         exclude_high_cardinality: bool = True,
         mdl_correction: bool = True,
@@ -126,6 +130,7 @@ class BoostedC45Rules(Boosted):
         self.rule_weight = rule_weight
         self.redundancy = redundancy
         self.min_samples_leaf = min_samples_leaf
+        self.criterion = criterion
         self.average_gain_rule = average_gain_rule
         self.exclude_high_cardinality = exclude_high_cardinality
         self.mdl_correction = mdl_correction

@@ -123,7 +123,7 @@ def test_options_of_other_algorithms(gputree, holes, tmp_path):
     flags = [
         *("--no-collapse", "--no-average-gain-rule", "--no-mdl-correction"),
         *("--threshold-placement", "data", "--min-gain", "0.25", "--min-samples-leaf", "1"),
-        *("--categorical", "weight,size"),
+        *("--criterion", "gain", "--categorical", "weight,size"),
     ]
     arguments = ["--target", "bought", "--algorithm", "c45", *flags, "-o", path]
     assert gputree("train", holes, *arguments)[0] == 0
@@ -134,6 +134,7 @@ def test_options_of_other_algorithms(gputree, holes, tmp_path):
         "mdl_correction": False,
         "threshold_placement": "data",
         "min_gain": 0.25,
+        "criterion": "gain",
         "min_samples_leaf": 1,
         "categorical_features": ["size", "flag", "weight"],  # flag by its type
         "pruning": "pessimistic",

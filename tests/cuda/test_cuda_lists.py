@@ -135,6 +135,19 @@ def test_random_tables(cuda_device, table, kind, long_list):
         check(kind, table)
 
 
+def test_columns_compared_by_the_gain(cuda_device):
+    """The host chooses by it; the tree is not that of the gain ratio."""
+    table = random_mixed_table(1, 150, True)
+    check(C45Classifier, table, criterion="gain")
+    trees = [
+        new_model(C45Classifier, table.nominal, criterion=criterion, device="cuda")
+        .fit(table.X, table.y, table.weight)
+        .tree_
+        for criterion in ("gain", "gain_ratio")
+    ]
+    assert not trees[0].equals(trees[1])
+
+
 @pytest.mark.filterwarnings("ignore:C45Classifier excludes")
 @pytest.mark.parametrize("leaves", [0.0, 0.02])
 def test_the_rules_of_c50(cuda_device, monkeypatch, leaves):

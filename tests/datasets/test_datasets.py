@@ -2,6 +2,7 @@
 
 import gzip
 from decimal import Decimal
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -15,39 +16,56 @@ from gputree.datasets import infer_task, read_table
 # -------------------------------------------------------------- textbook
 
 
-SHAPES = {
-    "fish": (5, 2),
-    "loan": (15, 4),
-    "watermelon": (17, 6),
-    "golf": (14, 4),
-    "contact_lenses": (24, 4),
-    "iris": (150, 4),
-    "auto_mpg": (398, 7),
+TABLES = {
+    "fish": (datasets.load_fish, (5, 2)),
+    "loan": (datasets.load_loan, (15, 4)),
+    "watermelon": (datasets.load_watermelon, (17, 6)),
+    "watermelon 2.0 alpha": (partial(datasets.load_watermelon, version="2.0 alpha"), (17, 6)),
+    "watermelon 3.0": (partial(datasets.load_watermelon, version="3.0"), (17, 8)),
+    "golf": (datasets.load_golf, (14, 4)),
+    "contact_lenses": (datasets.load_contact_lenses, (24, 4)),
+    "iris": (datasets.load_iris, (150, 4)),
+    "auto_mpg": (datasets.load_auto_mpg, (398, 7)),
 }
 
 
-@pytest.mark.parametrize("name", SHAPES)
-def test_shape_and_fields(name):
-    load = getattr(datasets, f"load_{name}")
+@pytest.mark.parametrize(("load", "shape"), TABLES.values(), ids=TABLES)
+def test_shape_and_fields(load, shape):
     table = load()
-    assert table.data.shape == SHAPES[name]
-    assert table.target.shape == SHAPES[name][:1]
-    assert len(table.feature_names) == SHAPES[name][1]
+    assert table.data.shape == shape
+    assert table.target.shape == shape[:1]
+    assert len(table.feature_names) == shape[1]
     assert table.target_name not in table.feature_names
-    assert str(SHAPES[name][0]) in table.DESCR
+    assert str(shape[0]) in table.DESCR
     X, y = load(return_X_y=True)
     np.testing.assert_array_equal(X, table.data)
     np.testing.assert_array_equal(y, table.target)
 
 
-@pytest.mark.parametrize("name", SHAPES)
-def test_the_reader_reads_the_same_table(name):
-    table = getattr(datasets, f"load_{name}")()
+@pytest.mark.parametrize(("load", "shape"), TABLES.values(), ids=TABLES)
+def test_the_reader_reads_the_same_table(load, shape):
+    table = load()
     read = read_table(table.filename, table.target_name)
     assert read.names == table.feature_names
     np.testing.assert_array_equal(read.target.astype(table.target.dtype), table.target)
     expected = table.data if table.data.dtype != object else fit_encode(table.data)[1]
     np.testing.assert_array_equal(fit_encode(read.columns)[1], expected)
+
+
+def test_versions_of_watermelons_differ_as_in_the_book():
+    first, holes, numbers = (
+        datasets.load_watermelon(version=version) for version in ("2.0", "2.0 alpha", "3.0")
+    )
+    np.testing.assert_array_equal(numbers.data[:, :6], first.data)
+    assert {type(cell) for cell in numbers.data[:, 6:].ravel()} == {float}
+    missing = np.equal(holes.data, None)
+    assert missing.sum() == 13
+    assert (holes.data[~missing] == first.data[~missing]).all()
+    for table in (holes, numbers):
+        np.testing.assert_array_equal(table.target, first.target)
+    message = "'version' parameter of load_watermelon must be .*'3.0'}. Got 3.0 instead"
+    with pytest.raises(ValueError, match=message):
+        datasets.load_watermelon(version=3.0)
 
 
 def test_contact_lenses_are_all_combinations():

@@ -161,6 +161,9 @@ def test_best_is_exact():
             "scikit-learn's RandomForestRegressor",
         ),
         (Classifier(criterion="gain_ratio"), "C45Classifier splits by the gain ratio"),
+        (C45Classifier(criterion="entropy"), "'criterion' .* Got 'entropy' .*DecisionTreeClass"),
+        (BoostedC45Classifier(criterion="gini"), "For gini or entropy use DecisionTreeClassifier"),
+        (C45Classifier(criterion="information_gain"), "Write 'gain'"),
         (Classifier(criterion=np.array(["gini"])), r"must be a str among .* Got array\("),
     ],
 )  # fmt: skip

@@ -25,6 +25,7 @@ C45_RULES = st.fixed_dictionaries(
         "max_depth": st.sampled_from([None, None, 2]),
         "min_samples_split": st.sampled_from([2, 2, 7]),
         "min_gain": st.sampled_from([0.0, 0.0, 0.1]),
+        "criterion": st.sampled_from(["gain_ratio", "gain"]),
     }
 )
 ID3_RULES = st.fixed_dictionaries(
@@ -56,7 +57,8 @@ def slow_c45(model: C45Classifier, table: MixedTable, **rules) -> Node:
     if rules.get("max_depth", 0) is None:
         rules["max_depth"] = np.inf
     columns = model.columns_
-    rules |= {"one_against_rest": model.binary_splits}
+    by_gain = rules.pop("criterion", "gain_ratio") == "gain"
+    rules |= {"one_against_rest": model.binary_splits, "by_gain": by_gain}
     oracle = C45(columns.nominal, columns.n_categories, len(model.classes_), **rules)
     return oracle.grow(*coded(model, table), table.weight)
 

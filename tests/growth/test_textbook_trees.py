@@ -5,7 +5,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gputree import C45Classifier, ID3Classifier, datasets
+from gputree import C45Classifier, ID3Classifier, datasets, load_model, save_model
+from gputree.datasets import load_watermelon
 from gputree.export import to_dict
 
 LEARNERS = {"id3": ID3Classifier, "c45": C45Classifier}
@@ -183,3 +184,43 @@ def test_an_unknown_value_is_answered_by_all_branches(golf_with_a_hole):
     model, _ = golf_with_a_hole
     row = np.array([["sunny", 70, None, False]], dtype=object)
     np.testing.assert_allclose(model.predict_proba(row), [[0.56, 0.44]], atol=5e-3)
+
+
+# ------------------------------------------------------------------ Zhou, Machine Learning
+ZHOU = {
+    "criterion": "gain",
+    "mdl_correction": False,
+    "min_samples_leaf": 1,
+    "collapse": False,
+    "pruning": None,
+}
+
+
+def test_figure_4_8_of_zhou(tmp_path):
+    """Table 4.3, watermelons 3.0: by the gain; density <= 0.381 lies between 0.360 and 0.403."""
+    melon = load_watermelon(version="3.0")
+    model = C45Classifier(device="cpu", **ZHOU).fit(melon.data, melon.target)
+    expected = {
+        "texture": {
+            "blurred": "no",
+            "clear": {"density": {"<= 0.3815": "no", "> 0.3815": "yes"}},
+            "slightly blurred": {"touch": {"smooth": "no", "sticky": "yes"}},
+        }
+    }
+    names = melon.feature_names
+    assert to_dict(model, feature_names=names) == expected
+    save_model(model, tmp_path / "model")
+    kept = load_model(tmp_path / "model")
+    assert kept.criterion == "gain"
+    assert to_dict(kept, feature_names=names) == expected
+    by_ratio = C45Classifier(device="cpu", **ZHOU | {"criterion": "gain_ratio"})
+    assert to_dict(by_ratio.fit(melon.data, melon.target), feature_names=names) != expected
+
+
+def test_gains_of_table_4_4_of_zhou():
+    """Watermelons 2.0 alpha: of the known rows, times their fraction."""
+    melon = load_watermelon(version="2.0 alpha")
+    gains = [
+        C45Classifier(**ZHOU).fit(melon.data[:, [f]], melon.target).tree_.gain[0] for f in range(6)
+    ]
+    np.testing.assert_allclose(gains, [0.252, 0.171, 0.145, 0.424, 0.289, 0.006], atol=6e-4)

@@ -138,6 +138,8 @@ class C45:
         A nominal column separates one category from all others (J48's -B). Candidates are those
         that have `min_samples_leaf` and leave as much to the others; the first of highest
         ratio is taken, where a later one must be greater by 1e-6. Others may be separated below.
+    by_gain : bool
+        Tests are compared by the gain, not its ratio (C4.5's -g); the average does not matter then.
     exclude_high_cardinality : bool
         Columns that do not count for the average (6.) are no candidates, as in C5.0.
     bits_share : float
@@ -160,6 +162,7 @@ class C45:
     j48_ties: bool = False
     least_difference: float = 0.0
     one_against_rest: bool = False
+    by_gain: bool = False
     exclude_high_cardinality: bool = False
     bits_share: float = 0.0
     leaves_per_weight: float = 0.0
@@ -225,18 +228,21 @@ class C45:
             most = round(self.leaves_per_weight * total) + 1
             tests = [t for t in tests if t.branches <= most]
         bar = -np.inf
-        if self.average_gain_rule:
+        if self.average_gain_rule and not self.by_gain:
             counted = [t for t in tests if not many[t.feature]]
             if not counted:
                 return None
             bar = sum(t.net_gain for t in counted) / len(counted) - 1e-3
             bits = 0.9 * np.log2(len(counted)) / total
             bar = (1 - self.bits_share) * bar + self.bits_share * bits
-        best, ratio = None, 0.0
+        best, worth = None, 0.0
         for test in tests:
-            if test.net_gain >= bar and test.ratio > ratio + TOLERANCE:
-                best, ratio = test, test.ratio
+            if test.net_gain >= bar and self._worth(test) > worth + TOLERANCE:
+                best, worth = test, self._worth(test)
         return best
+
+    def _worth(self, test: Test) -> float:
+        return test.net_gain if self.by_gain and test.ratio else test.ratio
 
     def _has_many(self, feature: int, n_rows: int) -> bool:
         return bool(self.nominal[feature]) and not (
@@ -275,7 +281,7 @@ class C45:
             gain = self._rounded(gain) / total
             split = information([branch.sum(), rest.sum(), total - whole.sum()]) / total
             test = Test(feature, gain, gain, split, category=c)
-            if best is None or test.ratio > best.ratio + TOLERANCE:
+            if best is None or self._worth(test) > self._worth(best) + TOLERANCE:
                 best = test
         return best
 

@@ -30,6 +30,7 @@ class ListRules(NamedTuple):
     limits: Any
     missing_is_category: bool
     one_against_rest: bool
+    by_gain: bool
     nominal: NDArray[Any]  # (d,) bool
 
     @classmethod

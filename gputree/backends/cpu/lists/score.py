@@ -270,9 +270,10 @@ def run_terms(information, column, begin, end, scan):
 
 @borrowing
 def score_one_against_rest(rules, column, whole, scan, f, j, out):
-    """Score the category of highest gain ratio against all others in node j; of equals the first.
+    """Score the category of highest gain ratio, or gain, against all others in node j.
 
-    The node has the weight `whole`. Both sides need the minimum weight of a branch.
+    Of equals it is the first. The node has the weight `whole`. Both sides need the minimum weight
+    of a branch.
     """
     information, limits, code, begin = rules.information, rules.limits, column.code, column.begin
     end, unknown = take_missing(column, scan.known)
@@ -294,11 +295,12 @@ def score_one_against_rest(rules, column, whole, scan, f, j, out):
             own = term(information, branch) + term(information, total - branch)
             gain = max(in_steps(information, before + terms + class_sum + change - own), 0)
             split = np.float64(bits - own) / information.scale
-            ratio = 0.0
+            worth = 0.0
             if split > TOLERANCE:
-                ratio = np.float64(gain) / np.float64(1 << GAIN_BITS) / split
-            if out.tries[f, j] == 0 or ratio > best + TOLERANCE:
-                best = ratio
+                divisor = np.float64(whole) * information.unit if rules.by_gain else split
+                worth = np.float64(gain) / np.float64(1 << GAIN_BITS) / divisor
+            if out.tries[f, j] == 0 or worth > best + TOLERANCE:
+                best = worth
                 out.gain[f, j] = gain
                 out.split[f, j] = bits - own
                 out.cut[f, j] = code[start]
