@@ -115,6 +115,11 @@ def is_never() -> bool:
     return _state.mode == "never" or bool(off)
 
 
+def mode() -> str:
+    """The mode in force: one of `MODES`."""
+    return "never" if is_never() else _state.mode
+
+
 def must_compile() -> bool:
     """Whether what this thread looks for is to be compiled if it is not on disk."""
     return _state.mode == "always" or getattr(_thread, "compiling", False)

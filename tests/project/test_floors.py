@@ -55,6 +55,7 @@ FLOORS = {
     "softening": 2,
     "plausibility": 1,
     "_texts": 0,
+    "_versions": 0,
     "_warnings": 0,
     "backends": 2,
     "growth": 3,
