@@ -21,7 +21,7 @@ SOURCES = ("tests", "tools", "benchmarks", "docs", ".ci", ".github", "pyproject.
 
 
 def package_files(root: Path) -> set[str]:
-    """Paths of the package's files in a source tree, without what Python or numba has left there."""
+    """Paths of the package in a source tree, without what Python or numba has left there."""
     return {
         path.relative_to(root).as_posix()
         for path in (root / "gputree").rglob("*")
@@ -41,7 +41,9 @@ def check_files(folder: Path) -> None:
     with tarfile.open(sdist) as file:
         names = {name.partition("/")[2] for name in file.getnames()}
     assert expected <= names, f"{sdist.name} lacks {sorted(expected - names)}"
-    absent = [name for name in SOURCES if not any(f"{found}/".startswith(f"{name}/") for found in names)]
+    absent = [
+        name for name in SOURCES if not any(f"{found}/".startswith(f"{name}/") for found in names)
+    ]
     assert not absent, f"{sdist.name} lacks {absent}"
 
 

@@ -8,7 +8,7 @@ from gputree.backends.cpu.layout import CHUNK_ROWS
 
 
 class Tuning(NamedTuple):
-    """What hardware will tune, and tests change: see `TUNING`.
+    """Sizes that were chosen by measurement, and that tests change: see `TUNING`.
 
     Sizes that kernels are compiled with stand beside the kernels. What other values take is in
     ``docs/decisions/kernels_cpu.md``.

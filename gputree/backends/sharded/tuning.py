@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class Tuning(NamedTuple):
-    """What hardware will tune, and tests change: see `TUNING`."""
+    """Sizes that measurements may change, and tests do: see `TUNING`."""
 
     # Histograms of one level, at most: on this machine, and on a cluster, where each worker has a
     # share of them. The parents' come on top.
