@@ -159,3 +159,13 @@ def test_pages_are_built_from_the_extra():
     (install,) = settings["python"]["install"]
     assert set(install["extra_requirements"]) <= set(PROJECT["optional-dependencies"])
     assert (ROOT / settings["sphinx"]["configuration"]).is_file()
+
+
+def test_readme_has_two_blocks_for_a_shell():
+    """`.ci/run` runs them verbatim: a new user's, and the tests."""
+    blocks = re.findall(
+        r"^```sh\n(.*?)^```$", (ROOT / "README.md").read_text("utf-8"), re.DOTALL | re.MULTILINE
+    )
+    assert len(blocks) == 2
+    assert "gputree train" in blocks[0]
+    assert "pytest" in blocks[1]
