@@ -71,7 +71,7 @@ NOT_RUN = re.compile(
 
 def test_one_page_says_what_has_not_run():
     """Other pages may repeat it where they link to that page in the same paragraph."""
-    for page in PAGES:
+    for page in TEXTS:
         if page == WHERE:
             continue
         for paragraph in re.split(r"\n\s*\n|\n(?=- )", page.read_text("utf-8")):

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tomllib
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import yaml
@@ -14,6 +15,7 @@ import yaml
 import gputree
 from gputree._versions import OPTIONAL, REQUIRED, versions
 from gputree.compilation import numba_release
+from gputree.errors import MissingPackageError
 
 ROOT = Path(gputree.__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
@@ -58,6 +60,49 @@ def test_the_command_prints_the_same(capsys):
 
     assert main(["info"]) == 0
     assert capsys.readouterr().out == expected
+
+
+class DriverError(Exception):
+    pass
+
+
+def fake_cupy(count):
+    """CuPy as far as it is read, with one kind of device."""
+
+    def device_count():
+        if isinstance(count, Exception):
+            raise count
+        return count
+
+    runtime = SimpleNamespace(
+        CUDARuntimeError=DriverError,
+        getDeviceCount=device_count,
+        getDeviceProperties=lambda number: {"name": f"Card {number}".encode()},
+    )
+    nvrtc = SimpleNamespace(getVersion=lambda: (13, 0))
+    return SimpleNamespace(__version__="14.2", cuda=SimpleNamespace(runtime=runtime, nvrtc=nvrtc))
+
+
+@pytest.mark.parametrize(
+    ("count", "devices"),
+    [(2, "Card 0, Card 1"), (0, "none"), (DriverError("no driver"), "none (no driver)")],
+)
+def test_devices_are_named(count, devices, monkeypatch):
+    monkeypatch.setattr("gputree._versions.require", lambda *_: fake_cupy(count))
+    monkeypatch.setattr("gputree._versions.driver_version", lambda: (13, 0))
+    found = versions()
+    assert found["CUDA driver"] == "for CUDA 13.0"
+    assert (found["cupy"], found["NVRTC"], found["CUDA devices"]) == ("14.2", "13.0", devices)
+
+
+def test_a_cupy_that_cannot_start_is_said(monkeypatch):
+    def fail(*_):
+        raise MissingPackageError("cupy cannot start: read-only") from OSError("read-only")
+
+    monkeypatch.setattr("gputree._versions.require", fail)
+    found = versions()
+    assert found["cupy"] == "cupy cannot start: read-only"
+    assert found["CUDA devices"] == "none"
 
 
 def test_reported_requirements_are_those_of_the_project():
