@@ -109,7 +109,7 @@ def test_trees_of_j48_need_thresholds_that_are_values():
 
 # ------------------------------------------------------------------- figures
 NUMBER = re.compile(r"(?<![\w.,])\d[\d,]*(?:\.\d+)?(?![\w.]*\d)")
-COMMAND = re.compile(r"(?:python -m )?benchmarks\.(\w+(?:\.\w+)?)((?: [\w-]+)*)")
+COMMAND = re.compile(r"(?:python -m )?benchmarks\.(?!md\b)(\w+(?:\.\w+)?)((?: [\w-]+)*)")
 
 
 def numbers(text: str) -> list[str]:
