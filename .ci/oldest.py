@@ -2,7 +2,8 @@
 
     python .ci/oldest.py > oldest.txt; pip install -c oldest.txt -e ".[test]"
 
-Requirements other than ``name>=version``, such as the linters, are left as they are.
+Requirements other than ``name>=version``, with or without a bound above, are left as they are: the
+linters.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ def oldest() -> list[str]:
     wanted = [*project["dependencies"]]
     for extra in EXTRAS:
         wanted += project["optional-dependencies"][extra]
-    found = (re.fullmatch(r"([\w-]+)>=([\w.]+)", line) for line in wanted)
+    found = (re.fullmatch(r"([\w-]+)>=([\w.]+)(?:,<[\w.]+)?", line) for line in wanted)
     return sorted({f"{match[1]}=={match[2]}" for match in found if match})
 
 

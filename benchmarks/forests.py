@@ -4,7 +4,7 @@
     python -m benchmarks.forests --rows 200000 --trees 100 --seeds 3
     python -m benchmarks.forests --kinds sqrt extra --columns 400
     python -m benchmarks.forests --kinds sqrt --peers lightgbm xgboost ydf fastforest
-    GPUTREE_DATA=... python -m benchmarks.forests --tables    # real ones, beside scikit-learn
+    GPUTREE_DATA=... python -m benchmarks.forests --tables --peers intelex    # real ones
 
 Each forest is grown in a process of its own, after one tree that compiles, so that its memory is
 seen: seconds of the clock (or of processors, --cpu), of fit and of prediction; the score on rows
@@ -39,8 +39,10 @@ KINDS: dict[str, tuple[str, Any, str]] = {
 }
 OURS, THEIRS = "gputree", "scikit-learn"
 
-# Beyond scikit-learn's; they grow no extremely randomized trees.
-PEERS = ("lightgbm", "xgboost", "ydf", "fastforest")
+# Beyond scikit-learn's; they grow no extremely randomized trees. "intelex" is scikit-learn-intelex,
+# which bins columns into 256 as a default.
+PEERS = ("lightgbm", "xgboost", "ydf", "fastforest", "intelex")
+PACKAGES = {OURS: "gputree", THEIRS: "sklearn.ensemble", "intelex": "sklearnex.ensemble"}
 
 
 class Ydf:
@@ -96,7 +98,7 @@ def new_forest(library: str, kind: str, trees: int, seed: int, threads: int, d: 
         return (fastforest.FastForestClassifier if classes else fastforest.FastForest)(
             n_trees=trees, min_node_size=2, bootstrap_fraction=1.0, max_features=share, seed=seed
         )
-    package = __import__("gputree" if library == OURS else "sklearn.ensemble", fromlist=[name])
+    package = __import__(PACKAGES[library], fromlist=[name])
     return getattr(package, name)(max_features=columns, **options)
 
 

@@ -10,6 +10,7 @@ from gputree._lazy import attach
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from gputree._versions import show_versions as show_versions
     from gputree.check import check_device as check_device
     from gputree.discretization import MDLPDiscretizer as MDLPDiscretizer
     from gputree.ensemble import ExtraTreesClassifier as ExtraTreesClassifier
@@ -43,6 +44,7 @@ else:  # checkers are to know of no other names
     __getattr__, __dir__ = attach(
         __name__,
         {
+            "_versions": ("show_versions",),
             "check": ("check_device",),
             "discretization": ("MDLPDiscretizer",),
             "ensemble": (

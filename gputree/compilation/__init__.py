@@ -16,6 +16,7 @@ cached for all later processes. Some steps are not left to numba:
     Ctrl-C during compilation         `interrupts`
     messages about compilation        `waits`
     prefetch instructions             `prefetching`
+    releases of numba                 `numba_release`
 """
 
 from gputree.compilation.borrowing import borrowing, overload_borrowing, pasted

@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from gputree.compilation import sources, store, tiers
+from gputree.compilation import numba_release, sources, store, tiers
 from gputree.compilation.declared import INNER, when_compiling
 
 _making = threading.Lock()
@@ -45,6 +45,7 @@ class Kernel:
     def dispatcher(self) -> Any:
         """Numba's dispatcher, with the forms that were compiled or loaded so far."""
         if self._dispatcher is None:
+            numba_release.warn_of_newer()  # before imports that may fail with it
             from gputree.compilation import dispatchers
 
             with _making:

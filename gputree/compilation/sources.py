@@ -32,7 +32,8 @@ NO_CODE = frozenset(
     | {
         f"{PACKAGE}.compilation.{name}"
         for name in (
-            "folders", "interrupts", "machine_code", "sources", "store", "tiers", "turns", "waits"
+            "folders", "interrupts", "machine_code", "numba_release", "sources", "store", "tiers",
+            "turns", "waits",
         )
     }
 )  # fmt: skip

@@ -115,6 +115,11 @@ def is_never() -> bool:
     return _state.mode == "never" or bool(off)
 
 
+def mode() -> str:
+    """The mode in force: one of `MODES`."""
+    return "never" if is_never() else _state.mode
+
+
 def must_compile() -> bool:
     """Return True if this thread compiles the kernels that it does not find on disk."""
     return _state.mode == "always" or getattr(_thread, "compiling", False)

@@ -27,7 +27,7 @@ BITS_SHARE = 0.9
 class C45Rule(NamedTuple):
     """C4.5's rule, with the options of C5.0."""
 
-    numeric: Bools  # (d,) columns whose gains are averaged: numeric, or of few categories
+    numeric: Bools  # (d,) columns that are cut at a threshold
     averaged: Bools  # (d,) of gains that make the average: numeric, or few categories
     average_gain_rule: bool
     mdl_correction: bool

@@ -1,4 +1,4 @@
-"""criteria.cuh gives the bits of criteria.py: log2, scores, bounds, gains, margins."""
+"""criteria.cuh gives the bits of gputree/criteria: log2, scores, bounds, gains, margins."""
 
 from importlib.resources import files
 from typing import get_args

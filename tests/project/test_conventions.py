@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from test_floors import imported_modules, module_name
+from test_layers import imported_modules, module_name
 
 from gputree import dtypes
 
@@ -103,16 +103,16 @@ def test_errors_of_callers_are_our_own():
     assert found == set()
 
 
-# Rooms of `gputree/backends`, and those that each may take code from.
-ROOMS: dict[str, set[str]] = {
+# Packages of `gputree/backends`, and those that each may import from.
+PACKAGES: dict[str, set[str]] = {
     "cpu": set(),
     "cuda": set(),
     "sharded": {"cpu", "cuda"},  # shards on the host, on a device, on workers with either
 }
 BACKENDS = "backends"
 
-# Modules beside the rooms that choose one for who calls from above: no room takes code from them.
-DOORS = {
+# Modules next to them that choose one for callers from above: no package imports from these.
+ENTRANCES = {
     "__init__",  # backends, by the name of a device
     "arrays",  # what users have on a device
     "devices",  # what the parameter `device` amounts to
@@ -123,17 +123,17 @@ BESIDE = {path.stem for path in (PACKAGE / BACKENDS).glob("*.py")}
 
 
 def place(module: str) -> str | None:
-    """The room that something in `gputree.backends` is of, or the module beside the rooms."""
+    """The package of something in `gputree.backends`, or the module next to the packages."""
     first, *rest = module.split(".")
     if first != BACKENDS:
         return None
-    if not rest or rest[0] not in ROOMS.keys() | BESIDE:
+    if not rest or rest[0] not in PACKAGES.keys() | BESIDE:
         return "__init__"
     return rest[0]
 
 
 def places_taken(text: str, module: str, is_package: bool = False) -> set[str]:
-    """Rooms of `gputree.backends` and modules beside them that the text of `module` imports."""
+    """Packages of `gputree.backends` and modules next to them that the text of `module` imports."""
     names = imported_modules(text, module, is_package)
     return {found for name in names if (found := place(name))} - {place(module)}
 
@@ -148,35 +148,35 @@ def takers(*allowed: str) -> dict[str, set[str]]:
     return {path: taken for path, taken in found.items() if taken}
 
 
-def test_every_room_has_a_place():
+def test_every_package_is_listed():
     folders = {path.parent.name for path in (PACKAGE / BACKENDS).glob("*/__init__.py")}
-    assert folders == set(ROOMS)
+    assert folders == set(PACKAGES)
 
 
-@pytest.mark.parametrize("room", ROOMS)
-def test_rooms_take_code_from_those_below(room):
-    """What several need lies beside the rooms, in `gputree.backends`."""
-    found = takers(*ROOMS[room], *(BESIDE - DOORS))
-    assert {path for path in found if path.startswith(f"{BACKENDS}/{room}/")} == set()
+@pytest.mark.parametrize("package", PACKAGES)
+def test_packages_import_from_those_below(package):
+    """What several need lies next to them, in `gputree.backends`."""
+    found = takers(*PACKAGES[package], *(BESIDE - ENTRANCES))
+    assert {path for path in found if path.startswith(f"{BACKENDS}/{package}/")} == set()
 
 
 def test_some_files_of_shards_know_cuda():
     """Those on CPUs need none of it."""
-    found = takers(*(ROOMS.keys() - {"cuda"}), *BESIDE)
+    found = takers(*(PACKAGES.keys() - {"cuda"}), *BESIDE)
     names = ("copies", "cuda_shard", "device", "plan", "table")
     expected = [f"{BACKENDS}/sharded/{name}.py" for name in names]
     assert [path for path in found if "/sharded/" in path] == expected
 
 
-def test_what_rooms_share_takes_code_from_none():
-    found = takers(*(BESIDE - DOORS))
-    shared = {f"{BACKENDS}/{name}.py" for name in BESIDE - DOORS}
+def test_what_packages_share_imports_from_none():
+    found = takers(*(BESIDE - ENTRANCES))
+    shared = {f"{BACKENDS}/{name}.py" for name in BESIDE - ENTRANCES}
     assert shared & found.keys() == set()
 
 
-def test_rooms_of_devices_are_entered_through_backends():
+def test_packages_of_devices_are_entered_through_backends():
     """Above them, only cuts of a discretizer are searched by kernels of the CPU."""
-    found = takers(*(ROOMS.keys() - {"cpu", "cuda"}), *BESIDE)
+    found = takers(*(PACKAGES.keys() - {"cpu", "cuda"}), *BESIDE)
     above = {
         path: taken
         for path, taken in found.items()

@@ -122,7 +122,7 @@ def test_lazy_names_are_found(package):
         module.forest  # noqa: B018
 
 
-def test_public_rooms_are_found():
+def test_public_packages_are_found():
     assert {"datasets", "export"} <= set(dir(gputree))
     assert gputree.datasets.load_iris().data.shape == (150, 4)
 
@@ -206,7 +206,7 @@ def test_threads_are_started_in_one_place():
 
 
 @pytest.mark.process
-def test_rooms_need_no_import_of_their_own():
+def test_packages_need_no_separate_import():
     names = "check", "discretization", "growth", "persistence", "prediction", "tree", "validation"
     code = "import gputree; " + "; ".join(f"gputree.{name}" for name in names)
     run_python("-c", code)

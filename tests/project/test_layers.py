@@ -1,16 +1,17 @@
-"""Imports go downward only: the floor plan, enforced on the syntax tree.
+"""Imports go downward only: the layers of ARCHITECTURE.md, checked on the syntax tree.
 
-    6  edges     cli, __main__, distributed, datasets
-    5  files     persistence: what files hold of every class below
-    4  face      estimators, ensemble, evaluation, check, scores, discretization, rules
-    3  growth    growth
-    2  backends  backends, tables, validation    host wing: pruning, export, softening
-                                                 (imports 0 and 1 only)
-    1  data      tree, plausibility, subtrees, branches, nesting, columns, costs, criteria,
-                 importance, labels;
-                 fixed_point, sums without an order; prediction, the descent of rows
+    6  entry points  cli, __main__, distributed, datasets
+    5  files         persistence: what files hold of every class below
+    4  public API    estimators, ensemble, evaluation, check, scores, discretization, rules
+    3  growth        growth
+    2  backends      backends, tables, validation      tree tools: pruning, export, softening
+                                                       (import 0 and 1 only)
+    1  data          tree, plausibility, subtrees, branches, nesting, columns, costs, criteria,
+                     importance, labels;
+                     fixed_point, sums without an order; prediction, the descent of rows
+    0  base          the others
 
-A module may import its own floor and those below, and none that imports it. An import
+A module may import its own layer and those below, and none that imports it. An import
 inside a function counts too, and so does one for type checkers: laziness is about the
 cost of an import, not about its direction.
 """
@@ -24,7 +25,7 @@ import pytest
 
 PACKAGE = Path(__file__).parents[2] / "gputree"
 
-FLOORS = {
+LAYERS = {
     "dtypes": 0,
     "_memory": 0,
     "_optional": 0,
@@ -55,6 +56,7 @@ FLOORS = {
     "softening": 2,
     "plausibility": 1,
     "_texts": 0,
+    "_versions": 0,
     "_warnings": 0,
     "backends": 2,
     "growth": 3,
@@ -73,7 +75,7 @@ FLOORS = {
     "datasets": 6,
     "": 6,  # gputree/__init__.py: the public names
 }
-HOST_WING = {"pruning", "export", "softening"}
+TREE_TOOLS = {"pruning", "export", "softening"}
 
 SOURCES = sorted(PACKAGE.rglob("*.py"))
 
@@ -84,7 +86,7 @@ def module_name(source: Path) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-def room(module: str) -> str:
+def package(module: str) -> str:
     return module.partition(".")[0]
 
 
@@ -97,11 +99,11 @@ def imported_modules(source: str, module: str, is_package: bool = False) -> Iter
             origin = _origin(node, module, is_package)
             if not _is_ours(origin):
                 continue
-            for alias in node.names:  # `from gputree import tree` names a room
+            for alias in node.names:  # `from gputree import tree` names a package
                 if below := _below(origin):
                     yield f"{below}.{alias.name}"
                 elif alias.name != "__version__":
-                    yield alias.name if alias.name in FLOORS else ""
+                    yield alias.name if alias.name in LAYERS else ""
 
 
 def _origin(node: ast.ImportFrom, module: str, is_package: bool) -> str:
@@ -113,7 +115,7 @@ def _origin(node: ast.ImportFrom, module: str, is_package: bool) -> str:
 
 
 def _is_ours(name: str) -> bool:
-    return room(name) == "gputree"
+    return package(name) == "gputree"
 
 
 def _below(name: str) -> str:
@@ -122,21 +124,21 @@ def _below(name: str) -> str:
 
 def violation(importer: str, imported: str) -> str | None:
     """What is wrong with this import, or None."""
-    above, below = room(importer), room(imported)
+    above, below = package(importer), package(imported)
     if above == below:
         return None
-    if not above and FLOORS[below] == FLOORS["cli"]:
-        return f"gputree/__init__.py imports {imported}: an edge would burden every import"
-    if above in HOST_WING and FLOORS[below] > 1:
-        return f"{importer} is of the host wing and imports {imported or 'gputree'}"
-    if FLOORS[above] < FLOORS[below]:
-        return f"{importer} (floor {FLOORS[above]}) imports {imported or 'gputree'} above it"
+    if not above and LAYERS[below] == LAYERS["cli"]:
+        return f"gputree/__init__.py imports {imported}: an entry point would burden every import"
+    if above in TREE_TOOLS and LAYERS[below] > 1:
+        return f"{importer} is a tree tool and imports {imported or 'gputree'}"
+    if LAYERS[above] < LAYERS[below]:
+        return f"{importer} (layer {LAYERS[above]}) imports {imported or 'gputree'} above it"
     return None
 
 
 @pytest.mark.parametrize("source", SOURCES, ids=module_name)
-def test_every_module_has_a_floor(source):
-    assert room(module_name(source)) in FLOORS
+def test_every_module_has_a_layer(source):
+    assert package(module_name(source)) in LAYERS
 
 
 @pytest.mark.parametrize("source", SOURCES, ids=module_name)
