@@ -159,6 +159,17 @@ def test_one_weight_for_all_is_none(name):
     assert_same(numbers(model.fit(X, y, np.full(N, 2.5)), X), expected)
 
 
+@pytest.mark.parametrize("criterion", ["gini", "entropy"])
+def test_copies_of_rows_of_many_classes(criterion):
+    rng = np.random.default_rng(7)
+    X, y = rng.normal(size=(90, 2)), np.arange(90) % 70
+    weight = rng.integers(1, 4, 90)
+    copies = np.repeat(np.arange(90), weight)
+    model = DecisionTreeClassifier(criterion=criterion, max_depth=3)
+    expected = numbers(model.fit(X[copies], y[copies]), X)
+    assert_same(numbers(model.fit(X, y, weight), X), expected, "0 missing_child")
+
+
 # ------------------------------------------------------------------ other numbers
 def ranking(X, y, sample_weight=None):
     return np.stack([*rank_features(X, y, sample_weight=sample_weight).scores.values()])

@@ -15,6 +15,7 @@ from gputree.rules import C45Rules
 
 DOCUMENTED = re.compile(r"^(\w+(?:, \w+)*) : .*?\bdefault=(.+)$", re.MULTILINE)
 PUBLIC = {**public_names(), "check_device": check_device}
+del PUBLIC["TreePage"]  # has the parameters of str
 # Boosting has the parameters of its trees and rules, which these document.
 FAMILY = {**dict.fromkeys(("BoostedC45Classifier",), (C45Classifier,)),
           "BoostedC45Rules": (C45Classifier, C45Rules), "to_rules": (C45Rules,)}  # fmt: skip
