@@ -39,15 +39,9 @@ from cuda_list_mutants import LIST_MUTANTS, compare_lists
 from cuda_monotonic_mutants import MONOTONIC_MUTANTS, compare_monotonic
 from cuda_shard_mutants import PART_MUTANTS, compare_parts
 from devices import tune
+from mutants import Mutant, part_of, print_caught
 
 from gputree.backends import binning
-
-
-class Mutant(NamedTuple):
-    name: str
-    old: str
-    new: str
-
 
 MUTANTS = [
     Mutant(
@@ -526,19 +520,6 @@ def in_parts(mutants: list[Mutant]) -> list[tuple[str, list[Mutant]]]:
         for name, found in by_first.items()
         for at in range(0, len(found), MOST)
     ]
-
-
-def part_of(text: str) -> slice:
-    """Every M-th from the K-th on, of ``K/M``."""
-    place, count = map(int, text.split("/"))
-    return slice(place % count, None, count)
-
-
-def print_caught(mutants: list[Mutant], found: list[tuple[str, str]]) -> int:
-    """A line a mutant; how many are not caught."""
-    for mutant, (end, where) in zip(mutants, found, strict=True):
-        print(f"{mutant.name:40} {end:10} {where}", flush=True)
-    return sum(end == "-" for end, _ in found)
 
 
 def main(arguments: list[str]) -> int:

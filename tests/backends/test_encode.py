@@ -248,6 +248,13 @@ def test_as_many_as_there_is_room_for(dtype, count):
         np.testing.assert_array_equal(found, distinct(values))
 
 
+def test_zeros_of_both_signs_are_picked_alike():
+    out = np.empty(1)
+    for share in np.arange(1, 50) << 57:
+        counts = {coding.pick_by_value(np.array([[x]]), 0, share, out) for x in (0.0, -0.0)}
+        assert len(counts) == 1
+
+
 @DTYPES
 def test_values_that_share_a_slot(dtype):
     """Neighbours, powers of two and their negatives; every other value of a wider array."""

@@ -13,7 +13,9 @@ from numba import njit
 
 from gputree import C45Classifier, ID3Classifier
 from gputree.backends import lists
+from gputree.backends.cpu.lists import score
 from gputree.backends.cpu.lists.backend import CpuLevel, CpuLists
+from gputree.backends.cpu.lists.layout import NodeList
 from gputree.backends.cuda.lists.backend import CudaLists
 from gputree.backends.encoding import code_columns
 from gputree.backends.lists import BranchLimits, ListTask
@@ -184,3 +186,17 @@ def test_the_largest_group_of_nodes_is_the_last(monkeypatch):
     tree_of("c45", random_mixed_table(2, 3000, False))
     assert sum(len(sizes) > 1 for sizes in opened.values()) > 3
     assert all(sizes[-1] == max(sizes) for sizes in opened.values())
+
+
+@pytest.mark.parametrize("begin", [0, 2])
+@pytest.mark.parametrize("missing", [0, 1, 3])
+def test_missing_values_are_taken_from_the_end_of_a_list(begin, missing):
+    """And never from the list before it, which ends with missing values, too."""
+    code = np.full(begin + 3, MISSING_CODE)
+    code[begin : begin + 3 - missing] = np.arange(3 - missing)
+    target, weight = np.arange(code.size) % 2, np.arange(1, code.size + 1)
+    column = NodeList(np.arange(code.size), code, target, weight, begin, begin + 3)
+    known = np.bincount(target[begin:], weight[begin:], 2).astype(np.int64)
+    kept = slice(begin, begin + 3 - missing)
+    assert score.take_missing(column, known) == (kept.stop, weight[kept.stop :].sum())
+    assert known.tolist() == np.bincount(target[kept], weight[kept], 2).tolist()

@@ -1,11 +1,15 @@
 """Runs of the categories of a node: their rows, against dictionaries, and their order."""
 
+from types import SimpleNamespace
+
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from gputree.backends.cpu import categories as categories_
 from gputree.backends.cpu import runs as runs_
+from gputree.backends.cpu import subsets
 from gputree.backends.cpu.jit import kernel
 from gputree.backends.cpu.layout import Rows
 from gputree.backends.cpu.runs import new_runs
@@ -130,3 +134,28 @@ def test_runs_of_a_node(seed, categories, n, held, missing):
                 assert runs.cells[r * CLASSES : (r + 1) * CLASSES].tolist() == sums.tolist()
             else:
                 assert scratch.item[begin:end].tolist() == mine.tolist()
+
+
+@pytest.mark.parametrize(("count", "most"), [(5, 5), (5, 3), (1, 1)])
+def test_moves_of_one_run(count, most, monkeypatch):
+    """All heads, or the first and the last, each with every run on the other side."""
+    monkeypatch.setattr(subsets, "MOST_MOVED", most)
+    rng = np.random.default_rng(count)
+    cells, rows = rng.integers(0, 9, (count, 2)), rng.integers(1, 5, count)
+    runs = runs_.new_runs(count + 2, 2 * (count + 2))
+    runs.begin[: count + 1] = np.append(0, np.cumsum(rows))
+    runs.cells[: 2 * count] = cells.ravel()
+    runs.order[:count] = order = rng.permutation(count)
+    node = SimpleNamespace(number=count, runs=runs, held=True, listed=None, left=np.zeros(2))
+    heads, stride = subsets.moved_heads(count)
+    seen, n = set(), 0
+    for i in range(heads * count):
+        place, added = subsets.next_subset(node, subsets.MOVED, i + 1, 0)
+        n += added
+        left = [subsets.is_left_of(place, k) for k in range(count)]
+        head, moved = i // count * stride, i % count
+        assert left == [(k < head) != (k == moved) for k in range(count)]
+        assert node.left.tolist() == cells[order[left]].sum(axis=0).tolist()
+        assert n == rows[order[left]].sum()
+        seen.add(tuple(left))
+    assert len(seen) > count or count == 1

@@ -1,5 +1,7 @@
 """A table in shards grows the tree of the table in one piece, field by field, wherever they are."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import shard_kinds
@@ -12,6 +14,7 @@ from shard_kinds import Case, in_shards
 from strategies import examples, random_sample
 
 from gputree import CodedTable, DecisionTreeClassifier, DecisionTreeRegressor
+from gputree.backends.sharded import summary
 
 # Small tables of many categories: one in every row, whose warning does not matter here.
 pytestmark = pytest.mark.filterwarnings("ignore:.* has a unique value in:UserWarning")
@@ -181,3 +184,18 @@ def test_some_rows_of_a_table():
     model = DecisionTreeClassifier(n_jobs=2)
     expected = model.fit(table.take(rows), sample.y[rows], sample.weight[rows]).tree_
     assert model.fit(own.take(rows), sample.y[rows], sample.weight[rows]).tree_.equals(expected)
+
+
+@pytest.mark.parametrize(
+    ("n_rows", "weighted", "square", "cell"),
+    [
+        (10, False, None, np.uint32),
+        (11, False, None, np.int64),
+        (10, True, None, np.int64),
+        (10, False, np.empty(0), np.int64),
+    ],
+)
+def test_counts_are_as_wide_as_rows_need(n_rows, weighted, square, cell, monkeypatch):
+    monkeypatch.setattr(summary, "MOST_COUNTED", 10)
+    given = SimpleNamespace(n_rows=n_rows, weighted=weighted, task=SimpleNamespace(square=square))
+    assert summary.TableSummary.cell_dtype.fget(given) == cell

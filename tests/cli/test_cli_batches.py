@@ -192,6 +192,33 @@ def test_a_limit_that_cannot_be_kept_is_told(gputree, tmp_path, monkeypatch, cap
     assert "then growth 57 MB" in gputree(*begin, tmp_path / "m")[2]
 
 
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ([], (2, False, False, False)),
+        (["--task", "regression"], (2, True, False, False)),
+        (["--weights", "w"], (1, False, True, False)),
+        (["--algorithm", "c45"], (2, False, False, True)),
+    ],
+)
+def test_memory_of_rows_by_task_and_weights(gputree, tmp_path, monkeypatch, options, expected):
+    found = []
+    monkeypatch.setattr("gputree.cli.training.row_bytes", lambda *given: found.append(given) or 1)
+    table = pa.table({"a": [1.0, 2.0, 3.0], "w": [1.0, 2.0, 1.0], "y": [0, 1, 0]})
+    pyarrow.csv.write_csv(table, tmp_path / "t.csv")
+    begin = ["train", tmp_path / "t.csv", "--target", "y", "--memory", "1B", "-o"]
+    assert gputree(*begin, tmp_path / "m", *options)[0] == 0
+    assert found[0] == expected
+
+
+def test_bytes_of_a_row():
+    """In fixed point and as read: targets of numbers 40, weights 16, lists 16 a column."""
+    assert row_bytes(3, False, False, False) == 6
+    assert row_bytes(3, True, False, False) == 46
+    assert row_bytes(3, False, True, False) == 22
+    assert row_bytes(3, False, False, True) == 54
+
+
 def test_growth_fits_and_its_sizes_are_put_back(monkeypatch):
     before = host.TUNING, shards.TUNING
     monkeypatch.setattr("gputree.cli.memory.private_bytes", lambda: 100_000_000)

@@ -2,6 +2,7 @@
 
 import pytest
 
+from gputree import cli
 from gputree.datasets import load_golf, load_iris
 from gputree.errors import InputError
 
@@ -194,3 +195,16 @@ def test_id3_warns_of_quantities_once(gputree, tmp_path):
     assert "Add --algorithm c45. If they are codes, add --categorical NAME." in errors
     names = "sepal length,sepal width,petal length,petal width"
     assert gputree(*iris, "--categorical", names, "-o", tmp_path / "m")[2] == ""
+
+
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [
+        (OSError(28, "No space left on device"), "[Errno 28] No space left on device"),
+        (OSError(28, "No space left on device", "t.csv"), "t.csv: No space left on device"),
+        (OSError("no server"), "no server"),
+        (ValueError("X has 2 features"), "X has 2 features"),
+    ],
+)
+def test_what_an_error_says(error, message):
+    assert cli._message(error) == message

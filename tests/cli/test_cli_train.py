@@ -397,7 +397,8 @@ def test_splits_that_cannot_be(misused, tmp_path):
     golf = ["train", GOLF, "--target", "play", *out]
     assert "--cv must be from 2 to the number of rows, 14. Got 15" in misused(*golf, "--cv", 15)
     assert "--holdout 0.05 of 14 rows leaves too few" in misused(*golf, "--holdout", 0.05)
-    assert "between 0 and 1, got '20'" in misused(*golf, "--holdout", 20)
+    for share in ("20", "1", "0"):
+        assert f"between 0 and 1, got '{share}'" in misused(*golf, "--holdout", share)
     assert "not allowed with" in misused(*golf, "--holdout", 0.2, "--cv", 5)
     assert not list(tmp_path.iterdir())
 
@@ -477,6 +478,22 @@ def test_prune_a_saved_model(said, gputree, tmp_path):
     assert gputree("prune", full, IRIS, "--pruning", "cost_complexity_cv", "-o", small)[0] == 0
     expected = CostComplexityCV(random_state=0).prune(before, table.columns, table.target)
     assert load_model(small).tree_.equals(expected.tree_)
+
+
+def test_seeds_of_pruning(said, gputree, tmp_path, monkeypatch):
+    """That of a pruner comes before that of the command."""
+    seeds = []
+    monkeypatch.setattr(
+        CostComplexityCV, "prune",
+        lambda self, estimator, *_: seeds.append(self.random_state) or estimator,
+    )  # fmt: skip
+    monkeypatch.setattr(CostComplexityCV, "alpha_", 0.0, raising=False)
+    full, small = tmp_path / "full", tmp_path / "small"
+    assert gputree("train", IRIS, "--target", "species", "-o", full)[0] == 0
+    for pruner in ("cost_complexity_cv", "cost_complexity_cv:random_state=7"):
+        for seed in ([], ["--random-state", 3]):
+            said("prune", full, IRIS, "--pruning", pruner, *seed, "-o", small)
+    assert seeds == [0, 3, 7, 7]
 
 
 def test_prune_errors(gputree, misused, fails, tmp_path):

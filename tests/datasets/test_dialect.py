@@ -51,6 +51,11 @@ def test_headers_that_hold_other_marks(write, header, rows, names):
     assert read_table(path).names == names == read_names(path)
 
 
+def test_numbers_with_points_beside_decimal_commas_may_be_padded(write):
+    path = write("a;b\n 1.5 ;1,5\n2.25;2,5\n  ;3\n")
+    assert read_table(path).columns.to_pydict() == {"a": [1.5, 2.25, None], "b": [1.5, 2.5, 3.0]}
+
+
 def columns_in_batches(path, text=(), missing=()):
     names = read_names(path)
     numeric = [name for name in names if name not in text]

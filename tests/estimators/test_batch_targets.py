@@ -15,6 +15,7 @@ from pyarrow import csv, parquet
 from gputree import CodedTable
 from gputree.cli import main
 from gputree.datasets import files, open_batches
+from gputree.estimators import batch_targets
 from gputree.estimators.batch_targets import Targets
 
 CASES = {
@@ -122,3 +123,17 @@ def test_help_names_the_folder(capsys):
     with pytest.raises(SystemExit):
         main(["train", "--help"])
     assert "TMPDIR" in capsys.readouterr().out
+
+
+def test_any_number_of_words_is_coded(monkeypatch):
+    """And integers as far as their codes are a byte each."""
+    for words, coded in ((True, True), (False, False)):
+        monkeypatch.setattr(batch_targets, "MOST_INTEGERS", 4)
+        targets = Targets()
+        batches = [np.arange(k, k + 3) for k in (0, 2, 4)]
+        if words:
+            batches = [batch.astype(str) for batch in batches]
+        for batch in batches:
+            targets.add(batch)
+        assert targets._are_coded is coded
+        np.testing.assert_array_equal(np.asarray(targets.join()), np.concatenate(batches))

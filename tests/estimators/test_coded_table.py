@@ -270,3 +270,11 @@ def test_a_coded_table_is_no_array():
     for convert in (np.asarray, np.array, lambda t: np.asarray(t, float)):
         with pytest.raises(TypeError, match="holds codes, and is no array: pass X itself"):
             convert(table)
+
+
+@pytest.mark.parametrize("kind", [np.inf, -np.inf])
+def test_infinity_is_named_with_its_column(kind):
+    frame = pd.DataFrame({"a": [1.0, 2.0], "b col": [1.0, kind]})
+    for fit in (CodedTable, lambda X: DecisionTreeClassifier(device="cpu").fit(X, [0, 1])):
+        with pytest.raises(ValueError, match=r"infinity.*b col"):
+            fit(frame)

@@ -63,6 +63,10 @@ VERSION_2 = {
     "cgroup/jobs/memory.current": f"{3 * GIB // 2}\n",
     "cgroup/jobs/memory.stat": f"anon 5\nfile {GIB // 4}\n",
 }
+COLON = {
+    name.replace("jobs", "docker:a"): text.replace("jobs", "docker:a")
+    for name, text in VERSION_2.items()
+}
 VERSION_1 = {
     **MEMORY,
     "proc/self/cgroup": "5:cpu:/x\n4:cpuset,memory:/not/seen/here\n0::/\n",
@@ -76,6 +80,7 @@ VERSION_1 = {
     [
         (MEMORY, 5 * GIB),
         (VERSION_2, 2 * GIB - 3 * GIB // 2 + GIB // 4 + GIB),
+        (COLON, 2 * GIB - 3 * GIB // 2 + GIB // 4 + GIB),
         (VERSION_1, 3 * GIB),
         ({"proc/meminfo": "MemTotal: 8388608 kB\n"}, None),
         ({}, None),

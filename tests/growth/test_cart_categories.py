@@ -368,3 +368,16 @@ def test_first_splits_are_those_of_rpart(name, program, printed):
         categories = model.columns_.categories[tree.feature[0]]
         sides = [set(categories[tree.categories(1 + side)].tolist()) for side in (0, 1)]
         assert named in sides
+
+
+@pytest.mark.parametrize("criterion", ["squared_error", "poisson"])
+def test_pure_nodes_of_many_categories_are_leaves(criterion):
+    """Targets that follow the category: chains of single ones end where one target is left."""
+    rng = np.random.default_rng(0)
+    for n_targets in (5, 20):
+        code = rng.permutation(np.arange(80) % 40)
+        y = rng.permutation(np.arange(40) % n_targets)[code] + 1.0
+        tree = DecisionTreeRegressor(criterion=criterion, categorical_features=[0])
+        found = tree.fit(code[:, None], y).tree_
+        assert (found.gain[~found.is_leaf] > 0).all()
+        np.testing.assert_allclose(tree.predict(code[:, None]), y)

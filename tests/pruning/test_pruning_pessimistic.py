@@ -170,3 +170,13 @@ def test_a_subtree_is_judged_as_grown():
     tree = tree_of_shape([2, 2, 2, 0, 0, 0, 0], counts, np.ones(7), np.sum(counts, axis=1))
     assert leaves_after(tree, collapse_splits(tree)) == {1, 2}
     assert collapse_splits(collapse_splits(tree)).n_leaves == 1
+
+
+@pytest.mark.parametrize("quantile", ["exact", "release8"])
+@pytest.mark.parametrize("n", [2.0, 3.0, 10.0])
+def test_limits_where_nearly_all_rows_are_errors(n, quantile):
+    """From half an error before the weight on, what Release 8 adds for each correct row."""
+    errors = n - 0.5
+    added = add_errors(n, errors, quantile=quantile)
+    assert added == pytest.approx(0.5 * (0.67 if quantile == "release8" else 1.0), rel=1e-15)
+    assert add_errors(n, n, quantile=quantile) == 0.0

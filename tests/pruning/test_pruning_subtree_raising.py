@@ -312,6 +312,18 @@ def test_ends_are_numpys_however_rows_are_taken(order, n, wide, block, monkeypat
     np.testing.assert_array_equal(ends.greatest[~ends.missing], X.max(axis=0)[[0, 2]])
 
 
+def test_ends_of_rows_after_whole_blocks(monkeypatch):
+    """Blocks of 5 rows, and none to 4 after them, the least and the greatest among these."""
+    monkeypatch.setattr(raising_splits, "WIDE_ROW", 15)
+    for n in range(1, 17):
+        X = np.zeros((n, 3))
+        X[-1] = -1.0, 1.0, np.nan
+        ends = column_ends(X, 1)
+        assert ends.least[0] == -1.0
+        assert ends.greatest[1] == 1.0
+        assert ends.missing.tolist() == [False, False, True]
+
+
 def plain_one_by_one(tree, X):
     plain = []
     for node in range(tree.n_nodes):

@@ -241,6 +241,17 @@ def test_a_climb_takes_the_best_step_each_time(seed, heaviest):
     assert value == pytest.approx(message(np.flatnonzero(picked).tolist()), abs=1e-6)
 
 
+def test_of_equal_rules_the_first_is_chosen():
+    """Of more than subsets are tried of: 6 blocks of rows, each covered by two rules."""
+    own = np.arange(60) < 48
+    covered = [np.arange(8 * k, 8 * k + 8) for k in [*range(6), *range(6)]]
+    begin = np.append(0, np.cumsum([part.size for part in covered]))
+    cover = _transposed(begin, np.concatenate(covered).astype(np.int32), 60)
+    rows = Rows(np.zeros((60, 1)), own.astype(np.int64), np.ones(60, np.int64), 1.0, 2)
+    picked, _ = select(cover, rows, own, np.full(12, 9.0), 0.5)
+    assert np.flatnonzero(picked).tolist() == list(range(6))
+
+
 @in_each_kind
 @given(table=random_mixed_tables(120), rule_weight=st.sampled_from([0.0, 0.1, 0.5, 2.0]))
 def test_no_subset_takes_fewer_bits(kind, table, rule_weight):

@@ -1,0 +1,252 @@
+"""Laws of weights, for every model: copies of rows, rows without weight, one weight for all."""
+
+import re
+from dataclasses import fields
+
+import numpy as np
+import pytest
+from mixed_tables import mixed_table
+
+from gputree import (
+    BoostedC45Classifier,
+    BoostedC45Rules,
+    C45Classifier,
+    C45Rules,
+    DecisionTreeClassifier,
+    DecisionTreeRegressor,
+    ExtraTreesClassifier,
+    ID3Classifier,
+    MDLPDiscretizer,
+    RandomForestClassifier,
+    RandomForestRegressor,
+    gain_ratio,
+    gini_gain,
+    information_gain,
+    rank_features,
+    symmetric_uncertainty,
+    variance_reduction,
+)
+from gputree.estimators.cart import Cart
+from gputree.evaluation import Answers, answers
+from gputree.pruning import (
+    CostComplexity,
+    PenalizedLoss,
+    Pessimistic,
+    ReducedError,
+    ValidationPrePruning,
+)
+
+N = 30
+NOMINAL = {"categorical_features": [0]}
+C45 = {"min_samples_leaf": 1}
+CLASSIFIERS = {
+    "gini": DecisionTreeClassifier(**NOMINAL),
+    "entropy": DecisionTreeClassifier(criterion="entropy", max_leaf_nodes=6, **NOMINAL),
+    "binned": DecisionTreeClassifier(splitter="binned", max_bins=255, **NOMINAL),
+    "cost complexity": DecisionTreeClassifier(pruning=CostComplexity(0.01), **NOMINAL),
+    "penalized": DecisionTreeClassifier(pruning=PenalizedLoss(0.5), **NOMINAL),
+    "C4.5": C45Classifier(**C45),
+    "C4.5 binary": C45Classifier(binary_splits=True, pruning=None, collapse=False, **C45),
+    "soft": C45Classifier(soft_thresholds=True, laplace=True, **C45),
+    "ID3": ID3Classifier(max_depth=3),
+    "rules": C45Rules(C45Classifier(**C45)),
+    "boosted": BoostedC45Classifier(n_trials=2, **C45),
+    "boosted rules": BoostedC45Rules(n_trials=2, **C45),
+}
+REGRESSORS = {
+    "squared error": DecisionTreeRegressor(max_depth=4, **NOMINAL),
+    "poisson": DecisionTreeRegressor(criterion="poisson", max_depth=4, **NOMINAL),
+}
+MODELS = {name: (model, False) for name, model in CLASSIFIERS.items()}
+MODELS |= {name: (model, True) for name, model in REGRESSORS.items()}
+FORESTS = {
+    "forest": (RandomForestClassifier(n_estimators=8, oob_score=True, random_state=0), False),
+    "regression forest": (RandomForestRegressor(n_estimators=2, random_state=0), True),
+    "extra-trees": (ExtraTreesClassifier(n_estimators=2, random_state=0), False),
+}
+
+
+def rows_of(name, of_numbers):
+    """Numbers, categories, missing values; for ID3 few different ones."""
+    X, y = mixed_table(3, N)
+    X = X[:, :3]
+    if name == "ID3":
+        X[:, 1:] = np.where(X[:, 1:].astype(float) > 0, "high", "low")
+    return X, np.unique(y, return_inverse=True)[1] * 1.5 + 0.25 if of_numbers else y
+
+
+def numbers(model, X):
+    """All that a fitted model says in numbers and texts, but for the numbers of rows."""
+    found = {"predict": model.predict(X)}
+    if hasattr(model, "predict_proba"):
+        found["proba"] = model.predict_proba(X)
+    for k, tree in enumerate([model, *getattr(model, "estimators_", [])]):
+        if hasattr(tree, "rules_"):
+            found[f"{k} rules"] = re.sub(r"\d+\.\d+", rounded, tree.rules_.to_json())
+        elif hasattr(tree, "tree_"):
+            names = {field.name for field in fields(tree.tree_)} - {"n_rows"}
+            found |= {f"{k} {name}": getattr(tree.tree_, name) for name in names}
+    for name in ("feature_importances_", "estimator_weights_", "estimator_errors_", "oob_score_"):
+        if hasattr(model, name):
+            found[name] = np.asarray(getattr(model, name))
+    return found
+
+
+def rounded(number):
+    return f"{float(number[0]):.9g}"
+
+
+def assert_same(found, expected, *skipped):
+    """Equal but for rounding: fractional weights depend on the unit."""
+    assert found.keys() == expected.keys()
+    for name in found.keys() - set(skipped):
+        value = found[name]
+        if isinstance(value, np.ndarray) and value.dtype.kind == "f":
+            np.testing.assert_allclose(value, expected[name], rtol=1e-10, atol=1e-12, err_msg=name)
+        else:
+            np.testing.assert_array_equal(value, expected[name], err_msg=name)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_weight_is_that_many_copies(name):
+    """But for where values would go that no row of a node lacks: the side of more rows."""
+    model, of_numbers = MODELS[name]
+    X, y = rows_of(name, of_numbers)
+    weight = np.random.default_rng(1).integers(1, 4, N)
+    copies = np.repeat(np.arange(N), weight)
+    expected = numbers(model.fit(X[copies], y[copies]), X)
+    assert_same(numbers(model.fit(X, y, weight.astype(float)), X), expected, "0 missing_child")
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_row_without_weight_is_left_out(name):
+    """And the root has the weight of all others."""
+    model, of_numbers = MODELS[name]
+    X, y = rows_of(name, of_numbers)
+    weight = np.random.default_rng(2).choice([1.0, 2.5], N)
+    weight[::5] = 0.0
+    kept = np.flatnonzero(weight)
+    expected = numbers(model.fit(X[kept], y[kept], weight[kept]), X)
+    found = numbers(model.fit(X, y, weight), X)
+    assert_same(found, expected)
+    if "0 weight" in found:
+        assert found["0 weight"][0] == pytest.approx(weight.sum(), rel=1e-14)
+
+
+# C4.5's limits, costs and pruning are in rows.
+LIMITLESS = {
+    "mdl_correction": False, "pruning": None, "min_samples_leaf": 1e-9, "min_samples_split": 1e-9,
+}  # fmt: skip
+SCALED = {"C4.5": (C45Classifier(**LIMITLESS), False)}
+SCALED |= {
+    name: case for name, case in MODELS.items() if isinstance(case[0], Cart) or name == "ID3"
+}
+del SCALED["penalized"]
+
+
+@pytest.mark.parametrize("name", SCALED | FORESTS)
+def test_one_weight_for_all_is_none(name):
+    """But for the weights themselves, unless rows are drawn by them."""
+    model, of_numbers = (SCALED | FORESTS)[name]
+    scale = 1.0 if "forest" in name else 2.5
+    X, y = rows_of(name, of_numbers)
+    if name in FORESTS:
+        X = X[:, 1:]
+    expected = numbers(model.fit(X, y), X)
+    for field in expected:
+        if field.endswith(" weight") or (field.endswith(" statistics") and not of_numbers):
+            expected[field] = scale * expected[field]
+    assert_same(numbers(model.fit(X, y, np.full(N, 2.5)), X), expected)
+
+
+@pytest.mark.parametrize("criterion", ["gini", "entropy"])
+def test_copies_of_rows_of_many_classes(criterion):
+    rng = np.random.default_rng(7)
+    X, y = rng.normal(size=(90, 2)), np.arange(90) % 70
+    weight = rng.integers(1, 4, 90)
+    copies = np.repeat(np.arange(90), weight)
+    model = DecisionTreeClassifier(criterion=criterion, max_depth=3)
+    expected = numbers(model.fit(X[copies], y[copies]), X)
+    assert_same(numbers(model.fit(X, y, weight), X), expected, "0 missing_child")
+
+
+# ------------------------------------------------------------------ other numbers
+def ranking(X, y, sample_weight=None):
+    return np.stack([*rank_features(X, y, sample_weight=sample_weight).scores.values()])
+
+
+def cut_points(X, y, sample_weight=None):
+    cuts = MDLPDiscretizer().fit(X, y, sample_weight=sample_weight).bin_edges_
+    return np.concatenate([np.asarray(edges, float)[1:-1] for edges in cuts])
+
+
+SCORES = [information_gain, gain_ratio, symmetric_uncertainty, gini_gain, variance_reduction]
+
+
+@pytest.mark.parametrize("score", [*SCORES, ranking, cut_points])
+def test_scores_follow_the_same_laws(score):
+    rng = np.random.default_rng(4)
+    X = np.round(rng.normal(size=(N, 2)), 1)
+    y = (X[:, 0] > 0.2).astype(int) + (X[:, 1] > 0.5)
+    weight = rng.integers(0, 4, N)
+    copies = np.repeat(np.arange(N), weight)
+    expected = score(X[copies], y[copies])
+    assert np.size(expected) > 0
+    np.testing.assert_allclose(score(X, y, sample_weight=weight.astype(float)), expected)
+    if score is not cut_points:  # a description costs by rows
+        same = score(X, y, sample_weight=np.full(N, 2.5))
+        np.testing.assert_allclose(same, score(X, y))
+
+
+MEASURED = [DecisionTreeClassifier(max_depth=1), DecisionTreeRegressor(max_depth=1)]
+
+
+@pytest.mark.parametrize("model", MEASURED)
+def test_measures_of_weighted_rows(model):
+    """Those of copies; one weight for all changes no standard error either."""
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(N, 2))
+    y = np.digitize(X[:, 0] + 0.5 * rng.normal(size=N), [-0.5, 0.5])
+    model.fit(X, y)
+    weight = rng.integers(0, 4, N)
+    copies = np.repeat(np.arange(N), weight)
+    weighted = model.report(X, y, weight.astype(float))
+    assert weighted.measures == pytest.approx(model.report(X[copies], y[copies]).measures)
+    plain, doubled = (answers(model, X, y, w).measures for w in (None, np.full(N, 2.0)))
+    for name, measure in plain.items():
+        assert measure.error > 0
+        assert doubled[name] == pytest.approx(measure, rel=1e-12)
+
+
+def test_the_standard_error_of_weighted_losses():
+    """Of a mean of independent losses whose shares are given, with n - 1 degrees of freedom."""
+    loss, weight = np.array([0.0, 1.0, 4.0]), np.array([1.0, 1.0, 2.0])
+    found = Answers(loss, loss, None, None, weight).error(loss)
+    deviation, share = loss - 2.25, weight / 4
+    assert found == pytest.approx(np.sqrt(1.5 * (share**2 * deviation**2).sum()))
+
+
+def pruned_on(pruner, grown, *rows):
+    return pruner.prune(grown, *rows).tree_
+
+
+PRUNERS = [
+    ReducedError(), ValidationPrePruning(), Pessimistic(subtree_raising=False), Pessimistic(),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("pruner", PRUNERS, ids=repr)
+def test_rows_that_prune(pruner):
+    """Copies and rows without weight, where a pruner takes rows."""
+    rng = np.random.default_rng(6)
+    X = np.round(rng.normal(size=(N, 2)), 1)
+    y = (X[:, 0] + rng.normal(size=N) > 0).astype(int)
+    weight = rng.integers(0, 4, N)
+    copies = np.repeat(np.arange(N), weight)
+    grown = C45Classifier(pruning=None, collapse=False, **C45).fit(X, y, weight.astype(float))
+    expected = pruned_on(pruner, grown, X[copies], y[copies])
+    found = pruned_on(pruner, grown, X, y, weight.astype(float))
+    assert 1 <= found.n_nodes < grown.tree_.n_nodes
+    assert_same(
+        *({f.name: getattr(t, f.name) for f in fields(t)} for t in (found, expected)), "n_rows"
+    )
