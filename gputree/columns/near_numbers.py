@@ -1,0 +1,84 @@
+"""Columns of text of which nearly all cells are numbers, such as 59 numbers and one "unknown".
+
+A tree takes such a column for categories: one branch or subset for each number, and no order.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from typing import Any, NamedTuple
+
+# What often stands in a cell that is missing. Columns of numbers and these alone are no categories.
+MARKS = (
+    "?", "-", "--", ".", "..", "*", "None", "none", "unknown", "missing", "na", "n.a.", "n.d.",
+    "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "NULL", "null",
+)  # fmt: skip
+
+# Fraction of the cells that are numbers, and distinct numbers for each distinct text, from which
+# other texts are a fault: codes such as 2, 4 and "more" are categories.
+LEAST_SHARE = 0.9
+LEAST_NUMBERS = 4
+
+MOST_EXAMPLES = 3
+
+_NUMBER = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*", re.ASCII)
+
+
+class NearlyNumeric(NamedTuple):
+    """Cells of a column of text of which nearly all are numbers.
+
+    Attributes
+    ----------
+    n_numbers, n_text : int
+        Cells that are numbers, and other cells that are not missing.
+    examples : list of str
+        Different texts, the most frequent first, at most three.
+    marks : list of str
+        Those of `MARKS` among all texts, the most frequent first.
+    """
+
+    n_numbers: int
+    n_text: int
+    examples: list[str]
+    marks: list[str]
+
+
+def is_decimal(text: str) -> bool:
+    """Whether a text is a decimal number, perhaps with an exponent and blanks around it."""
+    return _NUMBER.fullmatch(text) is not None
+
+
+def nearly_numeric(words: Any, counts: Any = None) -> NearlyNumeric | None:
+    """Count the numbers and the texts of a column, if it is nearly one of numbers.
+
+    Parameters
+    ----------
+    words : list, ndarray or pyarrow array of str
+        The cells, or the different ones. None, NaN, blanks and what is no string are skipped.
+    counts : sequence of int, or None
+        Number of cells of each word; None for one each.
+
+    Returns
+    -------
+    NearlyNumeric or None
+        None where all cells are numbers, or too many are not: unless the texts are usual markers of
+        missing values, at least 90% of the cells and four distinct numbers for each distinct text.
+    """
+    cells: Counter[str] = Counter()
+    listed = words.to_pylist() if hasattr(words, "to_pylist") else list(words)
+    numbers_of_cells = [1] * len(listed) if counts is None else list(map(int, counts))
+    for word, count in zip(listed, numbers_of_cells, strict=True):
+        if count and isinstance(word, str) and (text := word.strip()):
+            cells[text] += count
+    texts = Counter({text: count for text, count in cells.items() if not is_decimal(text)})
+    n_text, n_cells = texts.total(), cells.total()
+    n_distinct = len(cells) - len(texts)
+    if not n_text or not n_distinct:
+        return None
+    ranked = [text for text, _ in texts.most_common()]
+    marks = [text for text in ranked if text in MARKS]
+    few = n_cells - n_text >= LEAST_SHARE * n_cells and n_distinct >= LEAST_NUMBERS * len(texts)
+    if not few and len(marks) < len(texts):
+        return None
+    return NearlyNumeric(n_cells - n_text, n_text, ranked[:MOST_EXAMPLES], marks)
