@@ -46,9 +46,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         if _take_files(rest, arguments):
             _refuse(rest, words, arguments.command)
         from gputree.compilation.waits import nowhere, waiting
+        from gputree.datasets.guesses import ReadingWarning
 
         with warnings.catch_warnings(), waiting(say if sys.stderr.isatty() else nowhere):
             warnings.showwarning = _showing_warnings()
+            warnings.simplefilter("always", ReadingWarning)
             status: int | None = arguments.run(arguments)
             sys.stdout.flush()
     except BrokenPipeError:  # `gputree show ... | head`
@@ -96,9 +98,13 @@ def _showing_warnings() -> Callable[..., None]:
         if isinstance(message, MixedColumnWarning):  # reading says what to write instead
             return
         words = in_words_of_the_command(str(message))
+        if (guess := getattr(message, "guess", None)) is not None:
+            from gputree.cli.reading import as_options
+
+            words = f"{message.label}: {guess.sentence(as_options(guess.options))}"
         if words not in said:
             said.add(words)
-            say(f"warning: {words}")
+            say(words if guess is not None and guess.is_certain else f"warning: {words}")
 
     return show
 

@@ -1,4 +1,4 @@
-"""What the cells of a table look like: dates, marks of missing values, decimal commas."""
+"""Dates in the cells of a table, marks of missing values, and errors about cells."""
 
 from __future__ import annotations
 
@@ -12,32 +12,25 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree._texts import is_number
 from gputree.cli.names import as_argument
 from gputree.cli.report import say
 from gputree.coded_labels import CodedLabels, Labels, distinct
+from gputree.columns.near_numbers import MARKS
 from gputree.errors import InputError
-
-# What often stands in a cell that is missing; the first among text, too.
-MARKS = ("?", "-", "--", ".", "*", "None", "none", "unknown", "missing", "na", "n.a.")
 
 _LONGEST_MARK = 12
 
 _DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+")
-
-_MARK_NAMES = {",": "commas", ".": "points"}
-_THOUSANDS = {mark: re.compile(rf"[+-]?\d{{1,3}}(\{mark}\d{{3}})+") for mark in _MARK_NAMES}
 
 _AS_NUMBERS = "Make numbers of them (year, month, weekday, hour, days since a day)"
 
 
 # ---------------------------------------------------------------------- dates
 def check_cells(label: str, X: Any, target: Labels | None, arguments: argparse.Namespace) -> None:
-    """Refuse dates, and warn of cells that look as if they were missing, or numbers."""
+    """Refuse dates, and warn of classes that differ in blanks."""
     forbid_dates(label, X, arguments.categorical)
     if target is not None and arguments.task == "auto":
         _forbid_dates_as_target(label, arguments.target, target)
-    _look_for_marks(X)
     if target is not None:
         _warn_of_blanks(arguments.target, target)
 
@@ -120,47 +113,6 @@ def _first(column: Any) -> str:
 
 
 # ---------------------------------------------------------------------- marks
-def _look_for_marks(X: Any) -> None:
-    """Warn of cells that look as if they were missing, or numbers."""
-    among_text = []
-    for name, column in zip(X.column_names, X.columns, strict=True):
-        words = _words(column)
-        marks = [mark for mark in MARKS if mark in words]
-        rest = words.difference(marks)
-        if marks and rest and all(map(is_number, rest)):
-            say(
-                f"warning: column {name!r} holds numbers and {marks[0]!r}, and is taken for text. "
-                f"If that stands for a missing value, add --missing {shlex.quote(marks[0])}"
-            )
-        elif MARKS[0] in marks:
-            among_text.append(name)
-        if grouped := _grouped(rest):
-            say(
-                f"warning: column {name!r} holds numbers with {_MARK_NAMES[grouped[1]]} before "
-                f"three digits, such as {grouped[0]}, and is taken for text. If they separate "
-                "thousands, write the numbers without them"
-            )
-        elif cell := _decimal_comma(rest):
-            say(
-                f"warning: column {name!r} holds numbers with commas, such as {cell}, and is taken "
-                "for text. Write points, or separate the cells by semicolons, where commas are read"
-            )
-    if among_text:
-        say(
-            f"warning: '?' is a category like others in {', '.join(map(repr, among_text))}. If it "
-            "stands for a missing value, add --missing '?'"
-        )
-
-
-def _words(column: Any) -> set[str]:
-    """The different cells of a column of text; none of others."""
-    import pyarrow as pa
-
-    if not pa.types.is_string(column.type):
-        return set()
-    return {word.strip() for word in column.drop_null().unique().to_pylist()}
-
-
 def _warn_of_blanks(name: str, target: Labels) -> None:
     """Warn of classes that differ in the blanks around them alone."""
     if target.dtype.kind != "U":
@@ -174,22 +126,6 @@ def _warn_of_blanks(name: str, target: Labels) -> None:
                 "they differ in blanks"
             )
             return
-
-
-def _grouped(words: set[str]) -> tuple[str, str] | None:
-    """A number with thousands separators, and the separator, where all others are numbers."""
-    for mark in _MARK_NAMES:
-        found = [word for word in words if _THOUSANDS[mark].fullmatch(word)]
-        if found and all(word in found or is_number(word) for word in words):
-            return min(found), mark
-    return None
-
-
-def _decimal_comma(words: set[str]) -> str | None:
-    """A number with a decimal comma, where all others are numbers, too."""
-    found = [word for word in words if _DECIMAL_COMMA.fullmatch(word)]
-    whole = found and all(_DECIMAL_COMMA.fullmatch(word) or is_number(word) for word in words)
-    return min(found) if whole else None
 
 
 def unknown_marks(estimator: Any, X: Any) -> list[str]:
@@ -229,7 +165,7 @@ def told(missing: Sequence[str]) -> Iterator[None]:
         mark = error.cell.strip()
         if _DECIMAL_COMMA.fullmatch(mark):
             raise InputError(
-                f"{error} Write points, or separate the cells by semicolons, where commas are read."
+                f"{error} If that is a decimal comma, add --decimal ,"
             ) from error
         if not mark or mark in missing or len(mark) > _LONGEST_MARK:
             raise

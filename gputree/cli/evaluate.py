@@ -16,7 +16,7 @@ from gputree import evaluation
 from gputree._texts import aligned, amount, shown, tabled
 from gputree.cli.report import counted, escape_unknown_characters, say, with_examples
 from gputree.cli.streams import check_inputs, check_output, load, write_text
-from gputree.cli.tables import add_missing, add_target, label_of_all, tables_with_target
+from gputree.cli.tables import add_reading, add_target, label_of_all, tables_with_target
 from gputree.cli.training import files_of
 from gputree.cli.weights import add_weights
 from gputree.errors import InputError
@@ -48,7 +48,7 @@ def add_evaluate(parser: argparse.ArgumentParser) -> None:
     add_weights(parser)
     parser.add_argument("--format", choices=list(_FORMATS), default="text", help="default: text")
     parser.add_argument("-o", "--output", metavar="OUT", help="default: standard output")
-    add_missing(parser)
+    add_reading(parser, True)
 
 
 def _evaluate(arguments: argparse.Namespace) -> None:

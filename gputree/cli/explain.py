@@ -10,7 +10,7 @@ import numpy as np
 from gputree.cli.models import add_tree, chosen, has_rules, require_one
 from gputree.cli.report import UsageError, counted, escape_unknown_characters, with_examples
 from gputree.cli.streams import check_inputs, load
-from gputree.cli.tables import add_missing, batches_for, label_of
+from gputree.cli.tables import add_reading, batches_for, label_of
 from gputree.errors import InputError
 
 FIRST_ROWS = "1-3"
@@ -38,7 +38,7 @@ def add_explain(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--decimals", type=int, default=4, metavar="N", help="default: 4")
     add_tree(parser)
-    add_missing(parser)
+    add_reading(parser)
 
 
 def _rows(text: str) -> list[range]:

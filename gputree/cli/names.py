@@ -17,7 +17,9 @@ _PLAIN = re.compile(r'[^",\s]([^",\r\n]*[^",\s])?')  # needs no quotes
 
 
 def parse_names(text: str) -> list[str]:
-    """Names between commas, as in a line of CSV."""
+    """Names between commas, as in a line of CSV; the empty text is the name of a column without."""
+    if not text:
+        return [""]
     try:
         return next(csv.reader([text], skipinitialspace=True))
     except csv.Error as error:

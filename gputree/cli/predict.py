@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from gputree.cli.report import UsageError, with_examples
 from gputree.cli.streams import STANDARD, check_inputs, check_output, load, opened_output
-from gputree.cli.tables import add_missing, batches_for, label_of
+from gputree.cli.tables import add_reading, batches_for, label_of
 from gputree.cli.training import files_of
 from gputree.errors import InputError
 
@@ -58,7 +58,7 @@ def add_predict(parser: argparse.ArgumentParser) -> None:
         help="add conditional quantiles, such as 0.1,0.5,0.9, as quantile_Q; of a forest that was "
         "trained with --quantreg",
     )
-    add_missing(parser)
+    add_reading(parser)
 
 
 def _levels(text: str) -> dict[str, float]:

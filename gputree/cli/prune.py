@@ -11,7 +11,7 @@ from gputree.cli.models import forbid_several
 from gputree.cli.options import RANDOM_STATE, add_pruning
 from gputree.cli.report import UsageError, escape_unknown_characters, size, with_examples
 from gputree.cli.streams import STANDARD, check_inputs, check_output, forbid_terminal, load, save
-from gputree.cli.tables import add_missing, add_target, label_of_all, tables_with_target
+from gputree.cli.tables import add_reading, add_target, label_of_all, tables_with_target
 from gputree.cli.training import files_of
 from gputree.cli.weights import add_weights
 
@@ -51,7 +51,7 @@ def add_prune(parser: argparse.ArgumentParser) -> None:
         help="seed of what is drawn; default: %(default)s",
     )
     parser.add_argument("--quiet", action="store_true", help="no summary")
-    add_missing(parser)
+    add_reading(parser)
 
 
 def _prune(arguments: argparse.Namespace) -> None:

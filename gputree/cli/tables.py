@@ -13,14 +13,18 @@ import numpy as np
 from gputree._texts import hint
 from gputree.cli.cells import check_cells, told, unknown_marks, warn_of_marks, without_zeros
 from gputree.cli.names import HOW, parse_names
-from gputree.cli.report import UsageError
+from gputree.cli.reading import add_format, format_of
+from gputree.cli.report import UsageError, counted, say
 from gputree.cli.streams import STANDARD, table_origin
-from gputree.cli.weights import Weight, check_name, taken_out, with_column
+from gputree.cli.weights import Weight, check_name, check_values, taken_out, with_column
+from gputree.datasets.arff import WEIGHTS
+from gputree.datasets.file_format import FileFormat
 from gputree.errors import InputError
 
 
-def add_missing(parser: Any) -> None:
-    """Add `--missing`, which every command has that reads a table."""
+def add_reading(parser: Any, is_format_taken: bool = False) -> None:
+    """Add the options of how a table is read, which every command has that reads one."""
+    add_format(parser, is_format_taken)
     parser.add_argument(
         "--missing",
         action="append",
@@ -38,7 +42,7 @@ def add_columns(parser: argparse.ArgumentParser) -> None:
     listed: dict[str, Any] = {"metavar": "A,B,...", "type": parse_names, "action": "extend"}
     features.add_argument("--columns", **listed, help="feature columns; default: all")
     features.add_argument("--ignore", **listed, default=[], help="columns to leave out")
-    add_missing(group)
+    add_reading(group)
     group.add_argument(
         "--categorical",
         **listed,
@@ -64,6 +68,10 @@ def training_table(arguments: argparse.Namespace, data: str) -> tuple[Any, Weigh
         )
     label = label_of(data)
     columns, weight = taken_out(table.columns, arguments, label)
+    if weight is None and table.weight is not None:
+        check_values(table.weight, WEIGHTS, label)
+        weight = table.weight
+    tell_dropped(label, table.n_dropped)
     table = replace(table, columns=columns)
     check_columns(label, table.names, arguments)
     check_cells(label, table.columns, table.target, arguments)
@@ -79,7 +87,15 @@ def columns_to_read(arguments: argparse.Namespace) -> dict[str, Any]:
         "numeric": [*arguments.numeric, *([] if weights is None else [weights])],
         "categorical": arguments.categorical,
         "missing": arguments.missing,
+        "missing_target": arguments.missing_target,
+        "file_format": format_of(arguments),
     }
+
+
+def tell_dropped(label: str, count: int) -> None:
+    """Say how many rows were dropped."""
+    if count:
+        say(f"{label}: {counted(count, 'row')} without a target dropped")
 
 
 def check_kinds(arguments: argparse.Namespace) -> None:
@@ -142,8 +158,11 @@ def table_for(estimator: Any, arguments: argparse.Namespace, target: str | None 
             numeric=numeric,
             whole=[name for name in known if name not in {*text, *numeric}],
             missing=missing,
+            missing_target=getattr(arguments, "missing_target", "error"),
+            file_format=_format_for(estimator, arguments),
             verbose=True,
         )
+    tell_dropped(label_of(arguments.data), table.n_dropped)
     warn_of_marks(unknown_marks(estimator, table.columns.select(known)))
     return table
 
@@ -167,12 +186,37 @@ def batches_for(estimator: Any, arguments: argparse.Namespace) -> Iterator[Any]:
             text=text,
             numeric=numeric,
             missing=missing,
+            file_format=_format_for(estimator, arguments),
             verbose=apart,
         ):
             news = [name for name in unknown_marks(estimator, batch) if name not in marked]
             warn_of_marks(news)
             marked.update(news)
             yield batch
+
+
+def _format_for(estimator: Any, arguments: argparse.Namespace) -> FileFormat:
+    """The format of a table to predict: of one without a header, with the names of training.
+
+    The table may have a header, and may lack the target.
+    """
+    from gputree.datasets.readers import read_names
+
+    form = format_of(arguments, estimator)
+    kept = getattr(estimator, "reading_", {})
+    if "format" not in kept or arguments.names is not None or not form.is_headless:
+        return form
+    if arguments.data == STANDARD:
+        return form
+    known = feature_names(estimator, arguments.model)
+    if form.names is None:
+        return form
+    with_header = form._replace(has_header=True, names=None)
+    present = read_names(arguments.data, with_header)
+    if set(known) <= set(present):
+        return with_header
+    rest = [name for name in form.names if name != kept.get("target")]
+    return form._replace(names=rest) if len(present) == len(rest) else form
 
 
 def _marks_for(estimator: Any, arguments: argparse.Namespace) -> list[str]:
@@ -196,7 +240,21 @@ def add_target(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--target",
         metavar="COL",
-        help="the target column; default: the only one that is no feature of the model",
+        help="the target column; default: that of training, or the only one that is no feature "
+        "of the model",
+    )
+    add_missing_target(parser)
+
+
+def add_missing_target(parser: Any) -> None:
+    """Add `--drop-missing-target`."""
+    parser.add_argument(
+        "--drop-missing-target",
+        dest="missing_target",
+        action="store_const",
+        const="drop",
+        default="error",
+        help="drop rows without a target, as Weka's trees do; they are an error otherwise",
     )
 
 
@@ -209,6 +267,7 @@ def table_with_target(estimator: Any, arguments: argparse.Namespace) -> tuple[An
     table = _with_target(estimator, arguments)
     known = arguments.weights in feature_names(estimator, arguments.model)
     columns, weight = taken_out(table.columns, arguments, label_of(arguments.data), keep=known)
+    weight = table.weight if weight is None else weight
     table = replace(table, columns=columns)
     classes = getattr(estimator, "classes_", None)
     if classes is None or classes.dtype.kind in "iuf":
@@ -255,9 +314,16 @@ def _with_target(estimator: Any, arguments: argparse.Namespace) -> Any:
     if arguments.target is not None:
         return table_for(estimator, arguments, arguments.target)
     if arguments.data == STANDARD:
+        if "target" in getattr(estimator, "reading_", {}):
+            return table_for(estimator, arguments, estimator.reading_["target"])
         raise UsageError("--target must name the target column of standard input.")
-    known, present = feature_names(estimator, arguments.model), read_names(arguments.data)
-    rest = [name for name in present if name not in (*known, arguments.weights)]
+    known = feature_names(estimator, arguments.model)
+    present = read_names(arguments.data, _format_for(estimator, arguments))
+    kept = getattr(estimator, "reading_", {})
+    if kept.get("target") in present:
+        return table_for(estimator, arguments, kept["target"])
+    left_out = (*known, arguments.weights, *kept.get("ignored", ()), kept.get("weights"), WEIGHTS)
+    rest = [name for name in present if name not in left_out]
     if len(rest) != 1 and set(known) <= set(present):
         found = ", ".join(map(repr, rest)) or "none"
         raise UsageError(

@@ -15,9 +15,10 @@ from gputree.cli.habits import one_of
 from gputree.cli.memory import add_memory, growth_within, row_bytes
 from gputree.cli.models import set_verbose, sizes
 from gputree.cli.options import RULE_OPTIONS, add_options, flag, given_of_rules, given_options
+from gputree.cli.reading import keep_reading
 from gputree.cli.report import UsageError, counted, escape_unknown_characters, with_examples
 from gputree.cli.streams import STANDARD, check_output, forbid_terminal, save
-from gputree.cli.tables import add_columns, check_kinds
+from gputree.cli.tables import add_columns, add_missing_target, check_kinds
 from gputree.cli.training import Training, files_of, read_training, training_score
 from gputree.cli.weights import add_weights
 from gputree.coded_labels import Labels, distinct
@@ -100,6 +101,7 @@ def add_train(parser: argparse.ArgumentParser) -> None:
         help="evaluate by K-fold cross-validation; the model is then grown on all rows",
     )
     add("--quiet", action="store_true", help="no progress bar, no summary")
+    add_missing_target(parser)
     add_memory(parser)
     add_columns(parser)
     add_options(parser)
@@ -147,8 +149,7 @@ def _train(arguments: argparse.Namespace) -> None:
         estimator.fit(X, y, sample_weight=weight)
         seconds = time.perf_counter() - start - wait.seconds
         score = training_score(estimator, table)
-    if arguments.missing:
-        estimator.missing_marks_ = [mark.strip() for mark in arguments.missing]
+    keep_reading(estimator, arguments, table.left_out)
     set_verbose(estimator, 0)
     if arguments.output is not None:
         save(estimator, arguments.output)

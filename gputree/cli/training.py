@@ -13,9 +13,16 @@ from numpy.typing import NDArray
 from gputree._memory import private_bytes
 from gputree.cli.cells import check_cells, forbid_dates, target_of_task, told
 from gputree.cli.memory import IN_MEMORY, batch_bytes, row_bytes, warn_if_exceeded
+from gputree.cli.reading import format_of
 from gputree.cli.report import UsageError, say
 from gputree.cli.streams import STANDARD
-from gputree.cli.tables import categorical_features, check_columns, columns_to_read, training_table
+from gputree.cli.tables import (
+    categorical_features,
+    check_columns,
+    columns_to_read,
+    tell_dropped,
+    training_table,
+)
 from gputree.cli.weights import Weight, WithoutWeights, check_values, require_column
 from gputree.coded_labels import Labels
 
@@ -28,6 +35,7 @@ class Training(NamedTuple):
     categorical_features: list[str] | str  # the parameter of that name, which X does not know yet
     weight: Weight  # (n_rows,)
     declared: NDArray[Any] | None  # classes that the type of the target declares
+    left_out: tuple[str, ...] = ()  # columns that name the rows
 
 
 def files_of(data: list[str]) -> list[str]:
@@ -44,12 +52,14 @@ def files_of(data: list[str]) -> list[str]:
 def read_training(arguments: argparse.Namespace, files: list[str]) -> Training:
     """The table to train on, in memory unless it exceeds what it may take."""
     is_stream = files == [STANDARD]
-    if len(files) == 1 and (is_stream or not _exceeds(files[0], arguments.memory)):
+    if len(files) == 1 and (is_stream or not _exceeds(files[0], arguments)):
         try:
             table, weight = training_table(arguments, files[0])
             categorical = categorical_features(arguments, table.columns)
             y = target_of_task(arguments, table.target)
-            return Training(table.columns, y, categorical, weight, table.declared)
+            return Training(
+                table.columns, y, categorical, weight, table.declared, table.left_out
+            )
         except MemoryError as error:
             if is_stream or arguments.memory is not None:
                 raise
@@ -57,17 +67,21 @@ def read_training(arguments: argparse.Namespace, files: list[str]) -> Training:
     return _in_batches(arguments, files)
 
 
-def _exceeds(file: str, memory: int | None) -> bool:
+def _exceeds(file: str, arguments: argparse.Namespace) -> bool:
     """Whether the table of a file takes more memory than it may."""
     from gputree.datasets.size import least_bytes
 
-    return memory is not None and IN_MEMORY * least_bytes(Path(file)) > memory
+    memory = arguments.memory
+    form = format_of(arguments)
+    return memory is not None and IN_MEMORY * least_bytes(Path(file), form) > memory
 
 
 def _in_batches(arguments: argparse.Namespace, files: list[str]) -> Training:
     """A table in files of this process."""
     from gputree import CodedTable
     from gputree.datasets import open_batches
+    from gputree.datasets.guesses import warn_of
+    from gputree.datasets.words import guesses_of_text
 
     label = files[0] if len(files) == 1 else f"{files[0]} and {len(files) - 1} more"
     if arguments.algorithm == "id3":
@@ -84,6 +98,7 @@ def _in_batches(arguments: argparse.Namespace, files: list[str]) -> Training:
             **columns_to_read(arguments),
             batch_bytes=None if arguments.memory is None else batch_bytes(arguments.memory),
         )
+        files_read = batches
         if arguments.weights is not None:
             require_column(batches.names, arguments.weights, label)
             batches = WithoutWeights(batches, arguments.weights)
@@ -102,11 +117,14 @@ def _in_batches(arguments: argparse.Namespace, files: list[str]) -> Training:
     words, y = _words(table), table._target
     assert y is not None  # with --target
     check_cells(label, words, y, arguments)
+    warn_of(label, guesses_of_text(_undeclared(words, arguments)))
+    tell_dropped(label, files_read.n_dropped)
     weight = None
     if arguments.weights is not None:
         weight = batches.weight
         check_values(weight, arguments.weights, label)
-    return Training(table, target_of_task(arguments, y), "auto", weight, None)
+    y = target_of_task(arguments, y)
+    return Training(table, y, "auto", weight, None, files_read.left_out)
 
 
 def _warn_of_memory(
@@ -126,6 +144,12 @@ def _warn_of_memory(
     )
     read = d + 1 if files[0].lower().endswith(PARQUET) else 0
     warn_if_exceeded(arguments.memory, held, batches.least_rows(), row, read)
+
+
+def _undeclared(words: Any, arguments: argparse.Namespace) -> Any:
+    """The columns whose kind the user has not said."""
+    said = {*arguments.numeric, *arguments.categorical}
+    return words.select([name for name in words.column_names if name not in said])
 
 
 def _words(table: Any) -> Any:

@@ -12,8 +12,10 @@ from gputree._lazy import attach
 
 if TYPE_CHECKING:
     from gputree.datasets.arrays import ArrayBatches as ArrayBatches
+    from gputree.datasets.file_format import FileFormat as FileFormat
     from gputree.datasets.files import FileBatches as FileBatches
     from gputree.datasets.files import open_batches as open_batches
+    from gputree.datasets.guesses import ReadingWarning as ReadingWarning
     from gputree.datasets.readers import Table as Table
     from gputree.datasets.readers import read_batches as read_batches
     from gputree.datasets.readers import read_table as read_table
@@ -30,7 +32,9 @@ else:  # checkers are to know of no other names
         __name__,
         {
             "arrays": ("ArrayBatches",),
+            "file_format": ("FileFormat",),
             "files": ("FileBatches", "open_batches"),
+            "guesses": ("ReadingWarning",),
             "readers": ("Table", "read_batches", "read_table"),
             "targets": ("infer_task",),
             "textbook": (

@@ -7,6 +7,10 @@
 sunny, 85
 ?, 80
 
+A row in braces is sparse: each cell has the place of its column, from 0, before it, and all others
+are 0, or the first category. A number in braces behind a row is its weight. Source: Weka's
+`ArffLoader`, https://waikato.github.io/weka-wiki/formats_and_processing/arff_stable/.
+
 Lines are split into tokens as by Weka's tokenizer: at commas and characters up to the blank, and at
 braces; what follows % outside of quotes is a comment, and in quotes a backslash keeps a quote, or
 means what it does in Java.
@@ -24,6 +28,9 @@ import pyarrow as pa
 from gputree.errors import InputError
 
 NUMBERS = ("numeric", "real", "integer")
+
+# Name of the column of weights, of a file that has some.
+WEIGHTS = "@weight"
 
 _OF_KEEL = ("@input", "@inputs", "@output", "@outputs")
 
@@ -51,14 +58,20 @@ def read_arff(label: str, text: str, words: Collection[str] = ()) -> pa.Table:
 
     Nominal columns become dictionaries of the declared words in their order, numbers without a
     fraction integers, dates timestamps without a value, as no tree splits them; those of `words`
-    text. Errors name the line.
+    text. Weights of rows, if there are any, are the last column, `WEIGHTS`. Errors name the line.
     """
     lines = _lines(text)
     attributes = _header(label, lines)
     columns: list[list[str | None]] = [[] for _ in attributes]
     places: list[int] = []
-    for place, _, words_of_row in lines:
-        cells = _cells(label, place, words_of_row)
+    weights: list[float] = []
+    for place, _, line in lines:
+        words_of_row, weight = _without_weight(label, place, line)
+        weights.append(weight)
+        if words_of_row[0].is_brace("{"):
+            cells = _sparse_cells(label, place, words_of_row, attributes)
+        else:
+            cells = _cells(label, place, words_of_row)
         if len(cells) != len(attributes):
             raise InputError(
                 f"{label}, line {place}: expected {len(attributes)} cells, got {len(cells)}."
@@ -74,7 +87,8 @@ def read_arff(label: str, text: str, words: Collection[str] = ()) -> pa.Table:
         else _column(label, attribute, cells, places)
         for attribute, cells in pairs
     ]
-    return pa.Table.from_arrays(arrays, names=names)
+    table = pa.Table.from_arrays(arrays, names=names)
+    return table if set(weights) <= {1.0} else table.append_column(WEIGHTS, pa.array(weights))
 
 
 class Word(NamedTuple):
@@ -143,18 +157,56 @@ def _attribute(words: list[Word]) -> Attribute | None:
     return Attribute(name, "nominal", list(dict.fromkeys(word.text for word in words[2:-1])))
 
 
+def _without_weight(label: str, place: int, words: list[Word]) -> tuple[list[Word], float]:
+    """The words of a row without its weight, and that: 1 where it has none."""
+    if len(words) < 4 or not words[-3].is_brace("{") or not words[-1].is_brace("}"):
+        return words, 1.0
+    try:
+        weight = _number(words[-2].text)
+        if not 0.0 <= weight < float("inf"):
+            raise InputError(words[-2].text)
+    except ValueError:
+        raise InputError(
+            f"{label}, line {place}: the weight of a row must be a number from 0. Got "
+            f"{words[-2].text!r} instead."
+        ) from None
+    return words[:-3], weight
+
+
 def _cells(label: str, place: int, words: list[Word]) -> list[str | None]:
     """The cells of a row, None where one is missing."""
-    if words[0].is_brace("{"):
-        raise InputError(f"{label}, line {place}: sparse rows are not read.")
-    if len(words) > 3 and words[-3].is_brace("{") and words[-1].is_brace("}"):
-        raise InputError(
-            f"{label}, line {place}: {{{words[-2].text}}} is the weight of the row, which is not "
-            "read from ARFF. Make a column of the weights, and name that as weights."
-        )
     if any(word.is_brace("{") or word.is_brace("}") for word in words):
         raise InputError(f"{label}, line {place}: a brace in a word must be in quotes.")
     return [None if word == Word("?") else word.text for word in words]
+
+
+def _sparse_cells(
+    label: str, place: int, words: list[Word], attributes: list[Attribute]
+) -> list[str | None]:
+    """The cells of a row that lists some: the place of a column, and the cell, in pairs."""
+    cells: list[str | None] = [_implied(attribute) for attribute in attributes]
+    if not words[-1].is_brace("}") or len(words) % 2:
+        raise InputError(
+            f"{label}, line {place}: a sparse row must be {{PLACE CELL, ...}}, with places from 0."
+        )
+    before = -1
+    listed = _cells(label, place, words[1:-1])
+    for column, cell in zip(listed[::2], listed[1::2], strict=True):
+        j = int(column) if column is not None and column.isdecimal() else -1
+        if not before < j < len(attributes):
+            raise InputError(
+                f"{label}, line {place}: places of a sparse row must ascend, from 0 to "
+                f"{len(attributes) - 1}. Got {column!r} instead."
+            )
+        cells[j], before = cell, j
+    return cells
+
+
+def _implied(attribute: Attribute) -> str | None:
+    """The cell of a sparse row that does not list it: 0, or the first category."""
+    if attribute.words is not None:
+        return attribute.words[0] if attribute.words else None
+    return "0" if attribute.kind in NUMBERS else None
 
 
 # ---------------------------------------------------------------------------- columns

@@ -12,19 +12,11 @@ import pyarrow.compute as pc
 from pyarrow import types
 
 from gputree.columns.cells import has_text_of_time, text_of_times
-from gputree.errors import InputError
+from gputree.datasets.numbers import NotANumberError, Spelling, numbers_of
 
 MOST_LISTED = 30
 
 _ZEROS = re.compile(r"\s*[+-]?0\d")
-
-
-class NotANumberError(InputError):
-    """A cell of a column of numbers is none."""
-
-    def __init__(self, label: str, name: str, cell: str) -> None:
-        super().__init__(f"{label}: column {name!r} must hold numbers; it holds {cell!r}.")
-        self.cell = cell
 
 
 class Kinds(NamedTuple):
@@ -131,26 +123,20 @@ def _as_numbers(label: str, name: str, column: pa.ChunkedArray) -> pa.ChunkedArr
         raise NotANumberError(label, name, str(column.drop_null()[0]))
     if not _is_text(column.type):
         return column
-    trimmed = pc.utf8_trim_whitespace(column)
-    try:
-        return trimmed.cast(pa.float64())
-    except pa.ArrowInvalid:
-        raise NotANumberError(label, name, _first_word(trimmed)) from None
-
-
-def _first_word(column: pa.ChunkedArray) -> str:
-    """The first cell that is no number."""
-    for cell in column.drop_null().unique():
-        try:
-            cell.cast(pa.float64())
-        except pa.ArrowInvalid:
-            return str(cell.as_py())
-    raise AssertionError("every cell is a number")
+    found = numbers_of(column, Spelling(), True)
+    if isinstance(found, str):
+        raise NotANumberError(label, name, found)
+    return found
 
 
 def is_date(kind: pa.DataType) -> bool:
     """Whether a type is of dates, times or durations."""
     return bool(pa.types.is_temporal(kind))
+
+
+def is_number_type(kind: pa.DataType) -> bool:
+    """Whether a type is of numbers."""
+    return bool(types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind))
 
 
 def _is_text(kind: pa.DataType) -> bool:

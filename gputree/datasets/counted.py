@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import lzma
+import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -27,10 +29,23 @@ def opened(path: Path, verbose: bool, compression: str | None = None) -> Iterato
         # without a bar, pyarrow prefetches in separate threads
         file = pa.OSFile(str(path)) if bar is None else pa.PythonFile(_Counted(path, bar), "r")
         with file:
-            yield file if compression is None else pa.CompressedInputStream(file, compression)
+            yield decompressed(file, compression)
     finally:
         if bar is not None:
             bar.close()
+
+
+def decompressed(file: pa.NativeFile, compression: str | None) -> pa.NativeFile:
+    """The content of a file that is compressed by a codec, or of the one member of an archive."""
+    if compression is None:
+        return file
+    if compression == "xz":
+        return pa.PythonFile(lzma.open(file), "r")
+    if compression == "zip":
+        archive = zipfile.ZipFile(file)
+        member = next(one for one in archive.infolist() if not one.is_dir())
+        return pa.PythonFile(archive.open(member), "r")
+    return pa.CompressedInputStream(file, compression)
 
 
 class _Counted(io.BufferedReader):

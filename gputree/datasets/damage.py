@@ -9,7 +9,7 @@ from contextlib import contextmanager
 import pyarrow as pa
 
 from gputree._memory import OutOfMemory
-from gputree.datasets.delimited import not_utf8
+from gputree.datasets.csv_head import not_utf8
 from gputree.datasets.sources import ARROW, PARQUET, Source
 from gputree.errors import InputError
 

@@ -2,26 +2,33 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import itertools
-import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pcsv
 
-from gputree._texts import is_number
 from gputree.datasets.codes import exact_numbers, leading_zeros, says_more_than
-from gputree.datasets.conversion import Kinds, NotANumberError, convert, listed
-from gputree.datasets.dialect import DELIMITERS, Dialect, dialect_of
+from gputree.datasets.conversion import Kinds, convert, listed
+from gputree.datasets.csv_head import Opened, not_utf8, open_delimited
+from gputree.datasets.dialect import Dialect
+from gputree.datasets.guesses import Guess
+from gputree.datasets.numbers import (
+    OTHER_MISSING,
+    PLAIN_MISSING,
+    NotANumberError,
+    Spelling,
+    numbers_of,
+    without_missing,
+)
+from gputree.datasets.parser_errors import explained
 from gputree.datasets.size import require_memory_for_csv
 from gputree.datasets.sources import Source
+from gputree.datasets.words import guess_of_missing
 from gputree.errors import InputError
-
-HEAD_BYTES = 1 << 18  # bytes that are looked at before the rest: they hold the header
 
 # Bytes in a batch, by default: small compared with the memory, large compared with the cost of a
 # call.
@@ -31,47 +38,118 @@ BATCH_BYTES = 1 << 24
 _SMALL_BLOCK = 1 << 20
 _MANY_COLUMNS = 1 << 12
 
-_MARKS = {
-    b"\xff\xfe": "UTF-16 text, and must be UTF-8",
-    b"\xfe\xff": "UTF-16 text, and must be UTF-8",
-    b"\x1f\x8b": "compressed, and its name does not say so: it must end in .gz",
-    b"BZh": "compressed, and its name does not say so: it must end in .bz2",
-    b"\x28\xb5\x2f\xfd": "compressed, and its name does not say so: it must end in .zst",
-    b"PK\x03\x04": "a ZIP archive or a spreadsheet; save the table as CSV",
-    b"PAR1": "a Parquet file; its name must end in .parquet",
-    b"ARROW1": "an Arrow file; its name must end in .arrow",
-}
-_NOT_UTF8 = re.compile(r"In CSV column #(\d+): .*invalid UTF8")
-_NOT_CONVERTED = re.compile(
-    r"In CSV column #(\d+): .*conversion error to (double|bool|int64): invalid value '(.*)'"
-)
+_FIRST_CELLS = 1000  # cells that are looked at before all are
 
 
-def read_delimited(source: Source, kinds: Kinds, verbose: bool) -> pa.Table:
+class Delimited(NamedTuple):
+    """A table that was read whole, and what its text shows."""
+
+    table: pa.Table
+    opened: Opened
+    guesses: list[Guess]
+
+
+def read_delimited(source: Source, kinds: Kinds, verbose: bool) -> Delimited:
     """The whole table, with the types that its cells suggest; see `codes` for those of categories.
 
     Whole columns are numbers, whatever zeros are before them.
     """
     with source.open(verbose) as file:
-        opened = open_delimited(source, file, kinds.missing)
+        opened = open_delimited(source, file, tuple(kinds.missing))
         dialect = opened.dialect
         if source.path is not None and not source.is_stream:
             require_memory_for_csv(source.path, dialect.delimiter, source.codec)
-        types = dict.fromkeys([*kinds.text, *kinds.categorical, *kinds.whole], pa.string())
+        texts = [*kinds.text, *kinds.categorical, *kinds.whole, *source.form.units]
         try:
             table = pcsv.read_csv(
                 opened.file,
+                read_options=_reading(opened),
                 parse_options=_parsing(dialect),
-                convert_options=_converting(dialect, types),
+                convert_options=_converting(dialect, dict.fromkeys(texts, pa.string()), False),
             )
         except pa.ArrowInvalid as error:
-            raise _explained(source, error, opened.names) from error
+            raise explained(source, error, opened) from error
     binary = [field.name for field in table.schema if pa.types.is_binary(field.type)]
     if binary:  # what the reader makes of bytes that are not UTF-8
         raise InputError(not_utf8(source, f"see {listed(binary)}"))
     table = _exact_whole(table, set(kinds.whole).difference(kinds.text, dialect.pointed), dialect)
-    table, kept = _types_of_codes(table, set(kinds.categorical).difference(kinds.text), dialect)
-    return _with_points(table, set(dialect.pointed).difference(kinds.text, kept), dialect)
+    codes = set(kinds.categorical).difference(kinds.text, source.form.units)
+    table, kept = _types_of_codes(table, codes, dialect)
+    guesses: list[Guess] = []
+    typed = _with_numbers(
+        source,
+        table,
+        opened,
+        {*kinds.text, *kept, *codes.difference(dialect.pointed)},
+        kinds,
+        guesses,
+    )
+    return Delimited(typed, opened, guesses)
+
+
+def _with_numbers(
+    source: Source,
+    table: pa.Table,
+    opened: Opened,
+    kept: Collection[str],
+    kinds: Kinds,
+    guesses: list[Guess],
+) -> pa.Table:
+    """The table, its columns of text as numbers, booleans or dates where that is what they hold."""
+    for j, field in enumerate(table.schema):
+        name = field.name
+        if not pa.types.is_string(field.type) or (name in kept and name not in source.form.units):
+            continue
+        words = table.column(j)
+        if name in kinds.numeric or name in source.form.units:
+            found = numbers_of(words, spelling_of(source, opened.dialect, name))
+            if isinstance(found, str) and name in source.form.units:
+                raise NotANumberError(source.label, name, found)
+            column = words if isinstance(found, str) else found
+        else:
+            column = _typed(words, spelling_of(source, opened.dialect, name), opened.dialect)
+        if column is not words:
+            table = table.set_column(j, name, column)
+            if counts := _other_missing(words):
+                guesses.append(guess_of_missing(name, counts))
+    return table
+
+
+def _other_missing(words: pa.ChunkedArray) -> dict[str, int]:
+    """Cells that mean a missing number in other spellings than those of R and pandas."""
+    cells = pc.utf8_trim_whitespace(words)
+    found = cells.filter(pc.is_in(cells, value_set=pa.array(OTHER_MISSING))).value_counts()
+    pairs = zip(found.field("values").to_pylist(), found.field("counts").to_pylist(), strict=True)
+    return dict(pairs)
+
+
+def spelling_of(source: Source, dialect: Dialect, name: str) -> Spelling:
+    """How the numbers of a column are written."""
+    decimal = "." if name in dialect.pointed else dialect.decimal_point
+    return Spelling(decimal, dialect.thousands, dialect.missing, name in source.form.units)
+
+
+def _typed(words: pa.ChunkedArray, spelling: Spelling, dialect: Dialect) -> pa.ChunkedArray:
+    """A column that the reader has left as text, by what all its cells are."""
+    first = numbers_of(words.drop_null().slice(0, _FIRST_CELLS), spelling)
+    others = pa.array([*OTHER_MISSING, *(f" {mark}" for mark in OTHER_MISSING)])
+    if pc.any(pc.is_in(words, value_set=others)).as_py():
+        found = _taken(words, dialect)
+        if not pa.types.is_string(found.type):
+            return found
+    found = first if isinstance(first, str) else numbers_of(words, spelling)
+    if isinstance(found, str) and spelling.decimal == "." and dialect.delimiter != ",":
+        found = _with_commas(words, spelling)  # further down than the first rows
+    return words if isinstance(found, str) or found.null_count == len(found) else found
+
+
+def _with_commas(words: pa.ChunkedArray, spelling: Spelling) -> pa.ChunkedArray | str:
+    """Cells as numbers with decimal commas, where some are certainly no thousands."""
+    cells = without_missing(words, spelling.missing)
+    certain = pc.match_substring_regex(cells, r"^[+-]?(0?|\d{4,}),\d+$|,(\d{1,2}|\d{4,})$")
+    if not pc.any(certain).as_py():
+        return ""
+    return numbers_of(words, spelling._replace(decimal=","))
 
 
 def delimited_batches(
@@ -80,60 +158,69 @@ def delimited_batches(
     """Some columns, batch by batch; each is of text, of numbers or of booleans.
 
     Categories that are of none of them are of integers, which may be of any length, and have
-    fractions further down, where they are named as whole.
+    fractions further down, where they are named as whole. The reader makes the numbers; where it
+    cannot, the file is read again, and `numbers_of` makes those of that column. Of a stream, which
+    cannot be read again, `numbers_of` makes all.
     """
+    by_reader = set(kinds.numeric).difference(opened.dialect.pointed, source.form.units)
+    by_reader = set() if source.is_stream else by_reader
+    done = 0
+    with ExitStack() as files:
+        while True:
+            seen = 0
+            try:
+                for table in _batches(source, opened, wanted, kinds, by_reader, batch_bytes):
+                    known = max(done - seen, 0)
+                    seen += table.num_rows
+                    if known < table.num_rows:
+                        done = seen
+                        yield table.slice(known)
+                return
+            except NotANumberError as error:
+                if error.name not in by_reader:
+                    raise
+                by_reader.discard(error.name)
+            again = files.enter_context(source.open(False))
+            opened = open_delimited(source, again, tuple(kinds.missing))
+
+
+def _batches(
+    source: Source,
+    opened: Opened,
+    wanted: Sequence[str],
+    kinds: Kinds,
+    by_reader: Collection[str],
+    batch_bytes: int,
+) -> Iterator[pa.Table]:
+    """The batches of `delimited_batches`, with numbers of some columns made by the reader."""
     dialect = opened.dialect
-    pointed = set(dialect.pointed).intersection(kinds.numeric)
-    types = dict.fromkeys([*kinds.text, *pointed], pa.string())
-    types |= dict.fromkeys(set(kinds.numeric) - pointed, pa.float64())
-    types |= dict.fromkeys(kinds.boolean, pa.bool_())
+    types = dict.fromkeys([*kinds.text, *kinds.numeric], pa.string())
+    types |= dict.fromkeys(by_reader, pa.float64()) | dict.fromkeys(kinds.boolean, pa.bool_())
     categorical = set(kinds.categorical).intersection(wanted)
     codes = {
-        name: types.get(name, pa.int64())
+        name: pa.float64() if name in kinds.numeric else pa.int64()
         for name in categorical.difference(kinds.text, kinds.boolean)
     }
     types |= dict.fromkeys(codes, pa.string())
-    points = Kinds(numeric=list(pointed), missing=kinds.missing)
+    others = set(kinds.numeric).difference(by_reader, set(codes).difference(dialect.pointed))
     try:
         reader = pcsv.open_csv(
             opened.file,
-            read_options=pcsv.ReadOptions(
-                block_size=batch_bytes, use_threads=batch_bytes >= BATCH_BYTES
-            ),
+            read_options=_reading(opened, batch_bytes, batch_bytes >= BATCH_BYTES),
             parse_options=_parsing(dialect),
-            convert_options=_converting(dialect, types, wanted),
+            convert_options=_converting(dialect, types, True, wanted),
         )
         for batch in reader:
             table = _numbers_of_codes(source, pa.table(batch), codes, kinds.whole, dialect)
-            yield convert(source.label, _with_points(table, pointed, dialect), points)
+            for name in others.intersection(table.column_names):
+                place = table.column_names.index(name)
+                found = numbers_of(table.column(place), spelling_of(source, dialect, name), True)
+                if isinstance(found, str):
+                    raise NotANumberError(source.label, name, found)
+                table = table.set_column(place, name, found)
+            yield convert(source.label, table, Kinds(missing=kinds.missing))
     except pa.ArrowInvalid as error:
-        raise _explained(source, error, opened.names) from error
-
-
-def _explained(source: Source, error: Exception, names: Sequence[str]) -> Exception:
-    """What to say of a cell that does not fit its column; other errors as they are."""
-    if found := _NOT_UTF8.search(str(error)):
-        return InputError(not_utf8(source, f"see {names[int(found[1])]!r}"))
-    found = _NOT_CONVERTED.search(str(error))
-    if found is None:
-        return error
-    name, kind, cell = names[int(found[1])], found[2], found[3]
-    if kind == "double":
-        return NotANumberError(source.label, name, cell)
-    begins = "booleans" if kind == "bool" else "integers"
-    advice = f"numbers: numeric=[{name!r}]" if is_number(cell) else f"text: text=[{name!r}]"
-    return InputError(
-        f"{source.label}: column {name!r} holds {begins} at the beginning, and {cell!r} further "
-        f"down. Read it as {advice}."
-    )
-
-
-class Opened(NamedTuple):
-    """A file from its beginning, and the types inferred from its first bytes."""
-
-    file: Any
-    dialect: Dialect
-    names: list[str]
+        raise explained(source, error, opened) from error
 
 
 def column_types(
@@ -143,7 +230,7 @@ def column_types(
     # as text, and column by column: to infer all types at once takes 20 times a block
     text = dict.fromkeys(wanted, pa.string())
     with source.open(False) as file:
-        opened = open_delimited(source, file, missing)
+        opened = open_delimited(source, file, tuple(missing))
         dialect = opened.dialect
         size = BATCH_BYTES
         if len(opened.names) < _MANY_COLUMNS:
@@ -151,15 +238,15 @@ def column_types(
         try:
             reader = pcsv.open_csv(
                 opened.file,
-                read_options=pcsv.ReadOptions(block_size=size, use_threads=False),
+                read_options=_reading(opened, size, False),
                 parse_options=_parsing(dialect),
-                convert_options=_converting(dialect, text, wanted),
+                convert_options=_converting(dialect, text, True, wanted),
             )
             first = pa.Table.from_batches(
                 itertools.islice(reader, BATCH_BYTES // size), reader.schema
             )
         except pa.ArrowInvalid as error:
-            raise _explained(source, error, opened.names) from error
+            raise explained(source, error, opened) from error
         del reader
     types = {}
     for name in wanted:
@@ -168,58 +255,20 @@ def column_types(
             kind = one.schema.field(0).type
         else:
             kind, kept = _taken(first[name], dialect).type, []
+            if pa.types.is_string(kind):
+                kind = _typed(first[name], spelling_of(source, dialect, name), dialect).type
         types[name] = pa.float64() if name in dialect.pointed and not kept else kind
     del first
     pa.default_memory_pool().release_unused()
     return types
 
 
-def open_delimited(source: Source, file: Any, missing: Sequence[str] = ()) -> Opened:
-    """The file from its beginning, how it is written, and the names of its columns."""
-    again, head = _after_a_look(source, file)
-    dialect = _dialect(source, head)._replace(missing=tuple(missing))
-    lines = csv.reader(io.StringIO(_text(head), newline=""), delimiter=dialect.delimiter)
-    try:
-        names = next((names for names in lines if names), [])
-    except csv.Error as error:
-        raise InputError(f"Cannot read the header of {source.label}: {error}.") from error
-    if any("\ufffd" in name for name in names) and "\ufffd".encode() not in head:
-        raise InputError(not_utf8(source, "see the names of its columns"))
-    return Opened(again, dialect, names)
-
-
-def not_utf8(source: Source, where: str) -> str:
-    """What to say of text in another encoding."""
-    return (
-        f"{source.label} is not UTF-8 text, as it must be: {where}. Convert it first, for "
-        "instance: iconv -f ENCODING -t utf-8, with the encoding of the file, such as gbk or latin1"
+def _reading(opened: Opened, block: int | None = None, use_threads: bool = True) -> Any:
+    options = {} if block is None else {"block_size": block}
+    names = opened.names if opened.is_headless else None
+    return pcsv.ReadOptions(
+        column_names=names, skip_rows=opened.skipped, use_threads=use_threads, **options
     )
-
-
-def _after_a_look(source: Source, file: Any) -> tuple[Any, bytes]:
-    """The file from its beginning, and its first bytes, which are text."""
-    head: bytes = file.read(HEAD_BYTES)
-    if not head.strip():
-        raise InputError(f"{source.label} is empty.")
-    for mark, kind in _MARKS.items():
-        if head.startswith(mark):
-            raise InputError(f"Cannot read {source.label}: it is {kind}.")
-    if b"\0" in head:
-        raise InputError(f"Cannot read {source.label}: it holds bytes that are no text.")
-    if source.is_plain:
-        file.seek(0)
-        return file, head
-    return pa.PythonFile(io.BufferedReader(_Replayed(head, file)), "r"), head
-
-
-def _dialect(source: Source, head: bytes) -> Dialect:
-    """What the first rows show; .csv is for other marks than commas, too, .tsv for tabs alone."""
-    marks = DELIMITERS if source.delimiter == "," else (source.delimiter,)
-    return dialect_of(_text(head), len(head) < HEAD_BYTES, marks)
-
-
-def _text(head: bytes) -> str:
-    return head.decode("utf-8-sig", errors="replace")
 
 
 def _parsing(dialect: Dialect) -> Any:
@@ -229,12 +278,19 @@ def _parsing(dialect: Dialect) -> Any:
 
 
 def _converting(
-    dialect: Dialect, types: dict[str, Any], wanted: Sequence[str] | None = None
+    dialect: Dialect,
+    types: dict[str, Any],
+    every_spelling: bool = True,
+    wanted: Sequence[str] | None = None,
 ) -> Any:
+    """Options of the reader; without all spellings of missing numbers, those of R and pandas."""
+    forms = ("{}", " {}", "{} ")
+    spaced = [form.format(token.strip()) for token in dialect.missing for form in forms]
+    usual = pcsv.ConvertOptions().null_values if every_spelling else PLAIN_MISSING
     return pcsv.ConvertOptions(
         include_columns=[] if wanted is None else list(wanted),  # none is all
         column_types=types,
-        null_values=_null_values(dialect),
+        null_values=[*usual, *spaced],
         decimal_point=dialect.decimal_point,
     )
 
@@ -289,7 +345,7 @@ def _numbers_of_codes(
                 numbers = _of_type(words, dialect, types[name], name in whole)
                 table = table.set_column(j, name, numbers)
             except pa.ArrowInvalid as error:
-                raise _explained(source, error, [name]) from error
+                raise explained(source, error, None, name) from error
     return table
 
 
@@ -319,41 +375,3 @@ def _taken(
         convert_options=_converting(dialect, {} if kind is None else {"": kind}),
     )
     return table.column(0)
-
-
-def _with_points(table: pa.Table, names: Collection[str], dialect: Dialect) -> pa.Table:
-    """Numbers with points in columns of text, where all cells are such or missing."""
-    for j, field in enumerate(table.schema):
-        if field.name not in names or not pa.types.is_string(field.type):
-            continue
-        words = pc.utf8_trim_whitespace(table.column(j))
-        absent = pc.is_in(words, value_set=pa.array(_null_values(dialect), pa.string()))
-        try:
-            numbers = pc.if_else(absent, pa.scalar(None, pa.string()), words).cast(pa.float64())
-        except pa.ArrowInvalid:
-            continue
-        table = table.set_column(j, field.name, numbers)
-    return table
-
-
-def _null_values(dialect: Dialect) -> list[str]:
-    forms = ("{}", " {}", "{} ")
-    spaced = [form.format(token.strip()) for token in dialect.missing for form in forms]
-    return [*pcsv.ConvertOptions().null_values, *spaced]
-
-
-class _Replayed(io.RawIOBase):
-    """A stream whose first bytes have been read, from its beginning."""
-
-    def __init__(self, head: bytes, rest: Any) -> None:
-        self._head = memoryview(head)
-        self._rest = rest
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        data = self._head[: len(buffer)] if self._head else self._rest.read(len(buffer))
-        self._head = self._head[len(data) :] if self._head else self._head
-        buffer[: len(data)] = data
-        return len(data)

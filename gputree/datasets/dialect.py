@@ -8,6 +8,9 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from gputree.datasets.file_format import FileFormat
+from gputree.errors import InputError
+
 # Commas last: they stand within cells of the others, and these hardly ever within theirs.
 DELIMITERS = (";", "\t", "|", ",")
 _DIGIT = re.compile(r"\d")  # cells without one may well be missing
@@ -24,9 +27,24 @@ class Dialect(NamedTuple):
     # columns whose numbers have points where those of others have commas
     pointed: tuple[str, ...] = ()
     missing: tuple[str, ...] = ()  # texts that mean a missing cell, in addition to the usual ones
+    thousands: str | None = None  # between groups of three digits
 
 
-def dialect_of(head: str, is_whole: bool, delimiters: Sequence[str] = DELIMITERS) -> Dialect:
+class Head(NamedTuple):
+    """The first rows of a file, and how it is written."""
+
+    dialect: Dialect
+    names: list[str]
+    rows: list[list[str]]  # of cells, without the header
+
+
+def head_of(
+    label: str,
+    head: str,
+    is_whole: bool,
+    form: FileFormat,
+    delimiters: Sequence[str] = DELIMITERS,
+) -> Head:
     """The dialect of a file by its first rows, `head`, of which the last may not be whole.
 
     The mark that parts the most rows into as many cells as the header, and the header at all; of
@@ -43,15 +61,36 @@ def dialect_of(head: str, is_whole: bool, delimiters: Sequence[str] = DELIMITERS
         share = sum(len(row) == width for row in found) / len(found) if width > 1 else 0.0
         if share > parted:
             best, parted, rows = delimiter, share, found
-    if best == "," or not rows:
-        return Dialect(best)
+    rows = rows or _rows(head, is_whole, best)
+    first = rows[0] if rows else header_of(label, head, best)
+    names = form.names_of(len(first), label) if form.is_headless else first
+    body = rows if form.is_headless else rows[1:]
+    dialect = Dialect(best, form.decimal or ".", thousands=form.thousands)
+    if form.decimal is None and best != ",":
+        dialect = _with_decimals(dialect, names, body)
+    return Head(dialect, names, body)
+
+
+def header_of(label: str, head: str, delimiter: str) -> list[str]:
+    """The cells of the first row that has some."""
+    lines = csv.reader(io.StringIO(head, newline=""), delimiter=delimiter)
+    try:
+        return next((cells for cells in lines if cells), [])
+    except csv.Error as error:
+        raise InputError(f"Cannot read the header of {label}: {error}.") from error
+
+
+def _with_decimals(dialect: Dialect, names: list[str], rows: list[list[str]]) -> Dialect:
+    """The dialect with the decimal marks of its columns; other marks than commas part the cells."""
+    if dialect.thousands == ".":
+        return dialect._replace(decimal_point=",")
     columns = {
-        name: [row[place] for row in rows[1:] if place < len(row)]
-        for place, name in enumerate(rows[0])
+        name: [row[place] for row in rows if place < len(row)] for place, name in enumerate(names)
     }
     if not any(_has(",", cells) for cells in columns.values()):
-        return Dialect(best)
-    return Dialect(best, ",", tuple(name for name, cells in columns.items() if _has(r"\.", cells)))
+        return dialect
+    pointed = tuple(name for name, cells in columns.items() if _has(r"\.", cells))
+    return dialect._replace(decimal_point=",", pointed=pointed)
 
 
 def _rows(head: str, is_whole: bool, delimiter: str) -> list[list[str]]:
@@ -71,3 +110,19 @@ def _has(mark: str, cells: Sequence[str]) -> bool:
         return False
     known = sum(map(bool, map(_DIGIT.search, cells)))
     return 2 * (len(parts) + sum(map(bool, map(_WHOLE.fullmatch, cells)))) > known
+
+
+def has_fractions(mark: str, cells: Sequence[str]) -> bool:
+    """Whether a number has a mark that is certainly a decimal one: not before three digits."""
+    parts, groups = (
+        _PARTS[re.escape(mark) if mark == "." else mark],
+        _THOUSANDS[re.escape(mark) if mark == "." else mark],
+    )
+    return any(parts.fullmatch(cell) and not groups.fullmatch(cell) for cell in cells)
+
+
+def groups_of_three(mark: str, cells: Sequence[str]) -> list[str]:
+    """Numbers with a mark before three digits, where no number without one has four digits."""
+    groups = _THOUSANDS[re.escape(mark) if mark == "." else mark]
+    long = any(_WHOLE.fullmatch(cell) and len(cell.strip(" +-")) > 3 for cell in cells)
+    return [] if long else list(filter(groups.fullmatch, cells))

@@ -13,13 +13,25 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from pyarrow import types
 
+from gputree.datasets.arff import WEIGHTS
+from gputree.datasets.column_names import feature_names
 from gputree.datasets.conversion import Kinds, listed
+from gputree.datasets.csv_head import open_delimited
 from gputree.datasets.damage import told
 from gputree.datasets.delimited import column_types
-from gputree.datasets.readers import feature_names, read_names, rows_of
+from gputree.datasets.file_format import INFERRED, FileFormat
+from gputree.datasets.first_rows import guesses_of_first_rows
+from gputree.datasets.guesses import warn_of
+from gputree.datasets.readers import rows_of, schema_of
+from gputree.datasets.row_names import (
+    guess_of_index,
+    guesses_of_counters,
+    index_columns,
+    pandas_index,
+)
 from gputree.datasets.size import least_rows
 from gputree.datasets.sources import C45, DELIMITERS, Source, source_of
-from gputree.datasets.targets import target_values
+from gputree.datasets.targets import check_missing_target, has_target, target_values
 from gputree.errors import InputError
 
 
@@ -34,6 +46,10 @@ class FileBatches:
     target_name : str or None
     n_bytes : int
         Of all files.
+    left_out : tuple of str
+        Columns that name the rows, see `read_table`.
+    n_dropped : int
+        Rows without a target, which were dropped when the batches were last read.
     """
 
     def __init__(
@@ -44,8 +60,13 @@ class FileBatches:
         kinds: Kinds,
         valueless: Collection[str] = (),
         batch_bytes: int | None = None,
+        missing_target: str = "error",
+        file_format: FileFormat = INFERRED,
+        left_out: Sequence[str] = (),
     ) -> None:
-        self._batch_bytes = batch_bytes
+        self._batch_bytes, self._missing_target = batch_bytes, missing_target
+        self._form, self.left_out = file_format, tuple(left_out)
+        self.n_dropped = 0
         self.files, self.target_name, self.names = files, target, names
         self._kinds, self._valueless = kinds, valueless
         self._seen = [_state(path) for path in files]
@@ -53,20 +74,23 @@ class FileBatches:
 
     def least_rows(self) -> int:
         """A lower bound of the number of rows of all files, without reading them."""
-        return sum(map(least_rows, self.files))
+        return sum(least_rows(path, self._form) for path in self.files)
 
     def __iter__(self) -> Iterator[pa.Table | tuple[pa.Table, NDArray[Any]]]:
         wanted = [*self.names, *([] if self.target_name is None else [self.target_name])]
-        empty = True
+        empty, self.n_dropped = True, 0
         for path, seen in zip(self.files, self._seen, strict=True):
-            for batch in rows_of(path, wanted, self._kinds, batch_bytes=self._batch_bytes):
+            source = source_of(path, self._form)
+            for batch in rows_of(source, wanted, self._kinds, batch_bytes=self._batch_bytes):
                 empty = False
                 if _state(path) != seen:
                     raise InputError(f"{path} changed while it was read.")
+                if self.target_name is not None:
+                    batch = self._with_target(batch)
                 columns = self._untyped(batch.select(self.names))
                 if self.target_name is None:
                     yield columns
-                else:
+                elif columns.num_rows:
                     y = batch[self.target_name]
                     yield columns, target_values(str(path), self.target_name, y)
         pa.default_memory_pool().release_unused()
@@ -74,6 +98,14 @@ class FileBatches:
             others = len(self.files) - 1
             more = f", and {others} other files have none" if others else ""
             raise InputError(f"{self.files[0]} has a header but no rows{more}.")
+
+    def _with_target(self, batch: pa.Table) -> pa.Table:
+        """The rows that have a target, where others are to be dropped."""
+        if self._missing_target == "error":
+            return batch
+        known = batch.filter(has_target(batch[self.target_name]))
+        self.n_dropped += batch.num_rows - known.num_rows
+        return known
 
     def _untyped(self, columns: pa.Table) -> pa.Table:
         """The table with Arrow's null type for columns without a value in any file."""
@@ -94,6 +126,8 @@ def open_batches(
     numeric: Sequence[str] = (),
     categorical: Sequence[str] = (),
     missing: Sequence[str] = (),
+    missing_target: str = "error",
+    file_format: FileFormat = INFERRED,
     batch_bytes: int | None = None,
 ) -> FileBatches:
     """Open files that are larger than memory together, to be read batch by batch.
@@ -110,7 +144,10 @@ def open_batches(
         As in `read_table`. In CSV, columns that are not listed as text or numeric are of numbers,
         booleans or text by what the beginning of the first file with a value there suggests,
         and what does not fit further down is an error that says so; a target of integers
-        there that has fractions further down must be listed in `numeric`.
+        there that has fractions further down must be listed in `numeric`. Guesses about the first
+        rows of the first file are warnings.
+    missing_target, file_format
+        As in `read_table`.
     batch_bytes : int, default=None
         Bytes of CSV text in a batch, which hold a row at least, or of the cells of Parquet; None
         for 16 MiB. Below that, one thread reads. While a Parquet file is read, its pages take up to
@@ -139,41 +176,115 @@ def open_batches(
     ... )  # doctest: +SKIP
     >>> tree = DecisionTreeClassifier().fit(table, table.target)  # doctest: +SKIP
     """
+    check_missing_target(missing_target)
     listed_files = list_files(paths)
     # without those that hold nothing at all, if any hold something
     files = [path for path in listed_files if not path.exists() or path.stat().st_size]
     files = files or listed_files
-    sources = [source_of(path) for path in files]
+    sources = [source_of(path, file_format) for path in files]
     first = sources[0]
     if first.is_stream:
         raise InputError(f"{first.label} can be read once only, and batches are read twice.")
-    names = feature_names(first.label, read_names(files[0]), target, columns, ignore)
-    for path in files[1:]:
-        feature_names(str(path), read_names(path), target, names, ())
+    schema = schema_of(first)
+    if WEIGHTS in schema.names:
+        raise InputError(
+            f"{first.label} has weights of rows, which are read of one file in memory alone."
+        )
+    left_out = [name for name in pandas_index(schema) if columns is None and name != target]
+    names = feature_names(first.label, schema.names, target, columns, [*ignore, *left_out])
+    for source in sources[1:]:
+        feature_names(source.label, schema_of(source).names, target, names, ())
     codes = {*categorical, *([] if target is None else [target])}.difference(text, numeric)
-    held: dict[str, list[str]] = {
-        "text": [*text],
-        "numeric": [*numeric],
+    given = Kinds([*text], [*numeric], (), sorted(codes), (), [*missing])
+    kinds, valueless = _with_inferred(sources, names, target, given)
+    if first.kind in DELIMITERS:
+        index = _look_at_first_rows(first, names, given, kinds, columns is None)
+        names = feature_names(first.label, names, None, None, index)
+        left_out += index
+    warn_of(
+        first.label,
+        [
+            guess_of_index(name, True)
+            for name in pandas_index(schema)
+            if name in left_out and name not in ignore
+        ],
+    )
+    return FileBatches(
+        files,
+        target,
+        names,
+        kinds,
+        valueless.difference([target]),
+        batch_bytes,
+        missing_target,
+        file_format,
+        left_out,
+    )
+
+
+def _look_at_first_rows(
+    source: Source, names: list[str], given: Kinds, kinds: Kinds, is_open: bool
+) -> list[str]:
+    """Warn of guesses about a CSV file; the columns that name its rows."""
+    sure = {*given.text, *given.numeric, *given.categorical}
+    with told(source), source.open(False) as file:
+        opened = open_delimited(source, file, tuple(given.missing))
+    cells = {
+        name: [row[place] for row in opened.rows if place < len(row)]
+        for place, name in enumerate(opened.names)
+        if name in names
+    }
+    text = pa.table({name: pa.array(words, pa.string()) for name, words in cells.items()})
+    index = index_columns(text) if is_open else []
+    numbers = [name for name in kinds.numeric if name not in index]
+    is_given = source.form.decimal is not None
+    warn_of(
+        source.label,
+        [
+            *guesses_of_first_rows(opened, numbers, sure, is_given),
+            *(guess_of_index(name, False) for name in index),
+            *guesses_of_counters(_whole(text, [name for name in numbers if name not in sure])),
+        ],
+    )
+    return index
+
+
+def _whole(text: pa.Table, names: Sequence[str]) -> pa.Table:
+    """The columns of text whose cells are all integers, as such."""
+    found = {}
+    for name in names:
+        try:
+            found[name] = text[name].cast(pa.int64())
+        except pa.ArrowInvalid:
+            continue
+    return pa.table(found)
+
+
+def _with_inferred(
+    sources: list[Source], names: list[str], target: str | None, given: Kinds
+) -> tuple[Kinds, set[str]]:
+    """The kinds of all columns of CSV, and those that have no value in any file."""
+    found: dict[str, list[str]] = {
+        "text": [*given.text],
+        "numeric": [*given.numeric],
         "boolean": [],
         "whole": [],
     }
-    valueless = set()
+    valueless: set[str] = set()
     if texts := [source for source in sources if source.kind in DELIMITERS]:
-        given = {*text, *numeric}
         wanted = [*names, *([] if target is None else [target])]
-        rest = [name for name in wanted if name not in given]
-        for name, kind in _kinds(texts, rest, codes, missing).items():
+        rest = [name for name in wanted if name not in {*given.text, *given.numeric}]
+        for name, kind in _kinds(texts, rest, given.categorical, given.missing).items():
             if kind == "unknown":
-                held["numeric"].append(name)
+                found["numeric"].append(name)
                 valueless.add(name)
             elif kind != "whole":
-                held[kind].append(name)
-            elif name not in codes:  # as labels and categories, integers stay so
-                held["numeric"].append(name)
+                found[kind].append(name)
+            elif name not in given.categorical:  # as labels and categories, integers stay so
+                found["numeric"].append(name)
             elif name != target:
-                held["whole"].append(name)
-    kinds = Kinds(**held, categorical=sorted(codes), missing=[*missing])
-    return FileBatches(files, target, names, kinds, valueless.difference([target]), batch_bytes)
+                found["whole"].append(name)
+    return Kinds(**found, categorical=given.categorical, missing=given.missing), valueless
 
 
 def list_files(paths: Any) -> list[Path]:

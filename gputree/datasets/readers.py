@@ -5,26 +5,46 @@ Reading keeps the file's own column types; estimators take `Table.columns` as th
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from gputree._texts import hint
 from gputree.datasets import delimited
-from gputree.datasets.arff import read_arff
+from gputree.datasets.arff import WEIGHTS, read_arff
 from gputree.datasets.c45 import read_c45
-from gputree.datasets.conversion import Kinds, convert, listed
+from gputree.datasets.column_names import (
+    check_header,
+    check_present,
+    feature_names,
+    forbid_repeated,
+)
+from gputree.datasets.conversion import Kinds, convert
+from gputree.datasets.csv_head import Opened, open_delimited
 from gputree.datasets.damage import told, undamaged
-from gputree.datasets.delimited import delimited_batches, open_delimited, read_delimited
-from gputree.datasets.dialect import DELIMITERS as MARKS
+from gputree.datasets.delimited import delimited_batches, read_delimited
+from gputree.datasets.file_format import INFERRED, FileFormat
+from gputree.datasets.guesses import Guess, warn_of
+from gputree.datasets.row_names import (
+    guess_of_index,
+    index_columns,
+    pandas_index,
+)
 from gputree.datasets.size import least_bits, require_memory_for_parquet
 from gputree.datasets.sources import ARFF, C45, DELIMITERS, PARQUET, Origin, Source, source_of
-from gputree.datasets.targets import declared_classes, target_values
+from gputree.datasets.table_guesses import guesses_about
+from gputree.datasets.targets import (
+    check_missing_target,
+    declared_classes,
+    has_target,
+    target_values,
+)
+from gputree.datasets.words import guesses_of_classes
 from gputree.errors import InputError
 
 _BATCH_ROWS = 1 << 16  # rows of a batch of Parquet, at most
@@ -47,12 +67,21 @@ class Table:
     declared : array of str or None
         The classes that the type of the target column declares: nominal in ARFF, a dictionary of
         text in Parquet and Arrow files.
+    weight : ndarray of shape (n_rows,) or None
+        Weights of the rows, of an ARFF file that has some.
+    left_out : tuple of str
+        Columns that name the rows, such as the index of a data frame of pandas.
+    n_dropped : int
+        Rows without a target that were dropped.
     """
 
     columns: pa.Table
     target: NDArray | None
     target_name: str | None
     declared: NDArray | None = None
+    weight: NDArray[np.float64] | None = None
+    left_out: tuple[str, ...] = ()
+    n_dropped: int = 0
 
     @property
     def names(self) -> list[str]:
@@ -76,19 +105,28 @@ def read_table(
     categorical: Sequence[str] = (),
     whole: Sequence[str] = (),
     missing: Sequence[str] = (),
+    missing_target: str = "error",
+    file_format: FileFormat = INFERRED,
     verbose: bool = False,
 ) -> Table:
     """Read a CSV, Parquet, Arrow, ARFF or C4.5 file.
 
-    The file has a header and at least one row. Its name ends in .csv, .tsv, .txt (also compressed:
-    .gz, .bz2, .zst, .lz4), .parquet, .pq, .arrow, .feather, .arff, or in .data or .test with a
-    .names file next to it, as C4.5 has them: the target is the column "class", and "?" is missing.
-    Nominal columns of both keep the categories and the order that are declared. An empty cell is a
-    missing value; in numeric columns so are the usual spellings of it (NA, NaN, null, ...). Cells
-    of .csv are separated by semicolons, tabs or "|" where one of these parts the first rows as it
-    does the header, else by commas; where it is no comma, as in .tsv, numbers may have decimal
-    commas, and all cells of a column decide this. 007 is the number 7, but in the target and in
-    columns of `categorical` it is text, as are all cells of such a column.
+    The file has a header, unless `file_format` says otherwise, and at least one row. Its name ends
+    in .csv, .tsv, .txt (also compressed: .gz, .bz2, .zst, .lz4, .xz, or alone in a .zip), .parquet,
+    .pq, .arrow, .feather, .arff, or in .data or .test with a .names file next to it, as C4.5 has
+    them: the target is the column "class", and "?" is missing. Nominal columns of both keep the
+    categories and the order that are declared. An empty cell is a missing value; in numeric columns
+    so are the usual spellings of it (NA, NaN, null, ...). Cells of .csv are separated by
+    semicolons, tabs or "|" where one of these parts the first rows as it does the header, else by
+    commas; where it is no comma, as in .tsv, numbers may have decimal commas, and all cells of a
+    column decide this. 007 is the number 7, but in the target and in columns of `categorical` it is
+    text, as are all cells of such a column.
+
+    Guesses that may be wrong are warnings (`ReadingWarning`), each with the parameter that says
+    otherwise: a header that looks like a row of values, a column of text that is nearly one of
+    numbers, thousands that may be decimals, leading zeros, a column that counts the rows. Columns
+    that name the rows are left out: the index of pandas in Parquet, and columns without a name
+    whose cells all differ, as R and pandas write them to CSV.
 
     Parameters
     ----------
@@ -118,6 +156,10 @@ def read_table(
         Markers of missing values, such as "?", in addition to empty cells; blanks
         around it do not matter. In columns of numbers, of any format, a number such as "-999" means
         every cell of that value.
+    missing_target : {"error", "drop"}
+        Rows without a target are an error, or are dropped, as Weka's trees do.
+    file_format : FileFormat
+        How the file is written, where neither its name nor its first rows say so.
     verbose : bool
         Show the bytes that are read, on a terminal or in a notebook, while it takes a while.
 
@@ -135,22 +177,62 @@ def read_table(
         The file cannot be parsed, is empty, repeats a column name, lacks a requested column, has
         text in a column of `numeric`, or has missing or infinite values in the target.
     """
-    source = source_of(path)
+    check_missing_target(missing_target)
+    source = source_of(path, file_format)
     names = [name for name in categorical if name not in numeric]
     codes = names if target is None or target in numeric else [*names, target]
     kinds = Kinds(text, numeric, (), names, whole, missing)
     with told(source):
-        table = _read(source, kinds._replace(categorical=codes), verbose)
-        _forbid_repeated(source.label, table.column_names)
+        table, opened, guesses = _read(source, kinds._replace(categorical=codes), verbose)
+        forbid_repeated(source.label, table.column_names, opened)
         if table.num_rows == 0:
             raise InputError(f"{source.label} has a header but no rows.")
-        wanted = feature_names(source.label, table.column_names, target, columns, ignore)
+        row_weights, table = _row_weights(table)
+        left_out = [name for name in index_columns(table) if columns is None and name != target]
+        wanted = feature_names(
+            source.label, table.column_names, target, columns, [*ignore, *left_out]
+        )
+        declared = pandas_index(table.schema)
         table = table.select([*wanted, *([] if target is None else [target])])
         table = convert(source.label, undamaged(source, table), kinds)
-        if target is None:
-            return Table(table.select(wanted), None, None)
-        values = target_values(source.label, target, table[target])
-        return Table(table.select(wanted), values, target, declared_classes(table[target]))
+    warn_of(
+        source.label,
+        [
+            *(guess_of_index(name, name in declared) for name in left_out if name not in ignore),
+            *(guess for guess in guesses if guess.column in wanted),
+            *guesses_about(table.select(wanted), opened, kinds, file_format),
+        ],
+    )
+    if target is None:
+        return Table(table.select(wanted), None, None, None, row_weights, tuple(left_out))
+    n_dropped = 0
+    if missing_target == "drop":
+        known = has_target(table[target])
+        n_dropped = table.num_rows - pc.sum(known).as_py()
+        row_weights = None if row_weights is None else row_weights[np.asarray(known)]
+        table = table.filter(known)
+        if not table.num_rows:
+            raise InputError(
+                f"The target column {target!r} of {source.label} has no value in any row."
+            )
+    values = target_values(source.label, target, table[target])
+    warn_of(source.label, guesses_of_classes(target, table[target]))
+    return Table(
+        table.select(wanted),
+        values,
+        target,
+        declared_classes(table[target]),
+        row_weights,
+        tuple(left_out),
+        n_dropped,
+    )
+
+
+def _row_weights(table: pa.Table) -> tuple[NDArray[np.float64] | None, pa.Table]:
+    """Weights of rows that a file of ARFF has, and the table without them."""
+    if WEIGHTS not in table.column_names:
+        return None, table
+    return table[WEIGHTS].to_numpy(), table.drop_columns([WEIGHTS])
 
 
 def read_batches(
@@ -161,6 +243,7 @@ def read_batches(
     numeric: Sequence[str] = (),
     boolean: Sequence[str] = (),
     missing: Sequence[str] = (),
+    file_format: FileFormat = INFERRED,
     verbose: bool = False,
 ) -> Iterator[pa.Table]:
     """Read some columns of a file in batches of rows, which are small compared with the memory.
@@ -174,7 +257,7 @@ def read_batches(
     text, numeric, boolean : sequence of str
         Which of them hold text, which numbers, and which booleans (of CSV alone). In
         CSV every column has to be listed: the types of later batches are unknown.
-    missing, verbose
+    missing, file_format, verbose
         As in `read_table`.
 
     Yields
@@ -189,22 +272,22 @@ def read_batches(
     """
     kinds = Kinds(text, numeric, boolean, missing=missing)
     empty = True
-    for batch in rows_of(path, columns, kinds, verbose):
+    source = source_of(path, file_format)
+    for batch in rows_of(source, columns, kinds, verbose):
         empty = False
         yield batch
     if empty:
-        raise InputError(f"{source_of(path).label} has a header but no rows.")
+        raise InputError(f"{source.label} has a header but no rows.")
 
 
 def rows_of(
-    path: Origin,
+    source: Source,
     columns: Sequence[str],
     kinds: Kinds,
     verbose: bool = False,
     batch_bytes: int | None = None,
 ) -> Iterator[pa.Table]:
     """As `read_batches`, of a file that may have no rows; in batches of the usual size if None."""
-    source = source_of(path)
     batch_bytes = delimited.BATCH_BYTES if batch_bytes is None else batch_bytes
     with told(source):
         for batch in _batches(source, columns, kinds, verbose, batch_bytes):
@@ -212,30 +295,36 @@ def rows_of(
                 yield batch
 
 
-def read_names(path: Origin) -> list[str]:
-    """Names of the columns of a file, as `read_table` finds them."""
-    source = source_of(path)
+def read_names(path: Origin, form: FileFormat = INFERRED) -> list[str]:
+    """Names of the columns of a file, as `read_table` finds them; without weights of rows."""
+    return schema_of(source_of(path, form)).names
+
+
+def schema_of(source: Source) -> pa.Schema:
+    """Names of the columns of a file, with their types where it declares them."""
     if source.kind in (*ARFF, *C45):
         with told(source):
-            return list(_read_declared(source, False).column_names)
+            return _read_declared(source, False).schema
     with told(source), source.open(False) as file:
         if source.kind in DELIMITERS:
-            return open_delimited(source, file).names
+            return pa.schema([(name, pa.null()) for name in open_delimited(source, file).names])
         found = pq.ParquetFile(file).schema_arrow if source.kind in PARQUET else None
-        return (found or _arrow_reader(file).schema).names
+        return found or _arrow_reader(file).schema
 
 
 # ------------------------------------------------------------------ reading
-def _read(source: Source, kinds: Kinds, verbose: bool) -> pa.Table:
-    """The table, its columns of the types that the file has or suggests."""
+def _read(
+    source: Source, kinds: Kinds, verbose: bool
+) -> tuple[pa.Table, Opened | None, list[Guess]]:
+    """The table, its columns of the types that the file has or suggests; what CSV shows."""
     if source.kind in DELIMITERS:
         return read_delimited(source, kinds, verbose)
     if source.kind in PARQUET:
-        return _read_parquet(source, verbose)
+        return _read_parquet(source, verbose), None, []
     if source.kind in (*ARFF, *C45):
-        return _read_declared(source, verbose, {*kinds.text, *kinds.categorical})
+        return _read_declared(source, verbose, {*kinds.text, *kinds.categorical}), None, []
     with source.open(verbose) as file:
-        return _arrow_reader(file).read_all()
+        return _arrow_reader(file).read_all(), None, []
 
 
 def _read_parquet(source: Source, verbose: bool) -> pa.Table:
@@ -267,25 +356,25 @@ def _batches(
 ) -> Iterator[pa.Table]:
     if source.kind in (*ARFF, *C45):
         table = _read_declared(source, verbose, {*kinds.text, *kinds.categorical})
-        _check_header(source.label, table.column_names, wanted)
+        check_header(source.label, table.column_names, wanted)
         yield convert(source.label, table.select(wanted), kinds)
         return
     with source.open(verbose) as file:
         if source.kind in DELIMITERS:
-            opened = open_delimited(source, file, kinds.missing)
-            _check_header(source.label, opened.names, wanted)
+            opened = open_delimited(source, file, tuple(kinds.missing))
+            check_header(source.label, opened.names, wanted)
             yield from delimited_batches(source, opened, wanted, kinds, batch_bytes)
             return
         if source.kind in PARQUET:
             batches = _parquet_batches(source, file, wanted, batch_bytes)
         else:
             reader = _arrow_reader(file)
-            _check_header(source.label, reader.schema.names, wanted)
+            check_header(source.label, reader.schema.names, wanted)
             count = getattr(reader, "num_record_batches", None)
             batches = reader if count is None else map(reader.get_batch, range(count))
         for batch in batches:
             table = pa.Table.from_batches([batch])  # pa.table reads buffers, which may lie anywhere
-            _check_present(source.label, table.column_names, wanted)
+            check_present(source.label, table.column_names, wanted)
             yield convert(source.label, undamaged(source, table.select(wanted)), kinds)
 
 
@@ -298,65 +387,7 @@ def _parquet_batches(
     size = min(_BUFFER_BYTES, batch_bytes >> 4)
     parquet = pq.ParquetFile(file, pre_buffer=False, buffer_size=size)
     schema = parquet.schema_arrow
-    _check_header(source.label, schema.names, wanted)
+    check_header(source.label, schema.names, wanted)
     row_bytes = sum(least_bits(schema.field(name).type) for name in wanted) / 8
     rows = int(min(max(batch_bytes / max(row_bytes, 1), 1), _BATCH_ROWS))
     yield from parquet.iter_batches(rows, columns=list(wanted), use_threads=not small)
-
-
-# ------------------------------------------------------------------- checks
-def _check_header(label: str, present: list[str], wanted: Sequence[str]) -> None:
-    _forbid_repeated(label, present)
-    _check_present(label, present, wanted)
-
-
-def _forbid_repeated(label: str, present: Sequence[str]) -> None:
-    if repeated := _repeated(present):
-        raise InputError(f"{label} has columns of the same name: {listed(repeated)}.")
-
-
-def _repeated(names: Sequence[str]) -> list[str]:
-    return [name for name, count in Counter(names).items() if count > 1]
-
-
-def feature_names(
-    label: str,
-    present: list[str],
-    target: str | None,
-    columns: Sequence[str] | None,
-    ignore: Sequence[str],
-) -> list[str]:
-    """Names of the feature columns."""
-    wanted = [name for name in present if name != target] if columns is None else list(columns)
-    _check_present(label, present, [*wanted, *ignore, *([] if target is None else [target])])
-    if target in wanted:
-        raise InputError(f"The target column {target!r} cannot also be a feature column.")
-    if repeated := _repeated(wanted):
-        raise InputError(f"{listed(repeated)} is listed twice in columns.")
-    wanted = [name for name in wanted if name not in ignore]
-    if not wanted:
-        raise InputError(
-            f"{label} has no feature columns other than the target and those left out."
-        )
-    return wanted
-
-
-def _check_present(label: str, present: list[str], wanted: Sequence[str]) -> None:
-    missing = [name for name in wanted if name not in set(present)]
-    if missing:
-        column = "column" if len(missing) == 1 else "columns"
-        raise InputError(
-            f"{label} has no {column} {listed(missing)}.{hint(missing[0], present)} Its columns "
-            f"are: {listed(present)}.{_separator_hint(present)}"
-        )
-
-
-def _separator_hint(present: list[str]) -> str:
-    """A guess at what separates the names of a file that seems to have one column."""
-    found = [mark for mark in MARKS if len(present) == 1 and mark in present[0]]
-    if not found:
-        return ""
-    return (
-        f" The separator seems to be {found[0]!r}; it must be a tab in .tsv, and in .csv part all "
-        "rows alike."
-    )

@@ -10,6 +10,8 @@ import pyarrow.csv as pcsv
 import pyarrow.parquet as pq
 
 from gputree._memory import available_bytes, require_memory
+from gputree.datasets.counted import decompressed
+from gputree.datasets.file_format import INFERRED, FileFormat
 from gputree.datasets.sources import DELIMITERS, PARQUET, source_of
 from gputree.errors import InputError
 
@@ -22,9 +24,9 @@ SMALL_SHARE = 0.002
 ADVICE = "Keep fewer rows or columns in the file, or use a machine with more memory."
 
 
-def least_bytes(path: Path) -> float:
+def least_bytes(path: Path, form: FileFormat = INFERRED) -> float:
     """What the table of a file will take in memory, about; 0 for what can be read once only."""
-    source = source_of(path)
+    source = source_of(path, form)
     if source.is_stream:
         return 0.0  # it is unknown
     try:
@@ -39,9 +41,9 @@ def least_bytes(path: Path) -> float:
     return path.stat().st_size
 
 
-def least_rows(path: Path) -> int:
+def least_rows(path: Path, form: FileFormat = INFERRED) -> int:
     """A lower bound of the number of rows of a file; 0 if unknown."""
-    source = source_of(path)
+    source = source_of(path, form)
     try:
         if source.kind in PARQUET:
             with pq.ParquetFile(path) as file:
@@ -100,7 +102,7 @@ def require_memory_for_csv(path: Path, delimiter: str, compression: str | None) 
 def _sample(path: Path, delimiter: str, compression: str | None) -> tuple[int, int, int]:
     """Bytes of the first rows in memory and in the file, and their number; zeros if unknown."""
     with pa.OSFile(str(path)) as file:
-        text = file if compression is None else pa.CompressedInputStream(file, compression)
+        text = decompressed(file, compression)
         head, _, rest = text.read(SAMPLE_BYTES).rpartition(b"\n")
         read = file.tell() - (len(rest) if compression is None else 0)
     try:

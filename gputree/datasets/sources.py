@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from os import PathLike
@@ -13,6 +14,7 @@ import pyarrow as pa
 
 from gputree._files import as_path
 from gputree.datasets.counted import opened
+from gputree.datasets.file_format import FORMATS, INFERRED, FileFormat, check_format
 from gputree.errors import InputError
 
 DELIMITERS = {".csv": ",", ".tsv": "\t", ".txt": ","}  # or what the first rows show, but in .tsv
@@ -20,7 +22,9 @@ PARQUET = (".parquet", ".pq")
 ARROW = (".arrow", ".feather")
 ARFF = (".arff",)
 C45 = (".data", ".test")  # whose columns a .names file declares
-COMPRESSION = (".gz", ".bz2", ".zst", ".lz4")
+COMPRESSION = (".gz", ".bz2", ".zst", ".lz4", ".xz", ".zip")
+
+_CODECS = {".xz": "xz", ".zip": "zip"}  # that Arrow has none for
 
 Origin = str | PathLike[str] | BinaryIO  # what a caller may name a table by
 
@@ -33,6 +37,7 @@ class Source(NamedTuple):
     codec: str | None  # name of what a file of text is compressed with
     path: Path | None  # a file, or a pipe that has a name; None for a stream
     stream: Any = None
+    form: FileFormat = INFERRED
 
     @property
     def is_stream(self) -> bool:
@@ -42,7 +47,7 @@ class Source(NamedTuple):
     @property
     def is_plain(self) -> bool:
         """Whether it lies in a file as it is read, so that it can be read again."""
-        return not self.is_stream and self.codec is None
+        return not self.is_stream and self.codec is None and self.form.encoding is None
 
     @property
     def delimiter(self) -> str:
@@ -51,50 +56,86 @@ class Source(NamedTuple):
 
     @contextmanager
     def open(self, verbose: bool) -> Iterator[pa.NativeFile]:
-        """Open it for pyarrow, decompressed, with a bar where `verbose`."""
+        """Open it for pyarrow, decompressed and as UTF-8, with a bar where `verbose`."""
         if self.path is None:
-            yield pa.PythonFile(self.stream, "r")
+            yield self._decoded(pa.PythonFile(self.stream, "r"))
         elif self.path.is_fifo():
             with open(self.path, "rb") as stream:
-                yield pa.PythonFile(stream, "r")
+                yield self._decoded(pa.PythonFile(stream, "r"))
         else:
             with opened(self.path, verbose, self.codec) as file:
-                yield file
+                yield self._decoded(file)
+
+    def _decoded(self, file: pa.NativeFile) -> pa.NativeFile:
+        encoding = self.form.encoding
+        if encoding is None or self.kind in (*PARQUET, *ARROW):
+            return file
+        return pa.transcoding_input_stream(file, encoding, "utf-8")
 
 
-def source_of(origin: Origin) -> Source:
+def source_of(origin: Origin, form: FileFormat = INFERRED) -> Source:
     """Find out what a table is and whether it is there.
 
-    The format is that of the name; a pipe without a suffix and a binary file hold CSV.
+    The format is that of the name, unless `form` says another; a pipe without a suffix and a binary
+    file hold CSV.
     """
+    check_format(form)
+    given = None if form.format is None else FORMATS[form.format]
     if hasattr(origin, "read"):
-        return Source(_stream_name(origin), ".csv", None, None, origin)
+        if given is not None and given not in DELIMITERS:
+            raise InputError(f"A stream must hold CSV. Got the format {form.format!r} instead.")
+        return Source(_stream_name(origin), given or ".csv", None, None, origin, form)
     path = as_path(origin, "The name of a table")
-    kind = _kind(path)
-    if path.is_fifo():
-        return Source(str(path), kind or ".csv", None, path)
     if path.is_dir():
         raise IsADirectoryError(f"{path} is a directory; the table must be a file.")
+    if path.is_fifo():
+        return Source(str(path), given or _kind(path) or ".csv", None, path, None, form)
     if not path.exists():
         raise FileNotFoundError(f"There is no file {path}.")
+    kind = given or _kind(path)
     if kind is None:
         raise InputError(
             f"Cannot infer the format of {path}. Its name must end in .csv, .tsv, .txt (or one of "
             f"them with {', '.join(COMPRESSION)}), {', '.join((*PARQUET, *ARROW, *ARFF))}, or in "
-            ".data or .test with a .names file next to it."
+            ".data or .test with a .names file next to it; or pass the format."
         )
     if path.stat().st_size == 0:
         raise InputError(f"{path} is empty.")
-    codec = None
-    if path.suffix.lower() in COMPRESSION and kind in (*DELIMITERS, *ARFF, *C45):
-        codec = pa.Codec.detect(path.name.lower()).name
-    return Source(str(path), kind, codec, path)
+    codec = _codec(path) if kind in (*DELIMITERS, *ARFF, *C45) else None
+    return Source(str(path), kind, codec, path, None, form)
+
+
+def _codec(path: Path) -> str | None:
+    """The codec that the name of a file of text says, if any."""
+    suffix = path.suffix.lower()
+    if suffix not in COMPRESSION:
+        return None
+    return _CODECS.get(suffix) or pa.Codec.detect(path.name.lower()).name
 
 
 def _kind(path: Path) -> str | None:
-    suffixes = [suffix.lower() for suffix in path.suffixes if suffix.lower() not in COMPRESSION]
+    """The suffix of the format, of an archive that of its member."""
+    name = path
+    if path.suffix.lower() == ".zip" and path.is_file():
+        name = Path(_member(path))
+    suffixes = [suffix.lower() for suffix in name.suffixes if suffix.lower() not in COMPRESSION]
     kind = suffixes[-1] if suffixes else ""
     return kind if kind in (*DELIMITERS, *PARQUET, *ARROW, *ARFF, *C45) else None
+
+
+def _member(path: Path) -> str:
+    """The name of the one file in an archive."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            members = [name for name in archive.namelist() if not name.endswith("/")]
+    except zipfile.BadZipFile as error:
+        raise InputError(f"Cannot read {path}: {error}.") from error
+    if len(members) != 1 or Path(members[0]).suffix.lower() in (*PARQUET, *ARROW):
+        held = ", ".join(map(repr, members[:5])) or "none"
+        raise InputError(
+            f"{path} must hold one file of text. Got {len(members)} instead ({held}): unpack it."
+        )
+    return members[0]
 
 
 def _stream_name(stream: Any) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from gputree.coded_labels import CodedLabels, distinct
@@ -40,6 +41,23 @@ def infer_task(target: NDArray | CodedLabels) -> Task:
         return "classification"
     few = n_distinct <= MAX_CLASSES_INFERRED and 2 * n_distinct <= target.size
     return "classification" if few else "regression"
+
+
+def check_missing_target(missing_target: str) -> None:
+    """Raise ValueError for an unknown value of the parameter."""
+    if missing_target not in ("error", "drop"):
+        raise InputError(
+            "The 'missing_target' parameter must be 'error' or 'drop'. Got "
+            f"{missing_target!r} instead."
+        )
+
+
+def has_target(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Mark the rows that have a target."""
+    known = column.is_valid()
+    if pa.types.is_floating(column.type):
+        known = pc.and_(known, pc.invert(pc.fill_null(pc.is_nan(column), False)))
+    return known
 
 
 def target_values(label: str, name: str, column: pa.ChunkedArray) -> NDArray:
@@ -87,5 +105,5 @@ def _missing_target(label: str, name: str, count: int) -> str:
     rows, them = ("row", "it") if count == 1 else ("rows", "them")
     return (
         f"The target column {name!r} of {label} has no value in {count:,} {rows}. Remove {them} "
-        "first."
+        "first, or pass missing_target='drop'."
     )

@@ -104,7 +104,8 @@ class OverPartitions(TableEstimator):
         self, X: Any, y: Any, sample_weight: Any
     ) -> tuple[Tasks, Look, Rowsets, list[Identifier]]:
         """Learn the columns and the target; the rows, and columns that tell rows apart."""
-        self.__dict__.pop("missing_marks_", None)  # of the file that a former fit read
+        for name in ("missing_marks_", "reading_"):  # of the file that a former fit read
+            self.__dict__.pop(name, None)
         caller = type(self).__name__
         tasks = Tasks(self._client())
         partitions = collections.partitions(caller, X, y, sample_weight)

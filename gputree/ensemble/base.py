@@ -184,7 +184,7 @@ class Forest(Reporting, TableEstimator):
     ) -> None:
         """Choose the rows of each tree, of n that weigh `total`, or are as many without weights."""
         # of a file, or of a former fit
-        for name in ("missing_marks_", "_leaf_targets", *OUT_OF_BAG):
+        for name in ("missing_marks_", "reading_", "_leaf_targets", *OUT_OF_BAG):
             self.__dict__.pop(name, None)
         draws = _draw_count(self, n, float(n) if total is None else total)
         seed = self._draws.seed if known else _seed(self.random_state)

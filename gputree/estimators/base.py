@@ -76,7 +76,8 @@ class BaseDecisionTree(Reporting, TableEstimator):
 
     def _fit_afresh(self, X: Any, y: Any, sample_weight: Any) -> Self:
         """Validate, grow and prune."""
-        for name in ("missing_marks_", "cp_table_"):  # of the file, or the pruner, of a former fit
+        # of the file, or the pruner, of a former fit
+        for name in ("missing_marks_", "reading_", "cp_table_"):
             self.__dict__.pop(name, None)
         sample_weight = to_host(sample_weight)
         view = self._view(X)

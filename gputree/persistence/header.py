@@ -66,9 +66,12 @@ def params_of(estimator: Any, classes: Any) -> dict[str, Any]:
 
 
 def marks_of(estimator: Any) -> dict[str, Any]:
-    """``missing_marks``, where there are some."""
+    """``missing_marks`` and ``reading``, where there are some."""
     marks = list(getattr(estimator, "missing_marks_", ()))
-    return {"missing_marks": encode(marks, "missing_marks_")} if marks else {}
+    found = {"missing_marks": encode(marks, "missing_marks_")} if marks else {}
+    if reading := getattr(estimator, "reading_", {}):
+        found["reading"] = _check_reading(reading)
+    return found
 
 
 # ------------------------------------------------------------------ reading
@@ -122,9 +125,33 @@ def complete(estimator: Any, header: dict[str, Any], trees: Sequence[Tree]) -> A
 
 
 def restore_marks(estimator: Any, header: dict[str, Any]) -> None:
-    """`missing_marks_`, where the header has some."""
+    """`missing_marks_` and `reading_`, where the header has some."""
     if "missing_marks" in header:
         estimator.missing_marks_ = _texts("missing_marks", header["missing_marks"])
+    if "reading" in header:
+        estimator.reading_ = _check_reading(header["reading"])
+
+
+def _check_reading(reading: Any) -> dict[str, Any]:
+    """How a table was read, if its fields have the types that readers need."""
+    if not isinstance(reading, dict) or not isinstance(reading.get("format", {}), dict):
+        raise InputError("reading must be an object, and so must its format.")
+    form = reading.get("format", {})
+    for fields, texts, lists, other in (
+        (reading, ("target", "weights"), ("ignored",), "format"),
+        (form, ("delimiter", "decimal", "thousands"), ("names", "units"), "has_header"),
+    ):
+        unknown = set(fields).difference(texts, lists, [other])
+        if unknown:
+            raise InputError(f"reading has the unknown field {min(unknown)!r}.")
+        for key in texts:
+            if not isinstance(fields.get(key, ""), str):
+                raise InputError(f"{key} of reading must be a string.")
+        for key in lists:
+            _texts(f"{key} of reading", fields.get(key, []))
+    if not isinstance(form.get("has_header", True), bool):
+        raise InputError("has_header of reading must be a boolean.")
+    return reading
 
 
 def _restore_winnowed(estimator: Any, header: dict[str, Any]) -> None:

@@ -99,7 +99,7 @@ def test_quoted_words_round(cells):
     [
         ("85", "hot", "line 11: column \"temp'rature\" holds 'hot', which is not a number"),
         ("sunny, 85", "fog, 85", r"line 11: column 'outlook' holds 'fog', .* one of \['sunny'"),
-        ("sunny, 85", "{0 sunny}\nsunny, 85", "line 11: sparse rows are not read"),
+        ("sunny, 85", "{0 sunny, 9 x}\nsunny, 85", "line 11: places of a sparse row must ascend"),
         (", no\n", "\n", "line 11: expected 6 cells, got 5"),
         ("@data", "", "line 11: this declares no column: sunny"),
         ("string", "relational", "line 7: this declares no column: @attribute note"),
@@ -186,9 +186,11 @@ def test_words(tmp_path, name):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (HEAD + "1,x,{5}\n", r"line 5: \{5\} is the weight of the row, which is not read"),
+        (HEAD + "1,x,{-5}\n", r"line 5: the weight of a row must be a number from 0. Got '-5'"),
         (HEAD + "1,{x\n", "line 5: a brace in a word must be in quotes"),
-        (HEAD + "{0 1}\n", "line 5: sparse rows are not read"),
+        (HEAD + "{0 1, 1}\n", r"line 5: a sparse row must be \{PLACE CELL, ...\}"),
+        (HEAD + "{1 x, 0 1}\n", "line 5: places of a sparse row must ascend, from 0 to 1. Got '0'"),
+        (HEAD + "{2 1}\n", "line 5: places of a sparse row must ascend, from 0 to 1. Got '2'"),
         (HEAD.replace("@data", "@inputs a\n@data") + "1,x\n", "line 4: .*It is of KEEL's files"),
         (HEAD.replace("{x,y}", "{x,y} z") + "1,x\n", "line 3: this declares no column"),
         (HEAD.replace("{x,y}", "{x,y") + "1,x\n", "line 3: this declares no column"),

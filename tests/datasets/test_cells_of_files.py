@@ -70,7 +70,7 @@ def test_a_missing_target_is_told_in_every_format(tmp_path):
         path = tmp_path / f"t.{suffix}"
         write_table(CELLS.select(["c", "a"]), path)
         with pytest.raises(ValueError, match="has no value in 1 row"):
-            read_table(path, "a", missing=["-999"])
+            read_table(path, "a", missing=["-999", "?"])
 
 
 # --------------------------------------------------------------------------------- units of time

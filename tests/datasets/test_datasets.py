@@ -11,7 +11,7 @@ import pytest
 
 from gputree import datasets
 from gputree.columns import fit_encode
-from gputree.datasets import infer_task, read_table
+from gputree.datasets import ReadingWarning, infer_task, read_table
 
 # -------------------------------------------------------------- textbook
 
@@ -146,7 +146,8 @@ def test_a_column_may_become_fractional_late(write):
 
 
 def test_missing_values_of_text_and_numbers(write):
-    table = read_table(write("n,s,y\nNA,NA,1\n2,,2\n3,x,1\n"), "y")
+    with pytest.warns(ReadingWarning, match="'NA' is a category like others in 's'"):
+        table = read_table(write("n,s,y\nNA,NA,1\n2,,2\n3,x,1\n"), "y")
     assert table.columns["n"].to_pylist() == [None, 2, 3]
     assert table.columns["s"].to_pylist() == ["NA", None, "x"]
 
@@ -176,7 +177,7 @@ def test_text_stays_text(write):
         (["1", "0"], np.array([1, 0])),
         (["1.5", "2"], np.array([1.5, 2])),
         (["true", "false"], np.array([True, False])),
-        (["a", "NA"], np.array(["a", "NA"])),
+        (["a", "None"], np.array(["a", "None"])),
         (["2024-01-31", "2024-02-01"], np.array(["2024-01-31", "2024-02-01"])),
     ],
 )
@@ -201,17 +202,17 @@ def test_types_of_the_target(write, cells, expected):
         ("a,y\n1,2\n", {"columns": ["a", "a"]}, "'a' is listed twice"),
         ("a,y\n1,2\n", {"columns": ["a", "y"]}, "cannot also be a feature"),
         ("y\n1\n", {}, "no feature columns"),
-        ("a,y\n1,2,3\n", {}, "Expected 2 columns, got 3"),
+        ("a,y\n1,2,3\n", {}, "line 2: expected 2 cells, as the first row has, got 3: '1,2,3'"),
         ("a,y\n1,\n2,x\n3,\n", {}, "'y' of .* has no value in 2 rows. Remove them"),
         ("a,y\n1,\n2,1.5\n", {}, "has no value in 1 row. Remove it"),
         ("a,y\n1,inf\n2,1.5\n", {}, "target column 'y' .* holds infinite"),
         ("é,y\n1,1\n".encode("latin-1"), {}, r"data\.csv is not UTF-8 text, as it must be"),
         ("a,y\né,1\n".encode("latin-1"), {}, r"data\.csv is not UTF-8 .* see 'a'"),
         ("a,y\n1,é\n".encode("latin-1"), {}, r"data\.csv is not UTF-8 .* see 'y'"),
-        ("a;b;y\n1;2\n", {}, "Expected 3 columns, got 2"),
+        ("a;b;y\n1;2\n", {}, "line 2: expected 3 cells, as the first row has, got 2: '1;2'. Its last"),
         ("\n \n", {}, "is empty"),
-        ("a,y\n1,2\n".encode("utf-16"), {}, "it is UTF-16 text, and must be UTF-8"),
-        (b"PK\x03\x04....", {}, "a ZIP archive or a spreadsheet; save the table as CSV"),
+        ("a,y\n1,2\n".encode("utf-16"), {}, "it is UTF-16 text; pass its encoding"),
+        (b"PK\x03\x04....", {}, "a ZIP archive, whose name must end in .zip, or a spreadsheet"),
         (gzip.compress(b"a,y\n1,2\n", mtime=0), {}, "data.csv"),
     ],
 )

@@ -1,0 +1,122 @@
+"""How files are written: the options of the command, and what a model keeps of them."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+from collections.abc import Iterable
+from typing import Any
+
+from gputree.cli.names import HOW, as_argument, parse_names
+from gputree.datasets.file_format import DECIMALS, FORMATS, INFERRED, FileFormat
+
+# What a model keeps, so that tables like that of its training are read as that was.
+_KEPT = ("has_header", "names", "delimiter", "decimal", "thousands", "units")
+
+_FLAGS = {
+    "has_header": "--no-header",
+    "missing_target": "--drop-missing-target",
+    "format": "--format",
+}
+_SWITCHES = ("has_header", "missing_target")
+
+
+def add_format(group: Any, is_format_taken: bool = False) -> None:
+    """Add the options that say how a file is written."""
+    group.add_argument(
+        "--no-header",
+        dest="has_header",
+        action="store_const",
+        const=False,
+        help="the first row holds values: the columns of CSV are V1, V2, ..., as in R",
+    )
+    group.add_argument(
+        "--names",
+        metavar="A,B,...",
+        type=parse_names,
+        action="extend",
+        help=f"names of all columns of CSV without a header: {HOW}",
+    )
+    group.add_argument(
+        *(() if is_format_taken else ("--format",)),
+        "--input-format",
+        dest="input_format",
+        choices=[*FORMATS],
+        help="format of the table, if its name does not end in the usual way",
+    )
+    group.add_argument(
+        "--encoding", metavar="NAME", help="encoding of text, such as latin1, gbk or utf-16"
+    )
+    group.add_argument(
+        "--delimiter", metavar="C", type=_one_character, help="mark between cells; \\t is a tab"
+    )
+    group.add_argument("--decimal", choices=DECIMALS, help="mark before fractions of numbers")
+    group.add_argument(
+        "--thousands", metavar="C", type=_one_character, help="mark between groups of three digits"
+    )
+    group.add_argument(
+        "--units",
+        metavar="A,B,...",
+        type=parse_names,
+        action="extend",
+        help="columns of numbers with a unit, such as 12.5%%, $1.25 or 3 kg, which is left out; "
+        "different units in a column are an error",
+    )
+
+
+def _one_character(text: str) -> str:
+    mark = "\t" if text == "\\t" else text
+    if len(mark) != 1:
+        raise argparse.ArgumentTypeError(f"must be one character, got {text!r}")
+    return mark
+
+
+def format_of(arguments: argparse.Namespace, estimator: Any = None) -> FileFormat:
+    """The format that the options say, and otherwise that of the training of a model."""
+    given = {
+        "has_header": arguments.has_header,
+        "names": arguments.names,
+        "format": arguments.input_format,
+        "encoding": arguments.encoding,
+        "delimiter": arguments.delimiter,
+        "decimal": arguments.decimal,
+        "thousands": arguments.thousands,
+        "units": arguments.units,
+    }
+    kept = getattr(estimator, "reading_", {}).get("format", {})
+    return INFERRED._replace(
+        **{**kept, **{key: value for key, value in given.items() if value is not None}}
+    )
+
+
+def keep_reading(estimator: Any, arguments: argparse.Namespace, left_out: Iterable[str]) -> None:
+    """Let a model keep how its table was read: files hold it."""
+    if arguments.missing:
+        estimator.missing_marks_ = [mark.strip() for mark in arguments.missing]
+    form = format_of(arguments)
+    usual = INFERRED._asdict()
+    kept = {key: value for key, value in form._asdict().items() if value != usual[key]}
+    ignored = list(dict.fromkeys([*arguments.ignore, *left_out]))
+    found = {
+        "target": arguments.target,
+        **({"ignored": ignored} if ignored else {}),
+        **({} if arguments.weights is None else {"weights": arguments.weights}),
+        **({"format": {key: kept[key] for key in _KEPT if key in kept}} if kept else {}),
+    }
+    estimator.reading_ = found
+
+
+def as_options(options: Iterable[Any]) -> list[str]:
+    """Options of the readers as a user writes them on the command line."""
+    return [" ".join(_as_option(option.name, option.value)) for option in options]
+
+
+def _as_option(name: str, value: Any) -> list[str]:
+    flag = _FLAGS.get(name, f"--{name}")
+    if name in _SWITCHES:
+        return [flag]
+    if name == "names" and not value:
+        return [flag, "A,B,..."]
+    if name == "missing":
+        return [word for mark in value for word in (flag, shlex.quote(mark))]
+    return [flag, as_argument(value) if isinstance(value, list) else shlex.quote(value)]

@@ -1,0 +1,100 @@
+"""How a file is written, where neither its name nor its rows say so."""
+
+from __future__ import annotations
+
+import codecs
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from gputree.errors import InputError
+
+# Formats by the names that users give, with the suffix that stands for each.
+FORMATS = {
+    "csv": ".csv",
+    "tsv": ".tsv",
+    "parquet": ".parquet",
+    "arrow": ".arrow",
+    "arff": ".arff",
+    "c45": ".data",
+}
+DECIMALS = (".", ",")
+
+
+class FileFormat(NamedTuple):
+    """What a file does not say itself; None is inferred from its name and its first rows.
+
+    All but `format` and `encoding` are for text whose cells a mark separates: .csv, .tsv, .txt.
+
+    Attributes
+    ----------
+    format : {"csv", "tsv", "parquet", "arrow", "arff", "c45"} or None
+        Instead of the format that the suffix of the name stands for.
+    encoding : str or None
+        Of text, such as "latin1", "gbk" or "utf-16"; None is UTF-8.
+    has_header : bool
+        Whether the first row names the columns. If not, they are V1, V2, ... as in R.
+    names : sequence of str or None
+        Names of all columns, of a file without a header.
+    delimiter : str or None
+        Mark between cells, one character.
+    decimal : {".", ","} or None
+        Mark before the fraction of a number.
+    thousands : str or None
+        Mark between groups of three digits, which numbers are read without.
+    units : sequence of str
+        Names of columns of numbers with a unit before or behind each, such as 12.5%, $1.25 or 3 kg:
+        they are read without it. Numbers of one column must not have different units.
+    """
+
+    format: str | None = None
+    encoding: str | None = None
+    has_header: bool = True
+    names: Sequence[str] | None = None
+    delimiter: str | None = None
+    decimal: str | None = None
+    thousands: str | None = None
+    units: Sequence[str] = ()
+
+    @property
+    def is_headless(self) -> bool:
+        """Whether the first row holds values."""
+        return not self.has_header or self.names is not None
+
+    def names_of(self, width: int, label: str) -> list[str]:
+        """Names of so many columns of a file without a header."""
+        if self.names is None:
+            return [f"V{place}" for place in range(1, width + 1)]
+        if len(self.names) != width:
+            raise InputError(
+                f"{label} has {width} columns, and {len(self.names)} names were given for them."
+            )
+        return list(self.names)
+
+
+INFERRED = FileFormat()
+
+
+def check_format(form: FileFormat) -> None:
+    """Raise ValueError for a format that no file has."""
+    _require_one_of("format", form.format, [*FORMATS])
+    _require_one_of("decimal", form.decimal, DECIMALS)
+    for key, mark in (("delimiter", form.delimiter), ("thousands", form.thousands)):
+        if mark is not None and (len(mark) != 1 or mark.isalnum() or mark in '\r\n"'):
+            raise InputError(f"The {key!r} of a file must be one character. Got {mark!r} instead.")
+    marks = [mark for mark in (form.decimal, form.thousands) if mark is not None]
+    if len(set(marks)) < len(marks):
+        raise InputError(f"The 'decimal' and 'thousands' of a file must differ. Got {marks[0]!r}.")
+    if form.encoding is not None:
+        try:
+            codecs.lookup(form.encoding)
+        except LookupError:
+            raise InputError(
+                "The 'encoding' of a file must be one that Python knows, such as 'latin1' or "
+                f"'gbk'. Got {form.encoding!r} instead."
+            ) from None
+
+
+def _require_one_of(key: str, value: str | None, known: Sequence[str]) -> None:
+    if value is not None and value not in known:
+        listed = ", ".join(map(repr, known))
+        raise InputError(f"The {key!r} of a file must be one of {listed}. Got {value!r} instead.")

@@ -1,0 +1,136 @@
+"""Errors of the reader of CSV: the file, the line, and what may have caused it."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from gputree._texts import is_number
+from gputree.datasets.csv_head import Opened, not_utf8, open_delimited
+from gputree.datasets.numbers import NotANumberError
+from gputree.datasets.sources import Source
+from gputree.errors import InputError
+
+_NOT_UTF8 = re.compile(r"In CSV column #(\d+): .*invalid UTF8")
+_NOT_CONVERTED = re.compile(
+    r"In CSV column #(\d+): .*conversion error to (double|bool|int64): invalid value '(.*)'"
+)
+_RAGGED = re.compile(r"Expected (\d+) columns, got (\d+)")
+_TOO_LONG = "straddling object"
+
+_LONGEST_CELL = 1 << 28  # characters; longer ones are not looked for
+_SHOWN = 60
+
+
+def explained(
+    source: Source, error: Exception, opened: Opened | None, name: str | None = None
+) -> Exception:
+    """The error with its place and its cause; others as they are.
+
+    Of a file from its beginning, or of a column with this name.
+    """
+    names = [str(name)] if opened is None else opened.names
+    if found := _NOT_UTF8.search(str(error)):
+        return InputError(not_utf8(source, f"see {names[int(found[1])]!r}"))
+    if found := _NOT_CONVERTED.search(str(error)):
+        return _of_kinds(source, names[int(found[1])], found[2], found[3])
+    if opened is not None and _RAGGED.search(str(error)):
+        return _of_width(source, opened, str(error))
+    if opened is not None and _TOO_LONG in str(error):
+        return _of_length(source, opened)
+    return error
+
+
+def _of_kinds(source: Source, name: str, kind: str, cell: str) -> Exception:
+    """The error about a cell that does not fit its column."""
+    if kind == "double":
+        return NotANumberError(source.label, name, cell)
+    begins = "booleans" if kind == "bool" else "integers"
+    advice = f"numbers: numeric=[{name!r}]" if is_number(cell) else f"text: text=[{name!r}]"
+    return InputError(
+        f"{source.label}: column {name!r} holds {begins} at the beginning, and {cell!r} further "
+        f"down. Read it as {advice}."
+    )
+
+
+# -------------------------------------------------------------------------- rows
+def _of_width(source: Source, opened: Opened, message: str) -> InputError:
+    """The error about a row with more or fewer cells than the header."""
+    width = len(opened.names)
+    for line, row, _ in _rows(source, opened):
+        if len(row) != width:
+            text = _short(opened.dialect.delimiter.join(row))
+            return InputError(
+                f"{source.label}, line {line}: expected {width} cells, as the first row has, got "
+                f"{len(row)}: {text}{_cause(row, width, opened)}"
+            )
+    found = _RAGGED.search(message)
+    counts = f"expected {width} cells, got {found[2]}" if found else message
+    return InputError(f"{source.label}: {counts} in a row.")
+
+
+def _cause(row: list[str], width: int, opened: Opened) -> str:
+    """A sentence about what a row of another width may be."""
+    first = row[0].lstrip()
+    if first.startswith(("#", "%", "//")):
+        return ". It looks like a comment, which CSV does not have: remove such lines"
+    if len(row) == 1 or not any(row[1:]):
+        return ". It looks like a title or a note: remove it"
+    if len(row) == width + 1 and is_number(first) | (first != "") and _all_wide(opened, width + 1):
+        return ". The first row lacks a name for the column of row names: add one"
+    if len(row) > width:
+        mark = opened.dialect.delimiter
+        return f". A cell that contains {mark!r} must be in double quotes"
+    return ". Its last cells are missing, or a line break stands within a cell without quotes"
+
+
+def _all_wide(opened: Opened, width: int) -> bool:
+    """Whether all of the first rows have so many cells."""
+    return bool(opened.rows) and all(len(row) == width for row in opened.rows)
+
+
+def _of_length(source: Source, opened: Opened) -> InputError:
+    """The error about a row that is longer than what is read at once."""
+    longest = (0, 0, 0)
+    for line, row, begin in _rows(source, opened):
+        longest = max(longest, (max(map(len, row), default=0), begin, line))
+    size, begin, end = longest
+    if not size:
+        return InputError(f"{source.label} has a row that is too long to be read.")
+    lines = f"line {begin}" if begin == end else f"lines {begin} to {end}"
+    cause = "" if begin == end else ": a double quote may not be closed"
+    return InputError(
+        f"{source.label}, {lines}: a cell of {size:,} characters is too long to be read{cause}."
+    )
+
+
+def _rows(source: Source, opened: Opened) -> Iterator[tuple[int, list[str], int]]:
+    """The rows of a file that can be read again, with their last and their first line."""
+    if source.is_stream:
+        return
+    with source.open(False) as file, _long_cells():
+        again = open_delimited(source, file)
+        text = io.TextIOWrapper(io.BufferedReader(again.file), "utf-8-sig", "replace", newline="")
+        lines = csv.reader(text, delimiter=opened.dialect.delimiter)
+        before = 0
+        for row in lines:
+            if row and lines.line_num > opened.skipped:
+                yield lines.line_num, row, before + 1
+            before = lines.line_num
+
+
+@contextmanager
+def _long_cells() -> Iterator[None]:
+    """Let the csv module read cells of any usual length."""
+    before = csv.field_size_limit(_LONGEST_CELL)
+    try:
+        yield
+    finally:
+        csv.field_size_limit(before)
+
+
+def _short(text: str) -> str:
+    return repr(text if len(text) <= _SHOWN else text[:_SHOWN] + "...")

@@ -1,0 +1,172 @@
+"""Guesses about columns of text: numbers with a few texts, other notations, missing values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from gputree.columns.categories import EXACT_IN_FLOAT64
+from gputree.columns.near_numbers import NearlyNumeric, nearly_numeric
+from gputree.datasets.guesses import Guess, Option, shown
+from gputree.datasets.numbers import Spelling, numbers_of, unit_of
+
+# Missing values among text; other markers, such as "None", may well be categories.
+_AMONG_TEXT = ("?", "NA", "N/A", "n/a", "#N/A", "NULL", "null", "NaN", "nan")
+
+# Decimal marks and marks between thousands, the first that fits.
+_NOTATIONS = ((".", ","), (",", None), (",", "."), (".", " "), (",", " "), (".", "'"), (",", "'"))
+_MARK_NAMES = {",": "commas", ".": "points", " ": "blanks", "'": "apostrophes"}
+
+# From here on, text has an exponent: no integers of codes.
+_MANY_DIGITS = 1e22
+
+_SIGNS = "%‰$€£¥₹₽₩°"
+
+
+def guesses_of_text(columns: pa.Table) -> Iterator[Guess]:
+    """Guesses about the columns of text of a table."""
+    among_text: dict[str, list[str]] = {}
+    for name, column in zip(columns.column_names, columns.columns, strict=True):
+        if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
+            continue
+        counted = column.drop_null().value_counts()
+        words = counted.field("values")
+        if (near := nearly_numeric(words, counted.field("counts").to_pylist())) is not None:
+            yield _of_few_texts(name, near)
+        elif (guess := _of_notation(name, words)) is not None:
+            yield guess
+        else:
+            known = set(pc.utf8_trim_whitespace(words).to_pylist())
+            for mark in _AMONG_TEXT:
+                if mark in known and len(known) > 1:
+                    among_text.setdefault(mark, []).append(name)
+    for mark, names in among_text.items():
+        yield Guess(
+            f"{mark!r} is a category like others in {shown(names)}",
+            "If it stands for a missing value, add {0}",
+            (Option("missing", [mark]),),
+            names[0] if len(names) == 1 else None,
+        )
+
+
+def _of_few_texts(name: str, near: NearlyNumeric) -> Guess:
+    texts = "1 text" if near.n_text == 1 else f"{near.n_text:,} texts"
+    numbers = "1 number" if near.n_numbers == 1 else f"{near.n_numbers:,} numbers"
+    examples = ", ".join(map(repr, near.examples))
+    stand, it = ("that stands", "it") if near.n_text == 1 else ("these stand", "them")
+    return Guess(
+        f"column {name!r} holds {numbers} and {texts} ({examples}), and is taken for text",
+        f"If {stand} for a missing value, add {{0}}; {{1}} makes an error of {it}",
+        (Option("missing", near.examples), Option("numeric", [name])),
+        name,
+    )
+
+
+def _of_notation(name: str, words: pa.Array) -> Guess | None:
+    """The guess about a column whose cells are numbers in another notation."""
+    cells = pa.chunked_array([words])
+    known = [word for word in pc.utf8_trim_whitespace(words).to_pylist() if word]
+    if known and all(any(sign in word for sign in _SIGNS) for word in known):
+        unit = unit_of(known[0])
+        if unit is not None and all(map(unit_of, known)):
+            return Guess(
+                f"column {name!r} holds numbers with a unit, such as {min(known)}, and is taken "
+                "for text",
+                "For numbers add {0}",
+                (Option("units", [name]),),
+                name,
+            )
+        return None
+    for decimal, thousands in _NOTATIONS:
+        if not isinstance(numbers_of(cells, Spelling(decimal, thousands)), str):
+            return _of_marks(name, known, decimal, thousands)
+    return None
+
+
+def _of_marks(name: str, words: Sequence[str], decimal: str, thousands: str | None) -> Guess | None:
+    marks = {",": decimal == "," and thousands is None}
+    mark = thousands or decimal
+    such = min((word for word in words if mark in word), default=None)
+    if such is None:
+        return None  # they are numbers as they stand, of a file that declares text
+    if marks.get(mark):
+        return Guess(
+            f"column {name!r} holds numbers with commas, such as {such}, and is taken for text",
+            "If these are decimal commas, add {0}",
+            (Option("decimal", ","),),
+            name,
+        )
+    options = (Option("thousands", mark), *((Option("decimal", ","),) if decimal == "," else ()))
+    places = " and ".join(f"{{{place}}}" for place in range(len(options)))
+    return Guess(
+        f"column {name!r} holds numbers with {_MARK_NAMES[mark]} before three digits, such as "
+        f"{such}, and is taken for text",
+        f"If they separate thousands, add {places}",
+        options,
+        name,
+    )
+
+
+def guess_of_missing(name: str, counts: Mapping[str, int]) -> Guess:
+    """The guess about cells of a column of numbers that were taken as missing by their spelling."""
+    cells = sum(counts.values())
+    words = shown(sorted(counts, key=lambda word: -counts[word]), 3)
+    return Guess(
+        f"column {name!r} holds numbers and {words} in {cells:,} "
+        f"{'cell, which is' if cells == 1 else 'cells, which are'} taken as missing",
+        "{0} says so",
+        (Option("missing", list(counts)),),
+        name,
+    )
+
+
+def guesses_of_classes(name: str, column: pa.ChunkedArray) -> Iterator[Guess]:
+    """Guesses about classes that usually mean a missing value."""
+    if not pa.types.is_string(column.type):
+        return
+    for mark in _AMONG_TEXT:
+        count = pc.sum(pc.equal(pc.utf8_trim_whitespace(column), mark)).as_py()
+        if count:
+            yield Guess(
+                f"{mark!r} is a class of the target column {name!r}, of "
+                f"{'1 row' if count == 1 else f'{count:,} rows'}",
+                "If it stands for a missing value, add {0} and {1}",
+                (Option("missing", [mark]), Option("missing_target", "drop")),
+                name,
+            )
+
+
+def guesses_of_integers(columns: pa.Table) -> Iterator[Guess]:
+    """Guesses about columns of integers that float64 does not represent."""
+    for name, column in zip(columns.column_names, columns.columns, strict=True):
+        large = _large(column)
+        if large is not None:
+            yield Guess(
+                f"column {name!r} holds integers beyond 2**53, such as {large}, and is taken for "
+                "numbers, which are rounded to 53 bits",
+                "For codes add {0}, or leave it out: {1}; {2} says that they are numbers",
+                (
+                    Option("categorical", [name]),
+                    Option("ignore", [name]),
+                    Option("numeric", [name]),
+                ),
+                name,
+            )
+
+
+def _large(column: pa.ChunkedArray) -> str | None:
+    """An integer beyond 2**53; of float64, the first where all are whole and below 1e22."""
+    kind = column.type
+    if not (pa.types.is_integer(kind) or pa.types.is_float64(kind)) or not len(column):
+        return None
+    ends = pc.min_max(column).as_py()
+    if ends["min"] is None or max(-ends["min"], ends["max"]) <= EXACT_IN_FLOAT64:
+        return None
+    if pa.types.is_float64(kind):
+        whole = pc.all(pc.equal(column, pc.trunc(column))).as_py()
+        if not whole or max(-ends["min"], ends["max"]) >= _MANY_DIGITS:
+            return None
+    largest = ends["max"] if ends["max"] > EXACT_IN_FLOAT64 else ends["min"]
+    return f"{largest:.0f}" if isinstance(largest, float) else str(largest)
