@@ -157,7 +157,7 @@ def is_admissible(case: Case, left: np.ndarray, total: np.ndarray) -> np.ndarray
 
 @cache
 def all_masks(count: int) -> np.ndarray:
-    """Every way to part so many in two, neither side empty: (2**count - 2, count)."""
+    """Every division of `count` items in two, neither side empty: (2**count - 2, count)."""
     numbers = np.arange(1, (1 << count) - 1)
     return (numbers[:, None] >> np.arange(count) & 1).astype(bool)
 
@@ -182,7 +182,7 @@ def cells_of(column: np.ndarray, statistics: np.ndarray) -> Cells:
 
 
 def lefts_of(cells: Cells, nominal: bool, case: Case) -> tuple[np.ndarray, np.ndarray]:
-    """Statistics of what is sent one way by the splits promised, and by all there are."""
+    """Statistics of one side of the promised splits, and of all possible ones."""
     every = all_masks(len(cells.all)) @ cells.all if len(cells.all) > 1 else cells.all[:0]
     if not nominal:
         heads = _sides(np.cumsum(cells.known, axis=0), cells)

@@ -72,7 +72,7 @@ def pack(path, parts, method=zipfile.ZIP_DEFLATED):
 
 @contextmanager
 def at_most(n_bytes):
-    """No more memory than so many bytes at once."""
+    """Require that the block uses no more memory than `n_bytes` at once."""
     tracemalloc.start()
     try:
         yield

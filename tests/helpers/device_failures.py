@@ -65,7 +65,7 @@ class Process:
             self.ask_device(item)
 
     def ask_device(self, item: pytest.Item) -> None:
-        """Fail where what the test launched has left an error."""
+        """Fail if kernels that the test launched have left an error."""
         cupy = sys.modules.get("cupy")
         if cupy is None or self.cause:
             return

@@ -101,7 +101,7 @@ def opened(name: str) -> Iterator[str]:
 
 
 def _no_device() -> str | None:
-    """Why there is no CUDA device, or None."""
+    """Return the reason why there is no CUDA device, or None."""
     try:
         cupy = importlib.import_module("cupy")
         cupy.arange(3).sum().item()  # a kernel runs

@@ -62,7 +62,7 @@ class Node:
 
     @property
     def errors(self) -> float:
-        """Weight that the majority class misplaces."""
+        """Weight that the majority class misclassifies."""
         return self.total - float(self.weights.max())
 
     def make_leaf(self) -> None:
@@ -322,11 +322,11 @@ class C45:
         return min(least, 25.0)
 
     def _rounded(self, gain):
-        """A total gain in whole steps; as it is in J48."""
+        """Round a total gain to steps; unchanged in J48."""
         return gain if self.j48_ties else np.maximum(np.rint(gain / GAIN_STEP), 0) * GAIN_STEP
 
     def _first_greatest(self, gains, total) -> int:
-        """The cut that is taken, -1 if none gains anything."""
+        """The chosen cut, -1 if none has a gain."""
         if not self.j48_ties:
             steps = self._rounded(gains)
             return int(steps.argmax()) if steps.max() > 0 else -1
@@ -339,7 +339,7 @@ class C45:
 
 # -------------------------------------------------------------- afterwards
 def collapse(node: Node) -> None:
-    """Make leaves of subtrees that place no more of the training weight right."""
+    """Make leaves of subtrees that classify no more of the training weight correctly."""
     if not node.children:
         return
     if sum(leaf.errors for leaf in node.leaves()) >= node.errors - 1e-3:
@@ -421,7 +421,7 @@ class ID3:
 
 
 def id3_distribution(node: Node, row) -> np.ndarray:
-    """Class shares where the row stops: at a leaf, or where its value has no branch."""
+    """Class proportions where the row stops: at a leaf, or where its value has no branch."""
     code = MISSING if np.isnan(row[node.feature]) else int(row[node.feature])
     if code not in node.codes:
         return node.weights / node.total

@@ -1,4 +1,4 @@
-"""A child of `test_damaged_files.py`: read damaged copies of a file, and say how each ended.
+"""A child of `test_damaged_files.py`: read damaged copies of a file, and report each result.
 
     python fuzz_files.py FILE FIRST LAST
 

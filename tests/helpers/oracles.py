@@ -1,4 +1,4 @@
-"""Naive twins of the kernels: plain NumPy and Python integers, one decision at a time.
+"""Naive counterparts of the kernels: plain NumPy and Python integers, one decision at a time.
 
 Scores repeat the documented formulas in the documented order of operations, so that they
 can be compared to the last bit; everything else is written the slow, obvious way.

@@ -30,7 +30,7 @@ PAGES = sorted(
     ]
 )
 CODE = re.compile(
-    r"^ *(`{3,}|~{3,}).*?^ *\1|<!--.*?-->|`[^`]*`|\$[^$]*\$|(?<=\]\()[^)]*|https?:\S+",
+    r"^ *(`{3,}|~{3,}).*?^ *\1|<!--.*?-->|(`{1,2})[^`]*\2|\$[^$]*\$|(?<=\]\()[^)]*|https?:\S+",
     re.MULTILINE | re.DOTALL,
 )
 PARAMETERS = re.compile(r"^ *[\w, *]+ : ", re.MULTILINE)  # their names in a docstring
@@ -57,6 +57,7 @@ def avoided() -> re.Pattern:
     )
 
 
+@cache
 def text_of(page: Path) -> str:
     """A page without its code; of the changelog the newest section."""
     text = page.read_text("utf-8")
@@ -69,6 +70,7 @@ def text_of(page: Path) -> str:
     return CODE.sub(" ", text)
 
 
+@cache
 def messages(folder: Path) -> str:
     """Strings of a folder that are no docstrings, and have words: messages, help, log records."""
     found = []
@@ -86,6 +88,7 @@ def messages(folder: Path) -> str:
     return "\n".join(found)
 
 
+@cache
 def docstrings(thing) -> str:
     """Docstrings of a public name and of its public methods."""
     found = [inspect.getdoc(thing) or ""]

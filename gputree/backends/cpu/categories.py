@@ -126,6 +126,7 @@ def collect_bins(scratch, criterion, table, cells, f, channels, present):
     first, value_bins, missing_at = column_bins(table, f, channels)
     count = 0
     n = np.int64(0)
+    # Bins before b have `n` rows, in `count` runs.
     for b in range(value_bins):
         at = (first + b) * channels
         own = row_count(criterion, cells, at, channels, scratch.weighted)

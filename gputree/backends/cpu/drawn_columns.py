@@ -226,6 +226,7 @@ def better_sorted_cut(scan, limits, drawn, sorting, c, cut):
     own, rank = at_column(limits.monotonic, limits, f), tie_rank(limits, key, f)
     node = Node(criterion, own, scan.weighted, total, key)
     rows, pairs = Rows(drawn.target, drawn.weight, None, None), Pairs(values, items)
+    # `cut` is the better of the given one and those with missing values on the sides before.
     for side in range(2 if missing > 0 else 1):
         clear(left)
         if side == 1:
@@ -254,6 +255,7 @@ def find_cut(scan, entries, limits, order, drawn, sorting):
     d, s, t, key = order.size, scan.s, scan.t, scan.key
     cut = no_cut()
     first = np.int64(0)
+    # Columns `order[:first]` are drawn, and `cut` is the best of them.
     while first < d and cut[0] == -np.inf:
         k = min(limits.max_features, d) if first == 0 else np.int64(1)
         draw_columns(key, order, first, first + k)
@@ -297,6 +299,7 @@ def grow_one(rules, criterion, entries, free, waiting, order, drawn, sorting, to
     limits = rules.limits
     least = fewest_rows(limits)
     size = 1
+    # Nodes below `free` have their entries, s .. t; the `size` on the stack may still be split.
     while size > 0:
         size -= 1
         node, level, key = waiting.node[size], waiting.depth[size], waiting.key[size]
@@ -374,6 +377,7 @@ def grow_drawn(rules, channels, entries, nodes, sorting, out):
     total, left = np.empty(channels, np.int64), np.empty(channels, np.int64)
     criterion = restrict(rules.criterion, channels)
     free = np.int64(0)
+    # The subtrees of the nodes before j are the nodes below `free`.
     for j in range(nodes.begin.size):
         out.root[j] = free
         add_leaf(out, free, nodes.begin[j], nodes.end[j])

@@ -178,6 +178,7 @@ def encode_rows(values, bins, columns, missing, checked, begin, end, half, top, 
     x = np.empty(BLOCK_ROWS, values.dtype)
     place = np.empty(BLOCK_ROWS, np.uint32)
     code = np.empty(BLOCK_ROWS, np.uint8)
+    # Rows begin .. first are coded.
     for first in range(begin, end, BLOCK_ROWS):
         n = np.uintp(min(BLOCK_ROWS, end - first))
         for f in columns:

@@ -338,6 +338,8 @@ def grow(rules, criterion, scratch, block, root, m, waiting, total, left, out):
     wait(waiting, 0, root.node, root.level, block.columns.size, root.key)
     size = 1
     free = root.free
+    # Nodes below `free` have their places, s .. t, in which every active column is sorted; the
+    # `size` on the stack may still be split.
     while size > 0:
         # In a node that waits, the first of `block.columns` are those that may be cut.
         size -= 1
@@ -416,6 +418,7 @@ def grow_nodes(rules, entries, nodes, a, b, scratch, block, out, free):
     )
     total = np.empty(widest, np.int64)  # rows of one array would not be taken for contiguous
     left = np.empty(widest, np.int64)
+    # The subtrees of nodes a .. j are grown, up to node `free`; node j begins at place `first`.
     for j in range(a, b):
         s = nodes.begin[j]
         m = nodes.end[j] - s

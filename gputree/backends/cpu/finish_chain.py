@@ -59,6 +59,7 @@ def best_group(criterion, limits, runs, groups, head, end, rows, absent, total, 
     whole = begin(criterion, total, total)[0]
     best = -np.inf
     chosen = -1
+    # `best` is the best score of the groups before, with missing values right, then left.
     for side in range(1 + (absent > 0)):
         for g in range(groups + (absent > 0 and side == 0)):
             n = rows - absent
@@ -184,6 +185,8 @@ def grow_chain(scratch, scan, block, f, shift, limits, branch, out):
     steps = 0
     search = scratch.search
     least = fewest_rows(limits)
+    # `node` has the places `begin_` .. t, `rows` of them; its categories are the `live` runs that
+    # are not left, which are those of the groups, and `sums` are its statistics.
     while level < limits.max_depth and rows >= least and live + (absent > 0) > 1:
         known = rows - absent
         if not (live > search.many_categories and known < search.rows_per_category * live):

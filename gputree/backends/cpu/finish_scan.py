@@ -73,6 +73,8 @@ def scan_side(scan, limits, f, known, missing_left, best):
     rows = t - s
     keys = order[f]
     following = np.uintp(keys[np.uintp(s)])
+    # `left` are the statistics of the places s .. i, and of missing values if they go left; `best`
+    # is the best score so far, of the cut after `place`.
     for i in range(np.uintp(s), np.uintp(max(last, s))):
         key = following
         following = np.uintp(keys[i + np.uintp(1)])
@@ -173,6 +175,8 @@ def cut_pair(scan, limits):
     scored = np.int64(0)
     one_way = other_way = -np.inf  # scores of the cuts with either row on the left
     cut = no_cut()
+    # Rows can be in two orders, each of which is scored once; `cut` is the best of the columns
+    # before.
     for f in range(order.shape[0]):
         key = np.uintp(order[f, s])
         high = np.int64(order[f, s + 1]) >> scan.bits

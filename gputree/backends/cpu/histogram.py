@@ -25,6 +25,7 @@ def histogram(criterion, source, begin, end, columns, channels, out):
     start = np.empty(last, np.uintp)  # first cell of each column
     for f in range(first, last):
         start[f] = (offset[f] - offset[first]) * channels
+    # `out` has the sums of the entries begin .. i.
     for i in range(np.uintp(begin), np.uintp(end)):
         ahead = entries[min(i + np.uintp(PREFETCH_ROWS), final)]
         prefetch(codes, ahead, first)

@@ -74,6 +74,8 @@ def partition_chunk(table, entries, begin, end, splits, j, side, fine, out, spil
     spilt = np.uintp(0)
     low = -np.inf
     high = np.inf
+    # Of the rows before i, those on the left are out[begin:to] and the others spill[:spilt], in
+    # order.
     for i in range(np.uintp(begin), np.uintp(end)):
         row = entries[i]
         if is_known:

@@ -129,6 +129,7 @@ def mark_bins(table, node, histogram, f, needed, is_tight, work, candidate):
     for side in range(2):
         if not start_side(histogram, missing_at, side == 1, left):
             continue
+        # `left` are the statistics before bin b, with missing values if they go left.
         for b in range(first, first + value_bins):
             at = b * channels
             n = row_count(criterion, histogram, at, channels, weighted)
@@ -214,6 +215,7 @@ def gather_columns(finer, source, search, columns, are_known, room):
             candidate[table.offset[f] : table.offset[f + 1]], rows, codes,
         )  # fmt: skip
         return rows, codes, begin, end
+    # Rows of column c found before `start` are rows[begin[c] : end[c]], and have their sub-bins.
     for start in range(search.first, search.last, GATHER_ROWS):
         last = min(start + GATHER_ROWS, search.last)
         before = end.copy()
@@ -296,6 +298,8 @@ def search_columns(finer, source, node, search, pending, are_known, room, cut):
     """
     group, found = np.empty(pending.size, np.int64), np.empty(pending.size, np.int64)
     n_pending = pending.size
+    # `cut` is the best of the columns that were searched; `pending[:n_pending]` are not, and need
+    # not be once their bounds are below `needed`.
     while True:
         needed = needed_bound(node.criterion, cut[0], node.total)
         used = np.int64(0)
@@ -381,6 +385,7 @@ def choose_cut(finer, drawn, exact, source, node, search, scores):
         order[f] = f
     cut = no_cut()
     done = 0
+    # `cut` is the best of the columns `order[:done]`.
     while done < d and (done == 0 or cut[0] == -np.inf):
         upto = min(max(limits.max_features, done + 1), d)
         if draws:

@@ -197,6 +197,7 @@ def order_alike(runs, count):
     for kind in range(MOST_KINDS):
         size[kind] = 0
     heads = 0
+    # `order[:heads]` are the runs before r, of each kind the first only; `size` counts all by kind.
     for r in range(count):
         kind = kind_of(begin, cells, r)
         if kind < 0 or size[kind] == 0:
@@ -208,6 +209,7 @@ def order_alike(runs, count):
     for i in range(heads):
         spare[i] = order[i]
     at = np.int64(0)
+    # Places before `at` are taken; from here on, `size` has the first place of each kind.
     for i in range(heads):
         kind = kind_of(begin, cells, spare[i])
         if kind < 0:
@@ -217,6 +219,7 @@ def order_alike(runs, count):
             alike = size[kind]
             size[kind] = at
             at += alike
+    # Runs before r are at their places, and `size` has the next place of each kind.
     for r in range(count):
         kind = kind_of(begin, cells, r)
         if kind >= 0:

@@ -105,6 +105,7 @@ def score_bin_by_bin(
     for side in range(2):
         if not start_side(cells, missing_at, side == 1, left):
             continue
+        # `left` are the statistics before bin b, with missing values if they go left.
         for b in range(value_bins):
             at = (first + b) * channels
             n = row_count(criterion, cells, at, channels, weighted)
@@ -169,6 +170,8 @@ def score_column(
             continue
         add_up(cells, first, value_bins, left, vectors)
         score_boundaries(n_a, n_b, value_bins, vectors)
+        # Boundaries before b are compared on this side, all on the side before; then bounds,
+        # likewise.
         for b in range(value_bins):
             value = vectors.score[b + 1]
             if value > best and has_rows(vectors, b):

@@ -118,6 +118,8 @@ def sort_pairs(values, items, begin, end, sorter):
     """
     stack = sorter.stack
     depth = 0
+    # Pairs before `begin` are sorted. Then come begin .. end and, the last one first, the `depth`
+    # ranges on the stack: unsorted, but no pair of one is larger than any of the next.
     while True:
         if end - begin <= 1:
             pass

@@ -132,6 +132,7 @@ def mark_cells(node, cells, rows, work, needed):
     c = cells.first
     at = c * channels
     end = c + cells.size
+    # `left` are the statistics before sub-bin c, and `rows` the number of rows from there on.
     while c < end:
         length = min(RUN_CELLS, end - c)
         add_run(counts, at, length, run)
@@ -185,6 +186,8 @@ def scan_cells(node, rows, cells, pairs, is_sorted, spot, work, cut):
     channels = left.size
     keep_left(work.left, left)
     start = end = np.int64(-1)  # pairs of a run of candidates, after `work.run`
+    # `left` are the statistics before sub-bin c. The candidates before it are scanned, except those
+    # next to it, whose pairs are start .. end (none if `start` is negative).
     for c in range(cells.first, cells.first + cells.size):
         at = c * channels
         n = row_count(criterion, counts, at, channels, weighted)
@@ -253,6 +256,7 @@ def mark_column(node, table, histogram, f, cells, candidate, work, needed):
     for side in range(2):
         if not start_side(histogram, missing_at, side == 1, work.left):
             continue
+        # `work.left` are the statistics before bin b, with missing values if they go left.
         for b in range(value_bins):
             at = (first + b) * channels
             if candidate[b]:

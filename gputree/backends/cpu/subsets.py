@@ -172,6 +172,8 @@ def scan_subsets(criterion, limits, node, kind, steps, k, best):
             left[c] = node.missing[c] if side == 1 else 0
         n = last - known if side == 1 else 0
         place = np.int64(0)
+        # `left` and `n` are the statistics and rows of the left side of `place`; `best` is the best
+        # of all subsets before.
         for i in range(1, steps + 1 + (known < last and side == 0)):
             if i <= steps or kind == ORDERED:
                 place, added = next_subset(node, kind, i, place)

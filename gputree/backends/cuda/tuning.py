@@ -56,8 +56,8 @@ class Tuning(NamedTuple):
     rows_per_statistic: float = 2.0
     # Maximum number of (row, column) pairs of small nodes that are sorted at once.
     sorted_pairs: int = 1 << 25
-    # Bytes of shared memory in which the subtrees of nodes whose lists fit are built, in launches
-    # by size: down to halves of it; and the minimum number of rows for that.
+    # Bytes of shared memory in which subtrees of nodes whose lists fit are built, if at least so
+    # many rows fit; and launches by size, each for nodes of half the rows of the one before.
     finish_bytes: int = 48 * 1024
     fewest_shared_rows: int = 8
     shared_classes: int = 4

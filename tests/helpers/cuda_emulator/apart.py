@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 PAGE = 4096
 
-# Bytes between two arrays; what nothing touches of them takes no memory.
+# Bytes between two arrays; untouched pages use no memory.
 GAP = 1 << 28
 
 MAP_NORESERVE = 0x4000
@@ -59,7 +59,7 @@ def set_apart(arrays: list[Pointed]) -> Iterator[None]:
 
 
 def _overlapping(arrays: list[Pointed]) -> Iterator[tuple[int, int, list[Pointed]]]:
-    """The address and size of what arrays take, and them: those that share memory are together."""
+    """Addresses and sizes of memory, each with the arrays that share it."""
     group: list[Pointed] = []
     begin = end = 0
     for array in sorted(arrays, key=lambda array: int(array.pointer[0])):

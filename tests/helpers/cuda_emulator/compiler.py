@@ -38,7 +38,7 @@ OF_PTX = ["-Og", "-fwrapv"]
 # That PTX is made for.
 ARCHITECTURE = 90
 
-# Patterns and what replaces them.
+# Patterns and their replacements.
 Changes = tuple[tuple[str, str], ...]
 
 _EXTERN_SHARED = re.compile(
@@ -50,7 +50,7 @@ _KERNEL = re.compile(
 
 
 class Built(NamedTuple):
-    """A shared library, its kernels with their thread limits, and where it has what."""
+    """A shared library, its kernels with their thread limits, and the places of its variables."""
 
     path: Path
     kernels: dict[str, int]
@@ -59,7 +59,7 @@ class Built(NamedTuple):
 
 
 def unavailable() -> str | None:
-    """Why nothing can be emulated here, or None."""
+    """Return the reason why nothing can be emulated here, or None."""
     if os.uname().machine != "x86_64":
         return f"the CUDA emulator is written for x86-64, not {os.uname().machine}"
     if shutil.which(COMPILER) is None:
@@ -68,7 +68,7 @@ def unavailable() -> str | None:
 
 
 def ptx_unavailable() -> str | None:
-    """Why no PTX can be run here, or None."""
+    """Return the reason why no PTX can be run here, or None."""
     if not libraries():
         return "no NVRTC is installed, which makes PTX: pip install nvidia-cuda-nvrtc"
     return unavailable()

@@ -23,7 +23,7 @@
 #define __grid_constant__
 #define __launch_bounds__(...)
 #define __restrict__ __restrict
-// A copy a block: where those of "thread_local" variables are is asked of the scheduler. "used": else
+// A copy a block: the scheduler finds those of "thread_local" variables. "used": else
 // folded to its zero initial value, which a GPU does not give. The builder rewrites "extern
 // __shared__".
 #define __shared__ static thread_local __attribute__((used))
@@ -49,7 +49,7 @@ struct Thread {  // one CUDA thread
     uint3 index;
     unsigned linear, lane, warp;
     int state;
-    // the collective it waits in: what, where, with whom, its value and its answer
+    // the collective it waits in: what, where, with whom, its value and its result
     int operation, line;
     unsigned mask, source;
     uint64_t value, answer;

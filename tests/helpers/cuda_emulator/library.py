@@ -15,7 +15,7 @@ from .apart import Pointed, set_apart
 from .compiler import Changes, build, run
 from .memory import LaunchError, current_device, memory
 
-# Stops endless loops: processor seconds of one launch.
+# Stops endless loops: CPU seconds of one launch.
 LAUNCH_SECONDS = 120
 
 SHARED_BYTES = 48 * 1024
@@ -100,7 +100,7 @@ class Library:
         self, name: str, sizes: Any, shared: int, pointers: Any, buffers: list[_Buffer],
         schedule: Schedule,
     ) -> str | None:  # fmt: skip
-        """Run a kernel; returns what went wrong, with file and line where they are known."""
+        """Run a kernel; returns its error, with file and line where they are known."""
         table = (_Buffer * max(len(buffers), 1))(*buffers)
         with self._running:
             failed = self.code.emulator_launch(

@@ -40,7 +40,7 @@ def current_device() -> int:
 
 
 class Allocation(NamedTuple):
-    """Memory that is not plainly device 0's, all of it defined."""
+    """Memory of another device than 0, or with undefined bytes."""
 
     begin: int
     bytes: int
@@ -52,7 +52,7 @@ class Memory:
     """Bytes of device arrays in use, their maximum so far, and their contents."""
 
     live = peak = 0
-    allocations = 0  # of all time
+    allocations = 0  # since the start
 
     def __init__(self) -> None:
         self._special: dict[int, Allocation] = {}  # by address
@@ -87,7 +87,7 @@ class Memory:
         return None
 
     def device(self, host: NDArray) -> int:
-        """The device that `host` lies on."""
+        """The device of `host`."""
         found = self._find(host)
         return found.device if found else 0
 
@@ -107,7 +107,7 @@ class Memory:
         return as_strided(place, (*host.shape, host.itemsize), (*host.strides, 1))
 
     def require_defined(self, host: NDArray, key: object = ()) -> None:
-        """Raise LaunchError where elements ``host[key]`` hold what nothing has written."""
+        """Raise LaunchError if elements ``host[key]`` were never written."""
         flags = self.flags(host)
         if flags is not None and not flags[key].all():
             undefined = np.argwhere(~flags.all(axis=-1))
@@ -117,13 +117,13 @@ class Memory:
             )
 
     def define(self, host: NDArray, key: object = ()) -> None:
-        """Take elements ``host[key]`` as written."""
+        """Mark elements ``host[key]`` as written."""
         flags = self.flags(host)
         if flags is not None:
             flags[key] = 1
 
     def forget(self, host: NDArray) -> None:
-        """Take all of `host` as never written."""
+        """Mark all of `host` as never written."""
         flags = self.flags(host)
         if flags is not None:
             flags[...] = 0

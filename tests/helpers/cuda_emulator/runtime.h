@@ -50,7 +50,7 @@ void release_signals();
 
 // ------------------------------------------------------------------ collectives.cpp
 const char* name_of(int operation);
-// Answer the collectives whose lanes have all arrived; returns whether any was.
+// Complete the collectives whose lanes have all arrived; returns true if there were any.
 bool answer_collectives(Thread* warp, unsigned lanes);
 
 // ------------------------------------------------------------------ scheduler.cpp

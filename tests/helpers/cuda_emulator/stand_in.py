@@ -148,7 +148,7 @@ def _hosts(values: Any) -> list[np.ndarray]:
 
 
 def _read(value: Any) -> Any:
-    """A value as NumPy takes it, all of it read."""
+    """Convert a value for NumPy, which reads all of it."""
     for host in _hosts(value):
         memory.require_device(host)
         memory.require_defined(host)
@@ -232,7 +232,7 @@ def _lending(fill: int, check: bool) -> Any:
 
 def _empty(fill: int, check: bool) -> Any:
     def empty(shape: Any, dtype: Any = float) -> ndarray:
-        """Memory as a device gives it: with anything in it."""
+        """Memory as allocated on a device: undefined."""
         host = np.empty(shape, dtype)
         host.reshape(-1).view(np.uint8)[...] = fill
         return ndarray(host, is_defined=not check)

@@ -57,10 +57,10 @@ _PLAIN = {
     "trap": 'emulator::trap("trap", LINE);',
 }
 
-# Who finds the place of an access.
+# Functions that find the place of an access.
 _PLACES = {None: "generic", "global": "global", "const": "global", "shared": "shared"}
 
-# What the name of a variable in a state space stands for.
+# C++ for the name of a variable, by state space.
 _ADDRESSES = {
     "shared": "shared_offset({})",
     "dynamic shared": "shared_offset(dynamic_shared())",
@@ -71,7 +71,7 @@ _ADDRESSES = {
 
 _INDEX = re.compile(r"%(tid|ntid|ctaid|nctaid)\.([xyz])|%(laneid)")
 
-# What registers hold before anything is written there.
+# Contents of registers before anything is written there.
 _UNDEFINED = "0xCDCDCDCDCDCDCDCDull"
 
 
@@ -264,7 +264,7 @@ class _Entry:
         return f"{_ctype(kind)}* at = {place}; {' '.join(moves)}"
 
     def _place(self, space: str, kind: str, count: int, address: str) -> str:
-        """A pointer to what an address stands for."""
+        """A pointer to the memory at an address."""
         base, offset = _ADDRESS.fullmatch(address).groups()
         place, size = int(offset or 0), BITS[kind] // 8 * count
         if base in self.parameters:

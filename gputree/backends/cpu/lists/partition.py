@@ -35,6 +35,8 @@ def assign_node(rules, lists, weight, nodes, tests, j, out):
     if against_rest:
         out.part_code[first], out.part_code[first + 1] = cut, MISSING_CODE
         out.part_weight[first] = out.part_weight[first + 1] = 0
+    # `part` is the part of the entry before, the `own`-th of the test; it has the same code, or is
+    # on the same side of the cut, as long as it does not change.
     for i in range(begin, end):
         e, this = item[i], code[i]
         if this == MISSING_CODE and (against_rest or not rules.missing_is_category):

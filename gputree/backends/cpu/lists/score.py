@@ -137,6 +137,9 @@ def best_cut(information, column, scan, total, least):
     place = np.int64(-1)
     pending = start = begin  # rows from `pending` on are not yet moved
     pending_class = previous = np.int64(-2)
+    # `before` is the weight of the entries begin .. start. Those up to `pending`, of weight
+    # `moved`, are in `scan` and `gained`; the others, all of `pending_class` unless it is negative,
+    # follow once a cut is evaluated.
     while start < end and total - before >= least:
         stop, run, k = read_run(column, start)
         if before >= least and start > begin:
@@ -229,6 +232,8 @@ def score_nominal(rules, column, whole, scan, f, j, out):
     split = term(information, whole) - term(information, unknown)
     parts = heavy = 0
     start, branch = begin, np.int64(0)
+    # `scan.fresh` and `branch` are the weights of the entries start .. i, of one category; `gain`
+    # and `split` have the terms of the categories before.
     for i in range(begin, end):
         e = np.uintp(item[i])
         w = np.int64(pick(weight, e, 1))
@@ -285,6 +290,7 @@ def score_one_against_rest(rules, column, whole, scan, f, j, out):
     bits = term(information, whole) - term(information, unknown)
     best = 0.0
     start = begin
+    # `best` is the highest ratio of the categories before `start`, with its fields in `out`.
     while start < end:
         stop = start + 1
         while stop < end and code[stop] == code[start]:

@@ -152,6 +152,9 @@ def best_cut_of_fractions(information, column, known, sieve, total, least):
     best = tries = before = best_before = np.int64(0)
     place = np.int64(-1)
     waiting, start, value = 0, begin, code[begin]
+    # `terms` are the approximate terms of both sides of a cut before entry i, and `most` is the
+    # highest approximate gain so far. Cuts that may still be the best wait, or are in `best` by
+    # their exact gain.
     for i in range(begin, end):
         if total - before < least:
             break

@@ -1,0 +1,149 @@
+"""Private docstrings and comments, too, are plain: their first words, and the glossary's words.
+
+A docstring is an imperative or a noun phrase. It does not lean on a sentence that is not there, as
+relative clauses do. The folders that still have faults are listed here; others keep free of them.
+"""
+
+import ast
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from functools import cache
+from itertools import groupby
+from pathlib import Path
+
+import pytest
+from test_words import CODE, PARAMETERS, avoided
+
+ROOT = Path(__file__).parents[2]
+OPENINGS = re.compile(
+    r"(?:What|Whether|Which|Where|How|Of|As|Those|That|Let|Some|All|By)\b(?!-)"  # as in By-product
+)
+USES = (  # legitimate uses of avoided words, with the reason
+    r"least recently used",  # the name of a cache's policy
+    r"\btell=print",  # a parameter
+)
+COMMENTS = {  # in a line; CUDA's sources have no others
+    ".py": re.compile(r"(?:^|\s)#:? (.*)"),
+    ".cuh": re.compile(r"(?:^|\s)// (.*)"),
+}
+
+# Folders whose docstrings still begin with relative words, and those with words to avoid.
+OPENINGS_LEFT = {
+    "gputree",
+    "gputree/cli",
+    "gputree/columns",
+    "gputree/datasets",
+    "gputree/distributed",
+    "gputree/ensemble",
+    "gputree/estimators",
+    "gputree/export",
+    "gputree/persistence",
+    "tests",
+    "tests/cli",
+    "tests/columns",
+    "tests/datasets",
+    "tests/distributed",
+    "tests/ensemble",
+    "tests/estimators",
+    "tests/export",
+    "tests/persistence",
+    "tests/project",
+    "tests/tree",
+}
+WORDS_LEFT = OPENINGS_LEFT - {"gputree/columns", "gputree/estimators"}
+
+
+@cache
+def sources() -> dict[str, list[Path]]:
+    """Sources in Python and CUDA by folder."""
+    found = defaultdict(list)
+    for top in ("gputree", "tests", "tools"):
+        for path in sorted((ROOT / top).rglob("*")):
+            if path.suffix in (".py", ".cu", ".cuh", ".h"):
+                found[path.parent.relative_to(ROOT).as_posix()].append(path)
+    return dict(found)
+
+
+def statements(node: ast.AST) -> Iterator[ast.AST]:
+    """A module with the statements in it; expressions, most of a tree, are not visited."""
+    yield node
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.stmt | ast.ExceptHandler | ast.match_case):
+            yield from statements(child)
+
+
+@cache
+def docstrings_in(path: Path) -> list[str]:
+    """Docstrings of a module, its classes and functions; none of CUDA."""
+    if path.suffix != ".py":
+        return []
+    documented = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+    nodes = [
+        node
+        for node in statements(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, documented)
+    ]
+    return [text for text in map(ast.get_docstring, nodes) if text]
+
+
+def comments_in(path: Path) -> list[str]:
+    """Comments of a source, those of consecutive lines together."""
+    comment = COMMENTS[".py" if path.suffix == ".py" else ".cuh"]
+    lines = [
+        found and found[1] for found in map(comment.search, path.read_text("utf-8").splitlines())
+    ]
+    return ["\n".join(group) for has, group in groupby(lines, bool) if has]
+
+
+def openings_in(folder: str) -> list[str]:
+    """First lines of the docstrings of a folder that begin with relative words."""
+    return [
+        f"{path.name}: {text.splitlines()[0]}"
+        for path in sources()[folder]
+        for text in docstrings_in(path)
+        if OPENINGS.match(text)
+    ]
+
+
+def words_in(text: str) -> list[str]:
+    """Words to avoid in a text, without code and names of parameters."""
+    for pattern in (*USES, PARAMETERS, CODE):
+        text = re.sub(pattern, " ", text)
+    return [" ".join(found.split()) for found in avoided().findall(text)]
+
+
+def avoided_words_in(folder: str) -> list[str]:
+    """Words to avoid in docstrings and comments of a folder."""
+    return [
+        f"{path.name}: {word}"
+        for path in sources()[folder]
+        for text in [*docstrings_in(path), *comments_in(path)]
+        for word in words_in(text)
+    ]
+
+
+def test_faults_are_found(tmp_path):
+    path = tmp_path / "module.py"
+    path.write_text(
+        'def f():\n    """Whether it\n    is."""\n    x = 1  # by heart\n    # a seam,\n    # told'
+    )
+    assert OPENINGS.match(docstrings_in(path)[0])
+    assert not OPENINGS.match("Allow or however")
+    assert comments_in(path) == ["by heart\na seam,\ntold"]
+    assert words_in(comments_in(path)[0]) == ["by heart", "seam", "told"]
+    path = path.with_suffix(".cu")
+    path.write_text("i64 n;  // of a\n\n// greatest\nint m = `room`;")
+    assert comments_in(path) == ["of a", "greatest"]
+
+
+@pytest.mark.parametrize("folder", sorted(sources()))
+def test_docstrings_begin_with_an_imperative_or_a_noun(folder):
+    """A folder without faults is taken from the list."""
+    assert bool(openings_in(folder)) == (folder in OPENINGS_LEFT), openings_in(folder)
+
+
+@pytest.mark.parametrize("folder", sorted(sources()))
+def test_private_text_uses_the_words_of_the_glossary(folder):
+    """A folder without faults is taken from the list."""
+    assert bool(avoided_words_in(folder)) == (folder in WORDS_LEFT), avoided_words_in(folder)
