@@ -34,7 +34,7 @@ _AS_NUMBERS = "Make numbers of them (year, month, weekday, hour, days since a da
 # ---------------------------------------------------------------------- dates
 def check_cells(label: str, X: Any, target: Labels | None, arguments: argparse.Namespace) -> None:
     """Refuse dates, and warn of cells that look as if they were missing, or numbers."""
-    forbid_dates(label, X, arguments.categorical)
+    forbid_dates(label, X, [*arguments.categorical, *(name for name, _ in arguments.ordered)])
     if target is not None and arguments.task == "auto":
         _forbid_dates_as_target(label, arguments.target, target)
     _look_for_marks(X)
