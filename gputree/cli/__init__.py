@@ -51,6 +51,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         with warnings.catch_warnings(), waiting(say if sys.stderr.isatty() else nowhere):
             warnings.showwarning = _showing_warnings()
             warnings.simplefilter("always", ReadingWarning)
+            warnings.simplefilter("ignore", MixedColumnWarning)  # readers say it, and their options
             status: int | None = arguments.run(arguments)
             sys.stdout.flush()
     except BrokenPipeError:  # `gputree show ... | head`
@@ -95,8 +96,6 @@ def _showing_warnings() -> Callable[..., None]:
     said: set[str] = set()
 
     def show(message: Warning | str, *_: Any, **__: Any) -> None:
-        if isinstance(message, MixedColumnWarning):  # reading says what to write instead
-            return
         words = in_words_of_the_command(str(message))
         if (guess := getattr(message, "guess", None)) is not None:
             from gputree.cli.reading import as_options

@@ -28,7 +28,7 @@ _AS_NUMBERS = "Make numbers of them (year, month, weekday, hour, days since a da
 # ---------------------------------------------------------------------- dates
 def check_cells(label: str, X: Any, target: Labels | None, arguments: argparse.Namespace) -> None:
     """Refuse dates, and warn of classes that differ in blanks."""
-    forbid_dates(label, X, arguments.categorical)
+    forbid_dates(label, X, [*arguments.categorical, *(name for name, _ in arguments.ordered)])
     if target is not None and arguments.task == "auto":
         _forbid_dates_as_target(label, arguments.target, target)
     if target is not None:

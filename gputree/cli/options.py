@@ -203,7 +203,11 @@ _TREE_OPTIONS: dict[str, tuple[Callable[[str], Any], str, str]] = {
     "n_jobs": (int, "N", "number of threads; -1: all"),
 }
 
-_FLAGS = {"n_trials": "--trials", "misclassification_costs": "--costs"}
+_FLAGS = {
+    "n_trials": "--trials",
+    "misclassification_costs": "--costs",
+    "ordered_categories": "--ordered",
+}
 
 RULE_OPTIONS = {
     "rule_confidence": "the smaller, the more conditions are dropped; default: 0.25",

@@ -13,6 +13,7 @@ import numpy as np
 from gputree._texts import hint
 from gputree.cli.cells import check_cells, told, unknown_marks, warn_of_marks, without_zeros
 from gputree.cli.names import HOW, parse_names
+from gputree.cli.orders import add_ordered, check_orders, listed_levels
 from gputree.cli.reading import add_format, format_of
 from gputree.cli.report import UsageError, counted, say
 from gputree.cli.streams import STANDARD, table_origin
@@ -53,6 +54,7 @@ def add_columns(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--numeric", **listed, default=[], help="numeric columns: any other cell is an error"
     )
+    add_ordered(group)
 
 
 def training_table(arguments: argparse.Namespace, data: str) -> tuple[Any, Weight]:
@@ -86,6 +88,7 @@ def columns_to_read(arguments: argparse.Namespace) -> dict[str, Any]:
         "ignore": [name for name in arguments.ignore if name != weights],
         "numeric": [*arguments.numeric, *([] if weights is None else [weights])],
         "categorical": arguments.categorical,
+        "text": listed_levels(arguments),
         "missing": arguments.missing,
         "missing_target": arguments.missing_target,
         "file_format": format_of(arguments),
@@ -104,11 +107,13 @@ def check_kinds(arguments: argparse.Namespace) -> None:
     both = sorted(set(arguments.categorical) & set(arguments.numeric))
     if both:
         raise UsageError(f"--categorical and --numeric both name {both[0]!r}.")
+    check_orders(arguments)
 
 
 def check_columns(label: str, names: list[str], arguments: argparse.Namespace) -> None:
     """Refuse names of columns that the table has not."""
-    for name in (*arguments.categorical, *arguments.numeric):
+    ordered = (name for name, _ in arguments.ordered)
+    for name in (*arguments.categorical, *arguments.numeric, *ordered):
         if name not in names:
             raise InputError(f"{label} has no feature column {name!r}.{hint(name, names)}")
 

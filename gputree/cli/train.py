@@ -199,6 +199,8 @@ def _estimator(arguments: argparse.Namespace, table: Training) -> Any:
     if arguments.costs is not None:
         _require_classes(kind, "--costs")
         params["misclassification_costs"] = read_costs(arguments.costs, labels)
+    if arguments.ordered:
+        params["ordered_categories"] = table.ordered_categories
     for name in set(params).difference(kind._get_param_names()):
         _refuse(name, arguments, kind)
     if not arguments.rules or arguments.n_trials is not None:

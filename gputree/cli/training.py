@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from gputree._memory import private_bytes
 from gputree.cli.cells import check_cells, forbid_dates, target_of_task, told
 from gputree.cli.memory import IN_MEMORY, batch_bytes, row_bytes, warn_if_exceeded
+from gputree.cli.orders import orders_of
 from gputree.cli.reading import format_of
 from gputree.cli.report import UsageError, say
 from gputree.cli.streams import STANDARD
@@ -32,7 +33,9 @@ class Training(NamedTuple):
 
     X: Any
     y: Labels  # (n_rows,), or labels as codes
-    categorical_features: list[str] | str  # the parameter of that name, which X does not know yet
+    # the parameters of these names, which X does not know yet
+    categorical_features: list[str] | str
+    ordered_categories: dict[str, Any] | str
     weight: Weight  # (n_rows,)
     declared: NDArray[Any] | None  # classes that the type of the target declares
     left_out: tuple[str, ...] = ()  # columns that name the rows
@@ -57,9 +60,9 @@ def read_training(arguments: argparse.Namespace, files: list[str]) -> Training:
             table, weight = training_table(arguments, files[0])
             categorical = categorical_features(arguments, table.columns)
             y = target_of_task(arguments, table.target)
-            return Training(
-                table.columns, y, categorical, weight, table.declared, table.left_out
-            )
+            orders = orders_of(arguments)
+            X, left_out = table.columns, table.left_out
+            return Training(X, y, categorical, orders, weight, table.declared, left_out)
         except MemoryError as error:
             if is_stream or arguments.memory is not None:
                 raise
@@ -111,6 +114,7 @@ def _in_batches(arguments: argparse.Namespace, files: list[str]) -> Training:
         table = CodedTable.from_batches(
             batches,
             categorical_features=categorical,
+            ordered_categories=orders_of(arguments),
             device=arguments.device or "auto",
             verbose=not arguments.quiet,
         )
@@ -124,7 +128,7 @@ def _in_batches(arguments: argparse.Namespace, files: list[str]) -> Training:
         weight = batches.weight
         check_values(weight, arguments.weights, label)
     y = target_of_task(arguments, y)
-    return Training(table, y, "auto", weight, None, files_read.left_out)
+    return Training(table, y, "auto", "auto", weight, None, files_read.left_out)
 
 
 def _warn_of_memory(

@@ -122,7 +122,8 @@ def _columns(X: Any) -> list[tuple[Any, Any]]:
     if nw.dependencies.is_pandas_dataframe(X):
         return [(_of_pandas, X.iloc[:, j]) for j in range(X.shape[1])]
     if nw.dependencies.is_pyarrow_table(X):
-        return [(_of_arrow, column) for column in X.columns]
+        pairs = zip(X.schema, X.columns, strict=True)
+        return [(_of_enum if _is_enum(field) else _of_arrow, column) for field, column in pairs]
     frame = nw.from_native(X, eager_only=True)
     return [(_of_narwhals, column) for column in frame.iter_columns()]
 
@@ -162,10 +163,18 @@ def _of_narwhals(series: Any) -> Cells:
         series = series.cast(nw.String)
     if series.dtype in (nw.Int128, nw.UInt128):  # which Arrow has not
         return _of_objects(as_objects(series.to_list()))
-    cells = _of_arrow(series.to_arrow())
-    if isinstance(cells, Coded) and series.implementation.is_polars():  # Enums have an order,
-        return cells._replace(ordered=False)  # as all categories have that a file declares
-    return cells
+    return (_of_enum if series.dtype == nw.Enum else _of_arrow)(series.to_arrow())
+
+
+def _is_enum(field: pa.Field) -> bool:
+    """Whether a column was an Enum of polars."""
+    return any(key.startswith(b"_PL_ENUM") for key in field.metadata or ())
+
+
+def _of_enum(column: pa.Array | pa.ChunkedArray) -> Cells:
+    """An Enum of polars, which Arrow has as ordered: all have an order, meant or not."""
+    cells = _of_arrow(column)
+    return cells._replace(ordered=False) if isinstance(cells, Coded) else cells
 
 
 def _of_arrow(column: pa.Array | pa.ChunkedArray) -> Cells:

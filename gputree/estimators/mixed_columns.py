@@ -83,10 +83,11 @@ def mixed_column(words: NDArray | None, count: Callable[[], NDArray]) -> NearlyN
 
 def claim(found: NearlyNumeric) -> str:
     """How many cells a column has of either kind, and some of the fewer."""
+    numbers = f"{found.n_numbers:,} number{'s' * (found.n_numbers > 1)}"
     cells = "cell is" if found.n_text == 1 else "cells are"
     shown = ", ".join(map(repr, found.examples))
     such = "such as " if len(found.examples) == MOST_EXAMPLES else ""
-    return f"holds {found.n_numbers:,} numbers, but {found.n_text:,} {cells} text ({such}{shown})"
+    return f"holds {numbers}, but {found.n_text:,} {cells} text ({such}{shown})"
 
 
 def _mixed_columns(

@@ -55,6 +55,9 @@ tables = st.lists(st.tuples(cells, words, words, st.sampled_from("ab")), min_siz
 CLASSES = {"cart": DecisionTreeClassifier, "c45": C45Classifier, "id3": ID3Classifier}
 
 
+@pytest.mark.filterwarnings(
+    "ignore::gputree.errors.MixedColumnWarning"
+)  # the command's own is said
 @given(rows=tables, algorithm=st.sampled_from(sorted(CLASSES)), missing=st.booleans())
 def test_the_model_is_the_estimators(tmp_path_factory, rows, algorithm, missing):
     """Field by field, whether "?" is missing or not."""

@@ -185,7 +185,7 @@ def test_pictures_have_the_names():
     assert "<= very low" in export_graphviz(model)
     assert "level \\u003c= very low" in export_html(model)
     _, ax = pyplot.subplots()
-    plot_partition(model, WHOLE[["level", "z"]], y=OF_WHOLE, ax=ax, features=["level", "z"])
+    plot_partition(model, ("level", "z"), X=WHOLE[["level", "z"]], y=OF_WHOLE, ax=ax)
     names = [label.get_text() for label in ax.get_xticklabels()]
     assert names == [*LEVELS[:4], f'"{LEVELS[4]}"']
 
