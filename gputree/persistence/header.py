@@ -109,7 +109,7 @@ def complete(estimator: Any, header: dict[str, Any], trees: Sequence[Tree]) -> A
         estimator.feature_names_in_ = np.array(_texts("feature_names", names), dtype=object)
     restore_marks(estimator, header)
     if hasattr(estimator, "winnow"):
-        _restore_winnowed(estimator, header)
+        _restore_winnowed(estimator, header, trees)
     if trees[0].task == "classification":
         estimator.classes_ = _classes(decode(field_of(header, "classes", dict, list)))
         estimator.n_classes_ = len(estimator.classes_)
@@ -124,7 +124,7 @@ def restore_marks(estimator: Any, header: dict[str, Any]) -> None:
         estimator.missing_marks_ = _texts("missing_marks", header["missing_marks"])
 
 
-def _restore_winnowed(estimator: Any, header: dict[str, Any]) -> None:
+def _restore_winnowed(estimator: Any, header: dict[str, Any], trees: Sequence[Tree]) -> None:
     """`winnowed_`; older files do not have the columns left out."""
     if estimator.winnow and "winnowed" not in header:
         return
@@ -133,6 +133,9 @@ def _restore_winnowed(estimator: Any, header: dict[str, Any]) -> None:
     if not isinstance(places, list) or not all(type(f) is int and 0 <= f < d for f in places):
         raise InputError("winnowed must be a list of columns.")
     estimator.winnowed_ = np.isin(np.arange(d), places)
+    for tree in trees:
+        if estimator.winnowed_[tree.feature[~tree.is_leaf]].any():
+            raise InputError("a split tests a column of winnowed, which no tree has seen.")
 
 
 def field_of(header: dict[str, Any], key: str, *kinds: type) -> Any:
