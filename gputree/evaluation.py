@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -13,15 +12,14 @@ from numpy.typing import NDArray
 from gputree._texts import aligned, amount, shown, tabled
 from gputree.coded_labels import Labels
 from gputree.dtypes import Floats
-
-Weight = Floats | None
-
-
-class Measure(NamedTuple):
-    """A measure over rows, and its standard error."""
-
-    value: float
-    error: float
+from gputree.evaluation_sums import (
+    ClassSums,
+    Measure,
+    Sums,
+    Weight,
+    sums_of_classes,
+    sums_of_numbers,
+)
 
 
 class Answers(NamedTuple):
@@ -40,26 +38,20 @@ class Answers(NamedTuple):
     @property
     def measures(self) -> dict[str, Measure]:
         """Accuracy and log loss, or R2, MAE and RMSE."""
-        return _of_numbers(self) if self.labels is None else _of_classes(self)
+        return self.sums.measures
+
+    @property
+    def sums(self) -> Sums:
+        """Sums over the rows that measures are made of."""
+        if self.labels is None or self.shares is None:
+            return sums_of_numbers(self.y, self.predicted, self.weight)
+        return sums_of_classes(
+            self.y, self.predicted, self.shares, self.labels, self.weight, self.cost
+        )
 
     def total(self, of_rows: NDArray[Any]) -> float:
         """Sum over rows of what each has, by their weights."""
         return float(of_rows.sum() if self.weight is None else self.weight @ of_rows)
-
-    def mean(self, of_rows: NDArray[Any]) -> float:
-        """Mean over rows of what each has, by their weights."""
-        return float(np.average(of_rows, weights=self.weight))
-
-    def error(self, losses: NDArray[Any]) -> float:
-        """Standard error of the mean of losses, one a row."""
-        n = losses.size
-        if n < 2:
-            return np.nan
-        if self.weight is None:
-            return float(np.std(losses, ddof=1) / np.sqrt(n))
-        share = self.weight / self.weight.sum()
-        squares = float((share * (losses - share @ losses)) @ (share * (losses - share @ losses)))
-        return float(np.sqrt(squares * n / (n - 1)))
 
 
 def answers(estimator: Any, X: Any, y: Labels, weight: Weight = None) -> Answers:
@@ -113,66 +105,21 @@ def _weighed(given: Answers) -> Answers:
     return Answers(y, predicted, shares, given.labels, given.weight[rows], cost)
 
 
-def _of_classes(given: Answers) -> dict[str, Measure]:
-    from sklearn.metrics import accuracy_score, log_loss
-
-    assert given.labels is not None
-    assert given.shares is not None
-    hits = given.y == given.predicted
-    loss = 0.0  # scikit-learn refuses a single label
-    of_truth = given.shares[np.arange(given.y.size), np.searchsorted(given.labels, given.y)]
-    each = -np.log(np.maximum(of_truth, np.finfo(np.float64).eps))
-    weighed = {"sample_weight": given.weight}
-    if given.labels.size > 1:
-        loss = float(log_loss(given.y, given.shares, labels=given.labels, **weighed))
-    accuracy = float(accuracy_score(given.y, given.predicted, **weighed))
-    found = {
-        "accuracy": Measure(accuracy, given.error(hits)),
-        "log loss": Measure(loss, given.error(each)),
-    }
-    if given.cost is not None:
-        found["cost"] = Measure(given.mean(given.cost), given.error(given.cost))
-    return found
-
-
-def _of_numbers(given: Answers) -> dict[str, Measure]:
-    from sklearn.metrics import mean_absolute_error, r2_score, root_mean_squared_error
-
-    pair, weighed = (given.y, given.predicted), {"sample_weight": given.weight}
-    off = np.abs(given.y - given.predicted)
-    rmse = float(root_mean_squared_error(*pair, **weighed))
-    variance = given.mean((given.y - given.mean(given.y)) ** 2)
-    squares = given.error(off**2)
-    r2 = float(r2_score(*pair, **weighed)) if given.y.size > 1 else np.nan
-    return {
-        # the variance of the target is taken as known, and the root as straight where it lies
-        "R2": Measure(r2, squares / variance if variance else np.nan),
-        "MAE": Measure(float(mean_absolute_error(*pair, **weighed)), given.error(off)),
-        "RMSE": Measure(rmse, squares / (2.0 * rmse) if rmse else 0.0),
-    }
-
-
 class PerClass:
     """Precision, recall and F1, and the confusion matrix, by scikit-learn."""
 
-    def __init__(self, found: Answers) -> None:
-        from sklearn.metrics import confusion_matrix, precision_recall_fscore_support
+    def __init__(self, found: Answers | Sums) -> None:
+        from sklearn.metrics import precision_recall_fscore_support
 
-        assert found.labels is not None
-        self.labels = found.labels
-        with warnings.catch_warnings():  # that there is one label
-            warnings.simplefilter("ignore")
-            self.matrix = confusion_matrix(
-                found.y, found.predicted, labels=found.labels, sample_weight=found.weight
-            )
-        by_class = precision_recall_fscore_support(
-            found.y,
-            found.predicted,
-            labels=found.labels,
-            sample_weight=found.weight,
-            zero_division=0.0,
+        sums = _class_sums(found)
+        self.labels, self.matrix = sums.labels, sums.matrix
+        true, answer, weight = _pairs(sums)
+        *by_class, support = precision_recall_fscore_support(
+            true, answer, labels=self.labels, sample_weight=weight, zero_division=0.0
         )
-        self.scores = list(zip(*(column.tolist() for column in by_class), strict=True))
+        support = self.matrix.sum(axis=1)  # integers where these are rows
+        columns = [column.tolist() for column in (*by_class, support)]
+        self.scores = list(zip(*columns, strict=True))
         self.means = tuple(np.mean(np.array(self.scores)[:, :3], axis=0).tolist())
 
     def confusions(self) -> Iterator[tuple[Any, Any, float]]:
@@ -333,30 +280,39 @@ def rows_of(weight: Weight, value: float) -> float:
 AS_WEKA = ("kappa", "mean_absolute_error", "root_mean_squared_error")
 
 
-def measures_of_classes(given: Answers) -> dict[str, float]:
+def measures_of_classes(given: Answers | Sums) -> dict[str, float]:
     """What `Report.measures` has of classes."""
     from sklearn.metrics import cohen_kappa_score
 
-    assert given.labels is not None
-    assert given.shares is not None
-    hits = given.y == given.predicted
-    right, total = given.total(hits), given.total(np.ones(hits.size))
-    errors = given.total(~hits)
+    sums = _class_sums(given)
+    total, right, k = sums.hits.weight, sums.hits.total, sums.labels.size
+    errors = float(sums.matrix.sum() - np.trace(sums.matrix))
     kappa = 1.0  # one label, always predicted; scikit-learn has NaN there
-    if not hits.all():
-        pair = given.y, given.predicted
-        kappa = float(cohen_kappa_score(*pair, labels=given.labels, sample_weight=given.weight))
-    off = given.shares - (given.y[:, None] == given.labels)
+    if errors:
+        true, answer, weight = _pairs(sums)
+        kappa = float(cohen_kappa_score(true, answer, labels=sums.labels, sample_weight=weight))
     found = {
-        "right": rows_of(given.weight, right),
-        "errors": rows_of(given.weight, errors),
+        "right": right if sums.weighted else int(right),
+        "errors": errors if sums.weighted else int(errors),
         "accuracy": right / total,
         "error_rate": errors / total,
         "kappa": kappa,
-        "mean_absolute_error": given.mean(np.abs(off).mean(axis=1)),
-        "root_mean_squared_error": float(np.sqrt(given.mean((off**2).mean(axis=1)))),
+        "mean_absolute_error": sums.absolute.mean / k,
+        "root_mean_squared_error": float(np.sqrt(sums.squared.mean / k)),
     }
-    return found if given.cost is None else found | {"cost": given.mean(given.cost)}
+    return found if sums.cost is None else found | {"cost": sums.cost.mean}
+
+
+def _class_sums(given: Answers | Sums) -> ClassSums:
+    sums = given.sums if isinstance(given, Answers) else given
+    assert isinstance(sums, ClassSums)
+    return sums
+
+
+def _pairs(sums: ClassSums) -> tuple[NDArray[Any], NDArray[Any], Floats]:
+    """True and predicted labels as rows of scikit-learn's functions, and how many are such."""
+    k = sums.labels.size
+    return sums.labels.repeat(k), np.tile(sums.labels, k), sums.matrix.ravel().astype(np.float64)
 
 
 def _of_quantities(given: Answers, mean: float) -> dict[str, float]:

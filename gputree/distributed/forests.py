@@ -28,9 +28,9 @@ from gputree.distributed.base import (
 )
 from gputree.distributed.reading import Look
 from gputree.ensemble import RandomForestClassifier, RandomForestRegressor
-from gputree.ensemble.base import Draws, Forest, balancing, of_tree
+from gputree.ensemble.base import Forest, balancing, of_tree
 from gputree.ensemble.compact import CompactTree
-from gputree.ensemble.draws import ends_of, part_counts
+from gputree.ensemble.draws import Origin, ends_of, part_counts
 from gputree.errors import InputError
 from gputree.estimators.growing_parts import Rowsets, layout_of
 from gputree.estimators.monotonic import monotonic_signs
@@ -89,7 +89,7 @@ class _DaskForest(OverPartitions, Forest):
         rows = _Rows(self, tasks, rowsets, weights)
 
         def grow(t: int) -> CompactTree:
-            own, mine = of_tree(grower, self._draws.seed, t), Tasks(tasks.client)
+            own, mine = of_tree(grower, self._origins[t]), Tasks(tasks.client)
             options = own._options(*shape, "cpu")._replace(signs=signs)
             drawn = rows.of_tree(mine, t)
             own.tree_ = growing.grow_tree(mine, drawn, options, self.device, bins).tree
@@ -131,8 +131,8 @@ class _Rows:
 
     def of_tree(self, tasks: Tasks, t: int) -> Rowsets:
         """The rows of tree t, with how often each is drawn as its weight."""
-        draws = self.forest._draws._replace(weight=None)
-        given = [(draws, t)] * len(self.spans)
+        origin = self.forest._origins[t]
+        given = [origin._replace(of=origin.of._replace(weight=None))] * len(self.spans)
         parts = tasks.map(drawn_rows, self.rowsets.parts, self.spans, self.ends, given)
         if self.forest._balances_subsamples:
             classes = self.forest.n_classes_
@@ -167,13 +167,11 @@ def part_of(ends: Floats, span: tuple[int, int]) -> Floats:
     return ends[span[0] : span[1] + 1].copy()
 
 
-def drawn_rows(
-    own: Read, span: tuple[int, int], ends: Floats | None, given: tuple[Draws, int]
-) -> Read:
+def drawn_rows(own: Read, span: tuple[int, int], ends: Floats | None, given: Origin) -> Read:
     """The rows of a partition that a tree has drawn; those that have weight where it draws none."""
-    (seed, n, draws, _), t = given
+    (seed, n, draws, _), number = given
     if draws is not None:
-        counts = part_counts(seed, t, n, draws, span, ends)
+        counts = part_counts(seed, number, n, draws, span, ends)
         own = own._replace(weight=counts.astype(np.float64))
     return own.that_count()
 

@@ -12,7 +12,7 @@ from contextlib import nullcontext
 from copy import copy
 from inspect import signature
 from numbers import Integral
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, Self, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -21,6 +21,7 @@ from sklearn.utils import Bunch, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from gputree import prediction
+from gputree._memory import require_memory
 from gputree._sklearn import Interval, RealNotInt, StrOptions, fit_context
 from gputree._warnings import warn
 from gputree.backends.arrays import to_host
@@ -29,7 +30,8 @@ from gputree.backends.encoding import forbid_infinity
 from gputree.backends.inspection import Inspection
 from gputree.columns import Columns
 from gputree.ensemble.compact import CompactTree, LazySequence, Trees
-from gputree.ensemble.draws import bootstrap_counts, tree_seed
+from gputree.ensemble.draws import Draws, Origin, bootstrap_counts, tree_seed
+from gputree.ensemble.joining import OUT_OF_BAG, cut, join
 from gputree.ensemble.out_of_bag import out_of_bag_means, permutation_importances
 from gputree.errors import InputError
 from gputree.estimators.arguments import explained
@@ -48,18 +50,7 @@ from gputree.validation import check_weight_range, check_weights, compare_column
 
 Weight = NDArray[np.float64] | None
 
-# What a fit with `oob_score` leaves.
-OUT_OF_BAG = ("oob_score_", "oob_decision_function_", "oob_prediction_")
 WITHOUT_BOOTSTRAP = "Out of bag estimation only available if bootstrap=True"
-
-
-class Draws(NamedTuple):
-    """Which rows each tree of a forest is grown on."""
-
-    seed: int
-    n: int  # rows of the table
-    draws: int | None  # rows drawn for each tree; None where every tree has all rows
-    weight: Weight  # (n,) rows are drawn in proportion to it; empty where it is not held
 
 
 class Forest(Reporting, TableEstimator):
@@ -77,7 +68,8 @@ class Forest(Reporting, TableEstimator):
     columns_: Columns
     n_features_in_: int
     _trees: Trees
-    _draws: Draws
+    _draws: Draws  # of the last fit, which more trees are drawn with
+    _origins: list[Origin]  # one a tree
 
     _grows_on_device = True
 
@@ -141,14 +133,14 @@ class Forest(Reporting, TableEstimator):
         if len(known) == self.n_estimators:
             return self._measure(view, target, whole)
         self._set_draws(known, n, None if whole is None else float(whole.sum()), whole)
-        seed, grower = self._draws.seed, self._grower(view)
+        grower = self._grower(view)
 
         def grow(t: int) -> CompactTree:
             counts = self._counts(t)
             own = whole if counts is None else counts.astype(np.float64)
             if balanced:
                 own = self._balanced(target, own)
-            return _grow_tree(of_tree(grower, seed, t), view, target, own)
+            return _grow_tree(of_tree(grower, self._origins[t]), view, target, own)
 
         threads = n_threads(self.n_jobs)
         at_once = 1 if grower.device == "cuda" else min(threads, self.n_estimators - len(known))
@@ -189,6 +181,10 @@ class Forest(Reporting, TableEstimator):
         draws = _draw_count(self, n, float(n) if total is None else total)
         seed = self._draws.seed if known else _seed(self.random_state)
         self._draws = Draws(seed, n, draws, None if draws is None else weight)
+        before = self._origins if known else []
+        first = 1 + max((own.number for own in before if own.of.seed == seed), default=-1)
+        more = range(first, first + self.n_estimators - len(known))
+        self._origins = [*before, *(Origin(self._draws, number) for number in more)]
 
     def _grow_trees(
         self, known: list[CompactTree], grow: Callable[[int], CompactTree], at_once: int
@@ -254,14 +250,14 @@ class Forest(Reporting, TableEstimator):
 
     def _counts(self, t: int) -> NDArray[np.int32] | None:
         """How often tree t has drawn each row; None where it has all once."""
-        seed, n, draws, weight = self._draws
+        (seed, n, draws, weight), number = self._origins[t]
         if weight is not None and weight.size < n:
             raise InputError(
                 f"Which rows the trees of this {type(self).__name__} have drawn is not known: they "
                 "were drawn in proportion to weights, which neither files nor forests that were "
                 "grown over partitions hold."
             )
-        return None if draws is None else bootstrap_counts(seed, t, n, draws, weight)
+        return None if draws is None else bootstrap_counts(seed, number, n, draws, weight)
 
     def _grower(self, view: View) -> Any:
         """What grows a tree, on this one's classes."""
@@ -303,15 +299,58 @@ class Forest(Reporting, TableEstimator):
     def __len__(self) -> int:
         return len(self.estimators_)
 
-    def __getitem__(self, place: int) -> Any:
-        return self.estimators_[place]
+    @overload
+    def __getitem__(self, place: int) -> Any: ...
+    @overload
+    def __getitem__(self, place: slice) -> Self: ...
+    def __getitem__(self, place: int | slice) -> Any:
+        """Return a tree, or of a slice a fitted forest of these trees.
+
+        It has this one's parameters and its own `n_estimators`, knows the rows that its trees have
+        drawn, and nothing of ``oob_score_``. With `warm_start` the next trees are those that would
+        have followed the last one: ``forest[:10]`` grows on to the same forest.
+        """
+        check_is_fitted(self)
+        return cut(self, place) if isinstance(place, slice) else self.estimators_[place]
+
+    def __add__(self, other: Any) -> Self:
+        """Return a fitted forest of the trees of both, which are averaged as of one.
+
+        Its parameters are those of the first one, but for `n_estimators`. Forests of one table with
+        different seeds (`random_state`) are the forest of so many trees; those of different tables
+        answer with the mean weighted by their numbers of trees. The rows that trees have drawn are
+        known, ``oob_score_`` is not. With `warm_start` more trees are drawn by the seed of the
+        second one.
+
+        Parameters
+        ----------
+        other : forest of the same class
+            Of columns with the same names and categories, and of the same classes; with `quantreg`
+            of the same rows, too.
+
+        Raises
+        ------
+        TypeError
+            The other one is no forest of this class.
+        ValueError
+            Columns, categories, classes, or the rows of `quantreg` differ.
+
+        Warns
+        -----
+        UserWarning
+            Some trees are in both: those of forests with the same seed are the same.
+        """
+        if not isinstance(other, Forest):
+            return NotImplemented
+        joined: Self = join(self, other)
+        return joined
 
     def __iter__(self) -> Iterator[Any]:
         return iter(self.estimators_)
 
     def _member(self, t: int) -> Any:
         """Tree t as an estimator."""
-        member = self._new_tree(random_state=tree_seed(self._draws.seed, t))
+        member = self._new_tree(random_state=tree_seed(*self._origins[t].key))
         member.tree_ = member.unpruned_tree_ = self._trees[t].expand()
         return member
 
@@ -319,9 +358,13 @@ class Forest(Reporting, TableEstimator):
     def estimators_samples_(self) -> list[NDArray[np.int64]]:
         """The rows that each tree was grown on, as often as it has drawn them, ascending."""
         check_is_fitted(self)
-        every = np.arange(self._draws.n)
-        counts = map(self._counts, range(len(self._trees)))
-        return [every if own is None else np.repeat(every, own) for own in counts]
+        found = []
+        for t, (of, _) in enumerate(self._origins):
+            needed = 8.0 * max(of.n, of.draws or 0)
+            require_memory(needed, "The list of the rows of a tree", "Its file may be damaged.")
+            counts, every = self._counts(t), np.arange(of.n)
+            found.append(every if counts is None else np.repeat(every, counts))
+        return found
 
     @property
     def feature_importances_(self) -> NDArray[np.float64]:
@@ -427,8 +470,15 @@ class Forest(Reporting, TableEstimator):
             raise InputError(WITHOUT_BOOTSTRAP)
         return counts > 0
 
+    def _require_rows(self, n: int, caller: str) -> None:
+        """Raise ValueError unless all trees were grown on tables of n rows."""
+        for of, _ in self._origins:
+            if of.n != n:
+                raise InputError(f"{caller} takes the {of.n} rows of fit; X has {n}.")
+
     def _out_of_bag(self, view: View) -> NDArray[np.float64]:
         """Mean prediction of each row by the trees that have not drawn it; NaN where all have."""
+        self._require_rows(view.shape[0], "oob_score=True")
         threads = n_threads(self.n_jobs)
         found = out_of_bag_means(self._trees, self._drawn, to_host(view.values), threads)
         if np.isnan(found[:, 0]).any():
@@ -479,15 +529,11 @@ class Forest(Reporting, TableEstimator):
         check_is_fitted(self)
         values, threads = self._values(X), n_threads(self.n_jobs)
         missing_columns(values, threads)  # refuses infinities
-        if len(values) != self._draws.n:
-            raise InputError(
-                f"oob_permutation_importance takes the {self._draws.n} rows of fit; X has "
-                f"{len(values)}."
-            )
+        self._require_rows(len(values), "oob_permutation_importance")
         target = self._known_target(to_host(y))
         weight = check_weights(to_host(sample_weight), target)
         found = permutation_importances(
-            self._trees, self._drawn, self._draws.seed, values, target, weight, threads
+            self._trees, self._drawn, self._origins, values, target, weight, threads
         )
         if np.isnan(found).all():
             raise InputError("Each tree has drawn all rows: there are none out of the bag.")
@@ -517,10 +563,10 @@ def balancing(of_class: NDArray[Any]) -> NDArray[np.float64]:
     return found
 
 
-def of_tree(grower: Any, seed: int, t: int) -> Any:
-    """What grows tree t; the first one warns for all."""
+def of_tree(grower: Any, origin: Origin) -> Any:
+    """What grows a tree; the first one warns for all."""
     own = copy(grower)
-    own.random_state, own._warns = tree_seed(seed, t), t == 0
+    own.random_state, own._warns = tree_seed(*origin.key), origin.number == 0
     return own
 
 

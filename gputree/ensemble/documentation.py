@@ -64,7 +64,8 @@ def parameters_of(*, max_features: str, classifies: bool = False, draws_cuts: bo
 
 _ATTRIBUTES = """estimators_ : sequence of {kind}
         The trees, each made when it is needed; they predict, print and are exported as trees
-        that were fitted by themselves.
+        that were fitted by themselves. ``forest[i]`` is one of them, ``forest[:10]`` a forest of
+        some, and ``forest + other`` one of those of both: see `__add__`.
     estimators_samples_ : list of int64 arrays
         The rows that each tree was grown on, ascending, as often as it has drawn them.
     feature_importances_ : float64 array of shape (n_features_in_,)

@@ -5,6 +5,8 @@ A number depends neither on the trees grown before nor on the thread that draws 
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -14,6 +16,28 @@ from gputree.hashing import mix
 # What draws of rows, and permutations of them, are hashed with beside the tree's key.
 _ROWS = np.uint64(0x626F6F7473747261)
 _ORDER = np.uint64(0x7065726D75746174)
+
+
+class Draws(NamedTuple):
+    """Which rows the trees of a forest are grown on."""
+
+    seed: int
+    n: int  # rows of the table
+    draws: int | None  # rows drawn for each tree; None where every tree has all rows
+    # (n,) rows are drawn in proportion to it; empty where it is not held
+    weight: NDArray[np.float64] | None
+
+
+class Origin(NamedTuple):
+    """What a tree was grown on: the draws of its forest, and its number there."""
+
+    of: Draws
+    number: int
+
+    @property
+    def key(self) -> tuple[int, int]:
+        """What its draws are hashed with."""
+        return self.of.seed, self.number
 
 
 def tree_key(seed: int, tree: int) -> np.uint64:
@@ -36,6 +60,14 @@ def bootstrap_counts(
     Rows are drawn in proportion to their weights, or evenly where `weight` is None.
     """
     return part_counts(seed, tree, n, draws, (0, n), None if weight is None else ends_of(weight))
+
+
+def count_drawn(seed: int, tree: int, n: int, draws: int) -> int:
+    """Number of different rows among so many even draws of n, in memory for the draws alone."""
+    with np.errstate(over="ignore"):
+        key = tree_key(seed, tree) ^ _ROWS
+        hashes = mix(key + np.arange(draws, dtype=np.uint64)) >> np.uint64(32)
+        return int(np.unique(hashes * np.uint64(n) >> np.uint64(32)).size)
 
 
 def ends_of(weight: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -200,6 +200,7 @@ class ForestRegressor(RegressorMixin, Forest):
         return out if np.ndim(quantiles) else out[:, 0]
 
     def _out_of_bag_quantiles(self, levels: NDArray[np.float64]) -> NDArray[np.float64]:
+        self._require_rows(self._draws.n, "predict_quantiles without X")
         threads = n_threads(self.n_jobs)
         drawn = [self._drawn(t) for t in range(len(self._trees))]
         trees = self._trees.packed(np.float64, threads)

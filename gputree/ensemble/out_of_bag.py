@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 
 import numpy as np
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from gputree.dtypes import NODE, Bools, Floats
 from gputree.ensemble.compact import Trees
-from gputree.ensemble.draws import permutation
+from gputree.ensemble.draws import Origin, permutation
 from gputree.prediction.descent import walk
 from gputree.prediction.forest import PackedTree, mean_answers
 from gputree.threads import run
@@ -39,7 +39,7 @@ def out_of_bag_means(trees: Trees, drawn: Drawn, values: NDArray, n_threads: int
 def permutation_importances(
     trees: Trees,
     drawn: Drawn,
-    seed: int,
+    origins: Sequence[Origin],
     values: NDArray,
     target: NDArray,
     weight: Floats | None,
@@ -51,8 +51,7 @@ def permutation_importances(
     ----------
     trees : Trees
     drawn : callable
-    seed : int
-        Of the forest.
+    origins : sequence of Origin
     values : float32 or float64 array of shape (n, d)
     target : class codes, or float64 targets, of shape (n,)
         The error is the fraction of wrong classes, or the mean squared error.
@@ -84,7 +83,7 @@ def permutation_importances(
             before = error()
             for f in np.unique(trees[t].feature).tolist():  # others change no path
                 column = own[:, f].copy()
-                order = permutation(seed, t, f, rows.size)[begin : begin + at_once]
+                order = permutation(*origins[t].key, f, rows.size)[begin : begin + at_once]
                 own[:, f] = values[rows[order], f]
                 increase[f] += error() - before
                 own[:, f] = column

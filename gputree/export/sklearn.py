@@ -75,7 +75,7 @@ def to_sklearn(estimator_or_tree: Any, X: Any = None) -> Any:
     >>> from gputree.datasets import load_iris
     >>> from gputree.export import to_sklearn
     >>> X, y = load_iris(return_X_y=True)
-    >>> forest = RandomForestClassifier(n_estimators=20, random_state=0).fit(X, y)
+    >>> forest = RandomForestClassifier(n_estimators=3, random_state=0).fit(X, y)
     >>> bool((to_sklearn(forest, X).predict_proba(X) == forest.predict_proba(X)).all())
     True
     """

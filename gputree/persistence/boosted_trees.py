@@ -54,6 +54,9 @@ def restored_trees(boosted: Boosted, contents: Contents) -> list[C45Classifier]:
         raise InputError("boosted trees must classify, by the same columns and classes.")
     complete(boosted, header, trees)
     least = field_of(header, "min_samples_split", int)
+    rows = [int(tree.n_rows[0]) for tree in trees if tree.n_children[0]]
+    if rows and least > max(rows):
+        raise InputError(f"min_samples_split is {least}; trees of {max(rows)} rows are split.")
     boosted.estimator_errors_ = _numbers(header, "errors", len(trees), 1.0)
     boosted.estimator_weights_ = _numbers(header, "weights", len(trees), math.inf)
     if not boosted.estimator_weights_.all():

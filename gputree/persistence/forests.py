@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -10,29 +12,52 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from gputree import ensemble
-from gputree.ensemble.base import Draws, Forest
+from gputree.dtypes import MOST_ROWS
+from gputree.ensemble.base import Forest
 from gputree.ensemble.compact import CompactTree, Trees
+from gputree.ensemble.draws import Draws, Origin, count_drawn
 from gputree.errors import InputError
 from gputree.estimators.classification import TableClassifier
 from gputree.persistence.codecs import CODECS, known_name
-from gputree.persistence.header import complete, field_of, header_of, with_params
+from gputree.persistence.header import check_count, complete, field_of, header_of, with_params
 from gputree.persistence.model_file import LEAF_TARGETS, Contents
 from gputree.prediction.quantiles import LeafTargets
 from gputree.tree import Tree
+
+# Rows that are drawn again, of all trees, to compare them with those of the trees: 0.1 s.
+MOST_DRAWN_AGAIN = 1 << 18
+
+# Of more draws, by how many standard deviations the rows of a tree may be off.
+MOST_DEVIATIONS = 10.0
+
+# Of the weight of a tree, which classes that are balanced within it round.
+WEIGHT_ERROR = 1e-6
 
 
 def contents_of(forest: Forest) -> Contents:
     """What a file holds of a forest."""
     check_is_fitted(forest)
-    seed, n, draws, weight = forest._draws
-    of_draws = {"seed": seed, "n_rows": n, "draws": draws, "by_weight": weight is not None}
-    header = header_of(forest) | {"bootstrap": of_draws}
+    header = header_of(forest) | {"bootstrap": bootstrap_of(forest._origins)}
     trees = forest._trees.expanded
     if not hasattr(forest, "_leaf_targets"):
         return Contents(header, trees)
     return Contents(
         header, trees, {name: getattr(forest._leaf_targets, name) for name in LEAF_TARGETS}
     )
+
+
+def bootstrap_of(origins: Sequence[Origin]) -> dict[str, Any] | list[dict[str, Any]]:
+    """What the header says of draws: of one fit, or of several with the numbers of their trees."""
+    found: list[dict[str, Any]] = []
+    for _, group in groupby(origins, lambda origin: id(origin.of)):
+        part = list(group)
+        seed, n, draws, weight = part[0].of
+        line = {"seed": seed, "n_rows": n, "draws": draws, "by_weight": weight is not None}
+        found.append(line | {"trees": [origin.number for origin in part]})
+    if len(found) == 1 and found[0]["trees"] == list(range(len(origins))):
+        del found[0]["trees"]
+        return found[0]
+    return found
 
 
 def rebuild(contents: Contents) -> Forest:
@@ -50,18 +75,70 @@ def rebuild(contents: Contents) -> Forest:
     complete(forest, header, trees)
     forest.n_outputs_ = 1
     forest._trees = compact
-    forest._draws = _draws(field_of(header, "bootstrap", dict))
+    forest._origins = _origins(field_of(header, "bootstrap", dict, list), trees)
+    forest._draws = forest._origins[-1].of
     if arrays is not None:
         forest._leaf_targets = _leaf_targets(arrays, trees, forest._draws.n)
     return forest
 
 
+def _origins(found: dict[str, Any] | list[Any], trees: Sequence[Tree]) -> list[Origin]:
+    """The draws of each tree; ValueError where they are not those of the trees."""
+    lines = [found | {"trees": list(range(len(trees)))}] if isinstance(found, dict) else found
+    if not all(isinstance(line, dict) for line in lines):
+        raise InputError("bootstrap must be an object, or a list of them.")
+    origins: list[Origin] = []
+    for line in lines:
+        of, numbers = _draws(line), field_of(line, "trees", list)
+        if not all(type(number) is int and 0 <= number <= MOST_ROWS for number in numbers):
+            raise InputError(f"trees of bootstrap must be integers from 0 to {MOST_ROWS}.")
+        origins += [Origin(of, number) for number in numbers]
+    check_count("bootstrap", origins, len(trees))
+    check_drawn(origins, trees)
+    return origins
+
+
 def _draws(found: dict[str, Any]) -> Draws:
     seed, n = field_of(found, "seed", int), field_of(found, "n_rows", int)
     draws = field_of(found, "draws", int, type(None))
-    if not 0 <= seed < 1 << 64 or n < 1 or (draws is not None and draws < 1):
-        raise InputError("bootstrap must have positive numbers.")
+    if not 0 <= seed < 1 << 64 or not 1 <= n <= MOST_ROWS or (draws is not None and draws < 1):
+        raise InputError(
+            f"bootstrap must have a seed from 0 to 2**64 - 1, from 1 to {MOST_ROWS} n_rows, and "
+            "draws greater than 0."
+        )
     return Draws(seed, n, draws, np.empty(0) if field_of(found, "by_weight", bool) else None)
+
+
+def check_drawn(origins: Sequence[Origin], trees: Sequence[Tree]) -> None:
+    """Raise ValueError unless the roots have as many rows, and as much weight, as were drawn."""
+    left = MOST_DRAWN_AGAIN
+    all_rows: dict[int, int] = {}  # of trees that draw none, by their fit
+    for t, ((of, number), tree) in enumerate(zip(origins, trees, strict=True)):
+        rows, weight = int(tree.n_rows[0]), float(tree.weight[0])
+        if rows > of.n or (of.draws is not None and rows > of.draws):
+            raise InputError(
+                f"tree {t} has {rows} rows, more than the {of.n} n_rows or {of.draws} draws of "
+                "bootstrap."
+            )
+        if of.draws is None:
+            if all_rows.setdefault(id(of), rows) != rows:
+                raise InputError(f"tree {t} must have all rows, {all_rows[id(of)]}; it has {rows}.")
+            continue
+        if abs(weight - of.draws) > WEIGHT_ERROR * of.draws:
+            raise InputError(f"tree {t} has the weight {weight:g}, and {of.draws} draws.")
+        if of.weight is not None:
+            continue
+        if of.draws <= left:
+            left -= of.draws
+            expected, most = count_drawn(of.seed, number, of.n, of.draws), 0.0
+        else:  # the variance of the number of different rows is less than that of draws
+            never = of.draws * math.log1p(-1.0 / of.n) if of.n > 1 else -math.inf  # drawn, its log
+            expected = round(-of.n * math.expm1(never))
+            most = MOST_DEVIATIONS * math.sqrt(of.draws)
+        if abs(rows - expected) > most:
+            raise InputError(
+                f"tree {t} has {rows} rows; {of.draws} draws of {of.n} n_rows give {expected}."
+            )
 
 
 def _leaf_targets(arrays: dict[str, NDArray], trees: Sequence[Tree], n_rows: int) -> LeafTargets:

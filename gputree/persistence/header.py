@@ -115,7 +115,7 @@ def complete(estimator: Any, header: dict[str, Any], trees: Sequence[Tree]) -> A
         estimator.feature_names_in_ = np.array(_texts("feature_names", names), dtype=object)
     restore_marks(estimator, header)
     if hasattr(estimator, "winnow"):
-        _restore_winnowed(estimator, header)
+        _restore_winnowed(estimator, header, trees)
     if trees[0].task == "classification":
         estimator.classes_ = _classes(decode(field_of(header, "classes", dict, list)))
         estimator.n_classes_ = len(estimator.classes_)
@@ -154,11 +154,14 @@ def _check_reading(reading: Any) -> dict[str, Any]:
     return reading
 
 
-def _restore_winnowed(estimator: Any, header: dict[str, Any]) -> None:
+def _restore_winnowed(estimator: Any, header: dict[str, Any], trees: Sequence[Tree]) -> None:
     """`winnowed_`; older files do not have the columns left out."""
     if estimator.winnow and "winnowed" not in header:
         return
     estimator.winnowed_ = _mask(header, "winnowed", estimator.n_features_in_)
+    for tree in trees:
+        if estimator.winnowed_[tree.feature[~tree.is_leaf]].any():
+            raise InputError("a split tests a column of winnowed, which no tree has seen.")
 
 
 def _mask(header: dict[str, Any], key: str, d: int) -> Bools:

@@ -79,6 +79,20 @@ class LeafTargets:
             leaf[t] = leaves([tree], values, n_threads)[row, 0]
         return cls(target[row], weight[row], row, leaf)
 
+    def of_trees(self, places: NDArray[np.integer]) -> LeafTargets:
+        """Those of some trees."""
+        return LeafTargets(self.target, self.weight, self.row, self.leaf[places])
+
+    def joined(self, other: LeafTargets) -> LeafTargets:
+        """Those of the trees of two forests, of the same rows."""
+        leaf = np.concatenate([self.leaf, other.leaf])
+        return LeafTargets(self.target, self.weight, self.row, leaf)
+
+    def is_of_rows_of(self, other: LeafTargets) -> bool:
+        """Whether the targets are those of the same rows."""
+        pairs = [(getattr(self, k), getattr(other, k)) for k in ("target", "weight", "row")]
+        return all(np.array_equal(mine, theirs) for mine, theirs in pairs)
+
     def __getstate__(self) -> dict[str, Any]:
         return {**vars(self), "_packed": None}
 

@@ -69,6 +69,7 @@ LAYERS = {
     "tables": 2,
     "validation": 2,
     "evaluation": 4,
+    "evaluation_sums": 1,
     "cli": 6,
     "__main__": 6,
     "distributed": 6,
