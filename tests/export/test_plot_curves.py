@@ -12,6 +12,7 @@ from gputree import (
     RandomForestRegressor,
     rank_features,
 )
+from gputree.cp_table import CP_TABLE
 from gputree.datasets import load_auto_mpg
 from gputree.export import (
     plot_cp_table,
@@ -21,7 +22,6 @@ from gputree.export import (
     plot_tree,
 )
 from gputree.pruning import CostComplexityCV
-from gputree.pruning.cost_complexity_cv import CP_TABLE
 
 CARS = load_auto_mpg()
 
