@@ -57,7 +57,8 @@ def read_delimited(source: Source, kinds: Kinds, verbose: bool) -> pa.Table:
         dialect = opened.dialect
         if source.path is not None and not source.is_stream:
             require_memory_for_csv(source.path, dialect.delimiter, source.codec)
-        types = dict.fromkeys([*kinds.text, *kinds.categorical, *kinds.whole], pa.string())
+        text = {*kinds.text, *kinds.carried}
+        types = dict.fromkeys([*text, *kinds.categorical, *kinds.whole], pa.string())
         try:
             table = pcsv.read_csv(
                 opened.file,
@@ -71,7 +72,7 @@ def read_delimited(source: Source, kinds: Kinds, verbose: bool) -> pa.Table:
         raise InputError(not_utf8(source, f"see {listed(binary)}"))
     table = _exact_whole(table, set(kinds.whole).difference(kinds.text, dialect.pointed), dialect)
     table, kept = _types_of_codes(table, set(kinds.categorical).difference(kinds.text), dialect)
-    return _with_points(table, set(dialect.pointed).difference(kinds.text, kept), dialect)
+    return _with_points(table, set(dialect.pointed).difference(text, kept), dialect)
 
 
 def delimited_batches(
@@ -84,7 +85,7 @@ def delimited_batches(
     """
     dialect = opened.dialect
     pointed = set(dialect.pointed).intersection(kinds.numeric)
-    types = dict.fromkeys([*kinds.text, *pointed], pa.string())
+    types = dict.fromkeys([*kinds.text, *kinds.carried, *pointed], pa.string())
     types |= dict.fromkeys(set(kinds.numeric) - pointed, pa.float64())
     types |= dict.fromkeys(kinds.boolean, pa.bool_())
     categorical = set(kinds.categorical).intersection(wanted)

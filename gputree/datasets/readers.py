@@ -76,6 +76,7 @@ def read_table(
     categorical: Sequence[str] = (),
     whole: Sequence[str] = (),
     missing: Sequence[str] = (),
+    carried: Sequence[str] = (),
     verbose: bool = False,
 ) -> Table:
     """Read a CSV, Parquet, Arrow, ARFF or C4.5 file.
@@ -118,6 +119,9 @@ def read_table(
         Markers of missing values, such as "?", in addition to empty cells; blanks
         around it do not matter. In columns of numbers, of any format, a number such as "-999" means
         every cell of that value.
+    carried : sequence of str
+        Names of columns whose cells are not looked at: text in CSV, of the file's types elsewhere.
+        Others may be absent.
     verbose : bool
         Show the bytes that are read, on a terminal or in a notebook, while it takes a while.
 
@@ -138,7 +142,7 @@ def read_table(
     source = source_of(path)
     names = [name for name in categorical if name not in numeric]
     codes = names if target is None or target in numeric else [*names, target]
-    kinds = Kinds(text, numeric, (), names, whole, missing)
+    kinds = Kinds(text, numeric, (), names, whole, missing, carried)
     with told(source):
         table = _read(source, kinds._replace(categorical=codes), verbose)
         _forbid_repeated(source.label, table.column_names)
@@ -161,6 +165,7 @@ def read_batches(
     numeric: Sequence[str] = (),
     boolean: Sequence[str] = (),
     missing: Sequence[str] = (),
+    carried: Sequence[str] = (),
     verbose: bool = False,
 ) -> Iterator[pa.Table]:
     """Read some columns of a file in batches of rows, which are small compared with the memory.
@@ -174,7 +179,7 @@ def read_batches(
     text, numeric, boolean : sequence of str
         Which of them hold text, which numbers, and which booleans (of CSV alone). In
         CSV every column has to be listed: the types of later batches are unknown.
-    missing, verbose
+    missing, carried, verbose
         As in `read_table`.
 
     Yields
@@ -187,7 +192,7 @@ def read_batches(
     FileNotFoundError, ValueError
         As `read_table`; what is wrong further down is found when it is reached.
     """
-    kinds = Kinds(text, numeric, boolean, missing=missing)
+    kinds = Kinds(text, numeric, boolean, missing=missing, carried=carried)
     empty = True
     for batch in rows_of(path, columns, kinds, verbose):
         empty = False
