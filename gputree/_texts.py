@@ -25,11 +25,11 @@ def tabled(rows: Sequence[Sequence[str]]) -> str:
     return "\n".join(lines)
 
 
-def html_table(rows: Sequence[Sequence[str]]) -> str:
-    """The same as HTML, the first row as its head; texts are escaped."""
+def html_table(rows: Sequence[Sequence[str]], head: bool = True) -> str:
+    """The same as HTML, the first row as its `head`; texts are escaped."""
     lines = []
     for place, row in enumerate(rows):
-        tag = "th" if place == 0 else "td"
+        tag = "th" if head and place == 0 else "td"
         cells = "".join(f"<{tag}>{html.escape(cell)}</{tag}>" for cell in row)
         lines.append(f"<tr>{cells}</tr>")
     return f"<table>{''.join(lines)}</table>"

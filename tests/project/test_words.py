@@ -35,6 +35,7 @@ CODE = re.compile(
 )
 PARAMETERS = re.compile(r"^ *[\w, *]+ : ", re.MULTILINE)  # their names in a docstring
 USES = (  # legitimate uses of avoided words, with the reason
+    r"Math\.floor",  # of JavaScript
     r"[Tt]he bar below",  # a bar that is drawn
 )
 
