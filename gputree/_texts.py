@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import html
 import math
 import unicodedata
 from collections.abc import Iterable, Sequence
@@ -22,6 +23,16 @@ def tabled(rows: Sequence[Sequence[str]]) -> str:
         cells = [padded(cell, -width) for cell, width in zip(rest, widths[1:], strict=True)]
         lines.append("  ".join([padded(first, widths[0]), *cells]).rstrip())
     return "\n".join(lines)
+
+
+def html_table(rows: Sequence[Sequence[str]], head: bool = True) -> str:
+    """The same as HTML, the first row as its `head`; texts are escaped."""
+    lines = []
+    for place, row in enumerate(rows):
+        tag = "th" if head and place == 0 else "td"
+        cells = "".join(f"<{tag}>{html.escape(cell)}</{tag}>" for cell in row)
+        lines.append(f"<tr>{cells}</tr>")
+    return f"<table>{''.join(lines)}</table>"
 
 
 def padded(text: str, width: int) -> str:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree._texts import aligned, amount, shown, tabled
+from gputree._texts import aligned, amount, html_table, shown, tabled
 from gputree.coded_labels import Labels
 from gputree.dtypes import Floats
 from gputree.evaluation_sums import (
@@ -155,7 +155,7 @@ Lines = list[dict[str, Any]]
 class Report:
     """A model and its predictions compared with the true labels, as J48, C5.0 and rpart print them.
 
-    Printed, it is a table of words; `as_dict` has the numbers.
+    Printed, it is a table of words, in a notebook one of HTML; `as_dict` has the numbers.
 
     Attributes
     ----------
@@ -172,7 +172,8 @@ class Report:
         the probabilities, as Weka has them; where errors have costs, the mean ``cost``. Of
         numbers: ``correlation``, ``mean_absolute_error``, ``root_mean_squared_error``,
         ``relative_absolute_error`` and ``root_relative_squared_error`` (to predicting the mean
-        target of the training rows), ``r2``. NaN where a measure is not defined.
+        target of the training rows; of a forest, the mean over its trees of the mean target of the
+        rows that each has drawn), ``r2``. NaN where a measure is not defined.
     classes : PerClass or None
         Scores of each class and the confusion matrix; None for regression.
     tables : dict of str to list of dict
@@ -209,7 +210,8 @@ class Report:
             content["confusion_matrix"] = self.classes.matrix.tolist()
         return content | self.tables
 
-    def __str__(self) -> str:
+    def _head(self) -> dict[str, str]:
+        """Size, rows and measures, by their names in words."""
         head = {name: f"{count:,}" for name, count in (self.size | {"rows": self.rows}).items()}
         if self.weight is not None:
             head["weight"] = amount(self.weight)
@@ -218,17 +220,31 @@ class Report:
             if count in told:
                 head[count] = f"{amount(told.pop(count))} ({told.pop(share):.2%})"
         values = {name.replace("_", " "): shown(value) for name, value in told.items()}
-        parts = [aligned(head | values)]
+        return head | values
+
+    def __str__(self) -> str:
+        parts = [aligned(self._head())]
         if self.classes is not None:
             parts += [tabled(score_rows(self.classes)), tabled(confusion_rows(self.classes))]
         return "\n\n".join([*parts, *table_texts(self.tables)])
 
     __repr__ = __str__
 
+    def _repr_html_(self) -> str:
+        tables = [list(map(list, self._head().items()))]
+        if self.classes is not None:
+            tables += [score_rows(self.classes), confusion_rows(self.classes)]
+        tables += _tables_in_words(self.tables)
+        return "".join(html_table(rows, head=place > 0) for place, rows in enumerate(tables))
+
 
 def table_texts(tables: dict[str, Lines]) -> list[str]:
-    """The tables of a report in words, those without lines left out."""
-    return [tabled(_cells(lines)) for lines in tables.values() if lines]
+    """The tables of a report as text, those without lines left out."""
+    return list(map(tabled, _tables_in_words(tables)))
+
+
+def _tables_in_words(tables: dict[str, Lines]) -> list[list[list[str]]]:
+    return [_cells(lines) for lines in tables.values() if lines]
 
 
 def usage_lines(share: Floats, names: Any) -> Lines:

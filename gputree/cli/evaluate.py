@@ -106,7 +106,7 @@ def _confusion_text(classes: PerClass) -> str:
         return table
     wrong = [one for one in classes.confusions() if one[0] != one[1] and one[2]]
     wrong.sort(key=lambda one: -one[2])
-    rows = [["true class", "answer", "rows"]]
+    rows = [["true class", "predicted class", "rows"]]
     rows += [[str(true), str(answer), amount(count)] for true, answer, count in wrong]
     head = "most frequent confusions (--format csv and json have the whole matrix)\n"
     return head + tabled(rows[: MOST_CONFUSIONS + 1])
@@ -139,7 +139,7 @@ def _csv(found: Answers, _: dict[str, Lines]) -> str:
     """One number a line: its name, class and predicted class."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["measure", "class", "answer", "value"])
+    writer.writerow(["measure", "class", "predicted_class", "value"])
     writer.writerows([name, "", "", value] for name, value in _overall(found).items())
     if found.labels is not None:
         classes = PerClass(found)

@@ -10,15 +10,18 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from numpy.typing import NDArray
+import numpy as np
 
+from gputree.cli.names import HOW, parse_names
 from gputree.cli.report import UsageError, with_examples
 from gputree.cli.streams import STANDARD, check_inputs, check_output, load, opened_output
-from gputree.cli.tables import add_reading, batches_for, label_of
+from gputree.cli.tables import add_reading, batches_for, feature_names, label_of
 from gputree.cli.training import files_of
 from gputree.errors import InputError
 
-Write = Callable[[dict[str, NDArray]], None]
+# Columns of the output by their names: of NumPy, and of the table in Arrow.
+Columns = dict[str, Any]
+Write = Callable[[Columns], None]
 
 
 def add_predict(parser: argparse.ArgumentParser) -> None:
@@ -28,6 +31,7 @@ def add_predict(parser: argparse.ArgumentParser) -> None:
         "Write the prediction of each row of a table, in its order, under the heading "
         "`prediction`. Rows are read in batches, however many they are.",
         "gputree predict adult.gputree new.csv --proba -o predictions.csv",
+        "gputree predict adult.gputree new.csv --keep id,name -o predictions.csv",
         "zcat big.csv.gz | gputree predict big.gputree - | sort | uniq -c",
     )
     parser.set_defaults(run=_predict)
@@ -57,6 +61,15 @@ def add_predict(parser: argparse.ArgumentParser) -> None:
         metavar="Q,...",
         help="add conditional quantiles, such as 0.1,0.5,0.9, as quantile_Q; of a forest that was "
         "trained with --quantreg",
+    )
+    parser.add_argument(
+        "--keep",
+        metavar="A,B,...",
+        type=parse_names,
+        action="extend",
+        default=[],
+        help="columns of the table to write before the prediction, such as an identifier, whether "
+        f"the model uses them or not: {HOW}",
     )
     add_reading(parser)
 
@@ -90,14 +103,15 @@ def _predict(arguments: argparse.Namespace) -> None:
             write(columns)
 
 
-def answers(
-    estimator: Any, arguments: argparse.Namespace, files: list[str]
-) -> Iterator[dict[str, NDArray]]:
+def answers(estimator: Any, arguments: argparse.Namespace, files: list[str]) -> Iterator[Columns]:
     """Columns of the output, batch by batch."""
+    known = feature_names(estimator, arguments.model)
     for file in files:
         own = argparse.Namespace(**{**vars(arguments), "data": file})
         for X in batches_for(estimator, own):
             try:
+                kept = {name: X[name] for name in arguments.keep}
+                X = X.select(known)
                 columns = {"prediction": estimator.predict(X)}
                 if arguments.proba:
                     shares = estimator.predict_proba(X).T
@@ -109,7 +123,12 @@ def answers(
                     columns |= {f"quantile_{level}": values for level, values in pairs}
             except InputError as error:
                 raise InputError(f"{label_of(file)}: {error}") from error
-            yield columns
+            if same := sorted(kept.keys() & columns):
+                raise UsageError(
+                    f"--keep {same[0]}: the output has a column of this name. Rename it in the "
+                    "table."
+                )
+            yield kept | columns
 
 
 @contextmanager
@@ -118,16 +137,24 @@ def _csv(file: BinaryIO) -> Iterator[Write]:
     writer = csv.writer(text, lineterminator="\n")
     begun: list[bool] = []
 
-    def write(columns: dict[str, NDArray]) -> None:
+    def write(columns: Columns) -> None:
         if not begun:
             writer.writerow(columns)
             begun.append(True)
-        writer.writerows(zip(*(values.tolist() for values in columns.values()), strict=True))
+        writer.writerows(zip(*map(_cells, columns.values()), strict=True))
 
     try:
         yield write
     finally:
         text.detach()  # who has opened the file closes it
+
+
+def _cells(values: Any) -> list[Any]:
+    """Cells of a column as CSV has them: integers of columns that were read as floats as such."""
+    if isinstance(values, np.ndarray):
+        return list(values.tolist())
+    cells = values.to_pylist()
+    return [int(c) if isinstance(c, float) and c.is_integer() else c for c in cells]
 
 
 @contextmanager
@@ -137,11 +164,12 @@ def _parquet(file: BinaryIO) -> Iterator[Write]:
 
     writers: list[Any] = []
 
-    def write(columns: dict[str, NDArray]) -> None:
-        table = pa.table({name: pa.array(values) for name, values in columns.items()})
+    def write(columns: Columns) -> None:
+        arrays = {n: pa.array(v) if isinstance(v, np.ndarray) else v for n, v in columns.items()}
+        table = pa.table(arrays)
         if not writers:
             writers.append(pq.ParquetWriter(file, table.schema))
-        writers[0].write_table(table)
+        writers[0].write_table(table.cast(writers[0].schema))  # of files whose types differ
 
     try:
         yield write

@@ -14,6 +14,7 @@ from gputree.cli.models import (
     has_rules,
     member_name,
     members_of,
+    require_one,
     size_of,
 )
 from gputree.cli.report import UsageError, counted, escape_unknown_characters, with_examples
@@ -36,11 +37,18 @@ def add_show(parser: argparse.ArgumentParser) -> None:
         "gputree show golf.gputree",
         "gputree show boosted.gputree --tree 1",
         "gputree show adult.gputree --max-depth 3 | less",
+        "gputree show adult.gputree --cp",
     )
     parser.set_defaults(run=_show)
     parser.add_argument("model", metavar="MODEL", help="model file; - for standard input")
     parser.add_argument(
         "--max-depth", type=int, default=None, metavar="N", help="depth of the deepest nodes shown"
+    )
+    parser.add_argument(
+        "--cp",
+        action="store_true",
+        help="instead of the tree, the table of its cost-complexity sequence, as rpart's printcp: "
+        "with cross-validated errors if it was pruned by cost_complexity_cv",
     )
     add_tree(parser)
 
@@ -49,6 +57,8 @@ def _show(arguments: argparse.Namespace) -> None:
     if arguments.max_depth is not None and arguments.max_depth < 0:
         raise UsageError(f"--max-depth must be at least 0. Got {arguments.max_depth}.")
     estimator: Any = load_saved(arguments.model)
+    if arguments.cp:
+        return _show_cp(estimator, arguments)
     members = members_of(estimator)
     shown = [chosen(estimator, arguments.tree)] if arguments.tree or not members else members
     body = [_lines(model, arguments) for model in shown]
@@ -59,6 +69,21 @@ def _show(arguments: argparse.Namespace) -> None:
             name = member_name(estimator).capitalize()
             print(f"{chr(10) * (place > 1)}{name} {place}: {size_of(model)[-1]}")
         sys.stdout.writelines(lines)
+
+
+def _show_cp(estimator: Any, arguments: argparse.Namespace) -> None:
+    """Print the cp table of the model, or of one of its trees."""
+    from gputree.cli.cp import cp_text
+
+    if arguments.max_depth is not None:
+        raise UsageError("--max-depth is no option with --cp.")
+    one = chosen(estimator, arguments.tree)
+    require_one(one, "show --cp")
+    if has_rules(one):
+        raise UsageError("--cp is for trees, and this model has rules.")
+    text = cp_text(one)
+    escape_unknown_characters()
+    print(f"{_head(one).partition(chr(10))[0]}\n\n{text}")
 
 
 def _lines(model: Any, arguments: argparse.Namespace) -> Iterable[str]:

@@ -148,7 +148,8 @@ def table_for(estimator: Any, arguments: argparse.Namespace, target: str | None 
     from gputree.datasets import read_table
 
     known, text, numeric = _columns_of(estimator, arguments.model)
-    columns, weights = known, getattr(arguments, "weights", None)
+    carried = _carried(known, arguments)
+    columns, weights = [*known, *carried], getattr(arguments, "weights", None)
     if weights is not None:
         columns, numeric = with_column(columns, weights), [*numeric, weights]
     missing = _marks_for(estimator, arguments)
@@ -165,6 +166,7 @@ def table_for(estimator: Any, arguments: argparse.Namespace, target: str | None 
             missing=missing,
             missing_target=getattr(arguments, "missing_target", "error"),
             file_format=_format_for(estimator, arguments),
+            carried=carried,
             verbose=True,
         )
     tell_dropped(label_of(arguments.data), table.n_dropped)
@@ -173,13 +175,14 @@ def table_for(estimator: Any, arguments: argparse.Namespace, target: str | None 
 
 
 def batches_for(estimator: Any, arguments: argparse.Namespace) -> Iterator[Any]:
-    """The rows in batches, their columns as in training."""
+    """The rows in batches: columns as in training, and others of `--keep`, as they are."""
     from gputree.datasets import read_batches
 
     columns, text, numeric = _columns_of(estimator, arguments.model)
     if set(columns) - {*text, *numeric}:  # numbers or booleans as categories, by all rows
         yield table_for(estimator, arguments).columns
         return
+    carried = _carried(columns, arguments)
     missing = _marks_for(estimator, arguments)
     marked: set[str] = set()
     # a bar would run through rows that are written to a terminal
@@ -187,14 +190,16 @@ def batches_for(estimator: Any, arguments: argparse.Namespace) -> Iterator[Any]:
     with told(missing):
         for batch in read_batches(
             table_origin(arguments.data),
-            columns,
+            [*columns, *carried],
             text=text,
             numeric=numeric,
             missing=missing,
             file_format=_format_for(estimator, arguments),
+            carried=carried,
             verbose=apart,
         ):
-            news = [name for name in unknown_marks(estimator, batch) if name not in marked]
+            seen = unknown_marks(estimator, batch.select(columns))
+            news = [name for name in seen if name not in marked]
             warn_of_marks(news)
             marked.update(news)
             yield batch
@@ -222,6 +227,12 @@ def _format_for(estimator: Any, arguments: argparse.Namespace) -> FileFormat:
         return with_header
     rest = [name for name in form.names if name != kept.get("target")]
     return form._replace(names=rest) if len(present) == len(rest) else form
+
+
+def _carried(columns: list[str], arguments: argparse.Namespace) -> list[str]:
+    """Columns of `--keep` that are no features."""
+    kept = dict.fromkeys(getattr(arguments, "keep", []))
+    return [name for name in kept if name not in columns]
 
 
 def _marks_for(estimator: Any, arguments: argparse.Namespace) -> list[str]:

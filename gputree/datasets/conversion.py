@@ -28,6 +28,7 @@ class Kinds(NamedTuple):
     categorical: Sequence[str] = ()
     whole: Sequence[str] = ()
     missing: Sequence[str] = ()  # texts that mean a missing cell, in addition to the empty one
+    carried: Sequence[str] = ()  # text in CSV, else of the file's types
 
 
 def convert(label: str, table: pa.Table, kinds: Kinds) -> pa.Table:
@@ -36,6 +37,8 @@ def convert(label: str, table: pa.Table, kinds: Kinds) -> pa.Table:
     NotANumberError where a column that is to be numeric holds something else.
     """
     for j, field in enumerate(table.schema):
+        if field.name in kinds.carried:
+            continue
         column = table.column(j)
         is_category = field.name in kinds.categorical
         if field.name in kinds.text or (is_category and is_date(field.type)):

@@ -59,7 +59,7 @@ def read_delimited(source: Source, kinds: Kinds, verbose: bool) -> Delimited:
         dialect = opened.dialect
         if source.path is not None and not source.is_stream:
             require_memory_for_csv(source.path, dialect.delimiter, source.codec)
-        texts = [*kinds.text, *kinds.categorical, *kinds.whole, *source.form.units]
+        texts = [*kinds.text, *kinds.carried, *kinds.categorical, *kinds.whole, *source.form.units]
         try:
             table = pcsv.read_csv(
                 opened.file,
@@ -80,7 +80,7 @@ def read_delimited(source: Source, kinds: Kinds, verbose: bool) -> Delimited:
         source,
         table,
         opened,
-        {*kinds.text, *kept, *codes.difference(dialect.pointed)},
+        {*kinds.text, *kinds.carried, *kept, *codes.difference(dialect.pointed)},
         kinds,
         guesses,
     )
@@ -194,7 +194,7 @@ def _batches(
 ) -> Iterator[pa.Table]:
     """The batches of `delimited_batches`, with numbers of some columns made by the reader."""
     dialect = opened.dialect
-    types = dict.fromkeys([*kinds.text, *kinds.numeric], pa.string())
+    types = dict.fromkeys([*kinds.text, *kinds.carried, *kinds.numeric], pa.string())
     types |= dict.fromkeys(by_reader, pa.float64()) | dict.fromkeys(kinds.boolean, pa.bool_())
     categorical = set(kinds.categorical).intersection(wanted)
     codes = {

@@ -107,6 +107,7 @@ def read_table(
     missing: Sequence[str] = (),
     missing_target: str = "error",
     file_format: FileFormat = INFERRED,
+    carried: Sequence[str] = (),
     verbose: bool = False,
 ) -> Table:
     """Read a CSV, Parquet, Arrow, ARFF or C4.5 file.
@@ -160,6 +161,9 @@ def read_table(
         Rows without a target are an error, or are dropped, as Weka's trees do.
     file_format : FileFormat
         How the file is written, where neither its name nor its first rows say so.
+    carried : sequence of str
+        Names of columns whose cells are not looked at: text in CSV, of the file's types elsewhere.
+        Others may be absent.
     verbose : bool
         Show the bytes that are read, on a terminal or in a notebook, while it takes a while.
 
@@ -181,7 +185,7 @@ def read_table(
     source = source_of(path, file_format)
     names = [name for name in categorical if name not in numeric]
     codes = names if target is None or target in numeric else [*names, target]
-    kinds = Kinds(text, numeric, (), names, whole, missing)
+    kinds = Kinds(text, numeric, (), names, whole, missing, carried)
     with told(source):
         table, opened, guesses = _read(source, kinds._replace(categorical=codes), verbose)
         forbid_repeated(source.label, table.column_names, opened)
@@ -244,6 +248,7 @@ def read_batches(
     boolean: Sequence[str] = (),
     missing: Sequence[str] = (),
     file_format: FileFormat = INFERRED,
+    carried: Sequence[str] = (),
     verbose: bool = False,
 ) -> Iterator[pa.Table]:
     """Read some columns of a file in batches of rows, which are small compared with the memory.
@@ -257,7 +262,7 @@ def read_batches(
     text, numeric, boolean : sequence of str
         Which of them hold text, which numbers, and which booleans (of CSV alone). In
         CSV every column has to be listed: the types of later batches are unknown.
-    missing, file_format, verbose
+    missing, carried, file_format, verbose
         As in `read_table`.
 
     Yields
@@ -270,7 +275,7 @@ def read_batches(
     FileNotFoundError, ValueError
         As `read_table`; what is wrong further down is found when it is reached.
     """
-    kinds = Kinds(text, numeric, boolean, missing=missing)
+    kinds = Kinds(text, numeric, boolean, missing=missing, carried=carried)
     empty = True
     source = source_of(path, file_format)
     for batch in rows_of(source, columns, kinds, verbose):

@@ -379,6 +379,11 @@ class Forest(Reporting, TableEstimator):
         leaves = sum(tree.n_rows.size for tree in self._trees)
         return {"trees": len(self._trees), "leaves": leaves}
 
+    def _training_mean(self) -> float:
+        if self._trees[0].task == "classification":
+            return np.nan
+        return float(np.mean([tree.statistics[0, 0] for tree in self._trees]))
+
     # ------------------------------------------------------- prediction
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_trees")
@@ -517,7 +522,8 @@ class Forest(Reporting, TableEstimator):
             ``importances``, float64 of shape (n_features, n_estimators), NaN for trees without rows
             out of the bag, and over the others ``importances_mean`` and ``importances_std``, of
             shape (n_features,). R's randomForest divides the mean by its standard error,
-            ``importances_std / sqrt(n_estimators)``.
+            ``importances_std / sqrt(n_estimators)``. ``feature_names`` has the names of the
+            columns (x0, x1, ... where `fit` saw none). `gputree.export.plot_importance` draws it.
 
         Raises
         ------
@@ -541,7 +547,13 @@ class Forest(Reporting, TableEstimator):
             importances_mean=np.nanmean(found, axis=1),
             importances_std=np.nanstd(found, axis=1),
             importances=found,
+            feature_names=self._names(),
         )
+
+    def _names(self) -> list[str]:
+        """Names of the columns."""
+        names = getattr(self, "feature_names_in_", None)
+        return [f"x{f}" for f in range(self.n_features_in_)] if names is None else list(names)
 
     def _known_target(self, y: Any) -> NDArray:
         """Class codes, or targets, of the rows of fit."""

@@ -146,8 +146,8 @@ CART_ATTRIBUTES = """tree_ : Tree
         Their names, where X has string names.
     n_outputs_ : int
         1.
-    cp_table_ : structured array
-        With ``pruning=CostComplexityCV()``, that of the pruner: rpart's cptable. It is not saved.
+    cp_table_ : CPTable
+        With ``pruning=CostComplexityCV()``, that of the pruner: rpart's cptable.
     growth_report_ : dict
         ``device`` that grew the tree, "cpu" or "cuda"; ``scanned_pairs``, (row, column) pairs at
         nodes split by histogram, and ``refined_pairs``, those among them whose values had to be

@@ -39,21 +39,21 @@ class Explanation:
 
     Attributes
     ----------
-    answer : str
+    prediction : str
         The class (of the minimum expected cost, where errors have costs), or the mean target.
-    shares : dict of str to float
+    probabilities : dict of str to float
         The predicted probability of each class; empty for regression.
     steps : tuple of Step
         From the root; where a row goes down several branches, each before what is below it.
     """
 
-    answer: str
-    shares: dict[str, float]
+    prediction: str
+    probabilities: dict[str, float]
     steps: tuple[Step, ...]
 
     def __str__(self) -> str:
-        told = [f"{name} {_short(part)}" for name, part in self.shares.items() if part > 0]
-        lines = [f"{self.answer} ({', '.join(told)})" if told else self.answer]
+        told = [f"{name} {_short(part)}" for name, part in self.probabilities.items() if part > 0]
+        lines = [f"{self.prediction} ({', '.join(told)})" if told else self.prediction]
         for step in self.steps:
             share = f"with weight {_short(step.share)}, " if step.share < 1 else ""
             head = f"{share}{step.condition}: " if step.condition else ""

@@ -100,7 +100,7 @@ def _data(description: Description) -> dict[str, Any]:
         "weight": tree.weight.tolist(),
         "below": descendants(tree).tolist(),
         "condition": ["", *(str(description.condition(node)) for node in nodes[1:])],
-        "answer": [description.answer(node) for node in nodes],
+        "prediction": [description.answer(node) for node in nodes],
         "support": [description.support(node) for node in nodes],
         "bars": _mean_bars(tree.answers[:, 0]) if names is None else _class_bars(tree.value),
         "details": [_details(description, node) for node in nodes],

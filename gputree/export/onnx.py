@@ -174,9 +174,9 @@ class _Graph:
             found = self.add("Cast", [found], "place", to=kinds.INT64)
             leaf = self.add("Reshape", [found, flat], "leaf")
             value = value[:, 0] if classes is None else value
-            mean = "Gather", [self._constant("answers", value), leaf]
+            mean = "Gather", [self._constant("values", value), leaf]
             if several:
-                own = self.add(*mean, "answer")
+                own = self.add(*mean, "value")
                 total = self.add("Add", [total, own], "total") if place else own
             if self.size > _MOST_BYTES:
                 raise InputError(

@@ -13,7 +13,7 @@ from gputree.errors import InputError
 from gputree.export.describe import describe, shorten
 from gputree.export.digits import format_number
 from gputree.export.glyphs import choose_fonts, new_axes
-from gputree.export.model import averaged, tree_of
+from gputree.export.model import averaged, check_names, tree_of
 from gputree.export.parameters import checked
 from gputree.importance import mean_importances
 
@@ -126,13 +126,16 @@ def plot_importance(
     most: int | None = 20,
     ax: Any = None,
 ) -> Any:
-    """Draw the feature importances (impurity decrease), the largest at the top.
+    """Draw the feature importances (impurity decrease, or by permutation), the largest at the top.
 
     Parameters
     ----------
-    estimator_or_tree : fitted estimator or Tree
-        Of a forest, the mean of its trees' importances.
+    estimator_or_tree : fitted estimator, Tree or Bunch
+        Of a forest, the mean of its trees' importances. A Bunch is what a forest's
+        `oob_permutation_importance` returns, or `sklearn.inspection.permutation_importance`: the
+        mean is drawn, with a line of one standard deviation to either side.
     {features}
+        A Bunch has its own where it is a forest's.
     most : int or None, default=20
         How many columns to draw; None for all. Those without a split come last.
     {ax}
@@ -140,7 +143,7 @@ def plot_importance(
     Returns
     -------
     matplotlib Axes
-        Importances add up to 1 over all columns, as `feature_importances_`.
+        Importances of an estimator add up to 1 over all columns, as `feature_importances_`.
 
     {drawing}
     sklearn.exceptions.NotFittedError
@@ -157,12 +160,25 @@ def plot_importance(
     >>> tree = DecisionTreeClassifier(max_depth=3).fit(iris.data, iris.target)
     >>> ax = plot_importance(tree, feature_names=iris.feature_names)
     """
+    if hasattr(estimator_or_tree, "importances_mean"):
+        return _draw_permutations(estimator_or_tree, feature_names, most, ax)
     members = averaged(estimator_or_tree) or [estimator_or_tree]
     shown = describe(members[0], feature_names=feature_names)
     values = mean_importances(map(tree_of, members))
     order = np.argsort(-values, kind="stable")
     names = [shown.feature_names[j] for j in order]
     return _draw_bars("plot_importance", ax, names, values[order], most, "importance")
+
+
+def _draw_permutations(found: Any, names: Sequence[str] | None, most: int | None, ax: Any) -> Any:
+    """Mean decreases of a score by permuting columns, and their standard deviations."""
+    mean = np.asarray(found.importances_mean)
+    own = found.get("feature_names") or [f"x{f}" for f in range(mean.size)]
+    known = check_names("feature_names", names, mean.size) or own
+    order = np.argsort(-mean, kind="stable")
+    labels, spread = [known[f] for f in order], np.asarray(found.importances_std)[order]
+    about = "increase of the error when permuted"
+    return _draw_bars("plot_importance", ax, labels, mean[order], most, about, spread)
 
 
 @checked
@@ -216,17 +232,29 @@ def plot_feature_ranking(
 
 
 def _draw_bars(
-    caller: str, ax: Any, names: Sequence[str], values: Floats, most: int | None, label: str
+    caller: str,
+    ax: Any,
+    names: Sequence[str],
+    values: Floats,
+    most: int | None,
+    label: str,
+    spread: Floats | None = None,
 ) -> Any:
-    """Bars of values in descending order, with their names; those beyond `most` are counted."""
+    """Bars of values in descending order, with their names; those beyond `most` are counted.
+
+    A line of length `spread` goes to either side of the end of each bar.
+    """
     drawn = values[:most]
+    ends = np.zeros(drawn.size) if spread is None else spread[:most]
     ax = new_axes(ax, caller, figsize=(6.4, max(2.0, 0.25 * drawn.size + 0.8)))
-    bars = ax.barh(np.arange(drawn.size), drawn, color="C0")
+    lines = {"xerr": None if spread is None else ends, "ecolor": "0.3"}
+    bars = ax.barh(np.arange(drawn.size), drawn, color="C0", **lines)
     ax.bar_label(bars, [format_number(value, 3) for value in drawn], padding=2)
     shown = [shorten(name).replace("$", r"\$") for name in names[:most]]
     ax.set_yticks(np.arange(drawn.size), shown)
     ax.invert_yaxis()
-    ax.set_xlim(0, 1.12 * values.max() or 1.0)
+    low, high = min((drawn - ends).min(), 0.0), max((drawn + ends).max(), 0.0)
+    ax.set_xlim(1.12 * low, high + 0.12 * (high - low) or 1.0)
     rest = values.size - drawn.size
     ax.set_xlabel(f"{label} (and {rest} more columns)" if rest else label)
     choose_fonts(ax)

@@ -27,7 +27,7 @@ class Rule:
         The leaf.
     conditions : tuple of str
         All hold; in the order of the path. Empty for a tree of one leaf.
-    answer : str
+    prediction : str
         The class, or the mean target.
     support : float
         Weight of the training rows in the leaf; fractions of rows in a C4.5 tree.
@@ -44,7 +44,7 @@ class Rule:
 
     node: int
     conditions: tuple[str, ...]
-    answer: str
+    prediction: str
     support: float
     coverage: float
     confidence: float | None
@@ -56,7 +56,7 @@ class Rule:
         measure = "" if self.confidence is None else f", confidence {self.confidence:.3g}"
         if self.error is not None:
             measure = f", {self.error_name} {self.error:.4g}"
-        return f"{condition}then {self.answer} (support {self.support:.6g}{measure})"
+        return f"{condition}then {self.prediction} (support {self.support:.6g}{measure})"
 
 
 @checked
@@ -179,7 +179,7 @@ def _rule(description: Description, leaf: int, conditions: tuple[str, ...]) -> R
     return Rule(
         node=leaf,
         conditions=conditions,
-        answer=description.answer(leaf),
+        prediction=description.answer(leaf),
         support=weight,
         coverage=weight / float(tree.weight[0]),
         confidence=confidence,

@@ -3,7 +3,7 @@
 Databases plan an expression anew with each query, which takes minutes for a large tree. A table is
 filled once, and a step is one lookup in it::
 
-    node | feature  threshold  at_most  above  missing | answer
+    node | feature  threshold  at_most  above  missing | prediction
        0 |       2        1.5        1      2        2 |
        1 |                                             | 'yes'
 
@@ -44,7 +44,7 @@ def table_of_nodes(writer: Writer, name: str, answer: Callable[[int], str], kind
     table, double = writer.dialect.name(name), writer.dialect.double
     made = (
         f"CREATE TABLE {table} (node INTEGER PRIMARY KEY, feature INTEGER, threshold {double}, "
-        f"at_most INTEGER, above INTEGER, missing INTEGER, answer {kind});"
+        f"at_most INTEGER, above INTEGER, missing INTEGER, prediction {kind});"
     )
     lines = [_line(writer, *found, answer) for found in enumerate(_nodes(writer.model))]
     parts = [",\n".join(lines[first : first + _ROWS]) for first in range(0, len(lines), _ROWS)]
@@ -56,7 +56,7 @@ def walk(writer: Writer, name: str) -> str:
     tree, table = writer.model.tree, writer.dialect.name(name)
     tested = sorted(set(tree.feature[~tree.is_leaf].tolist()))
     if not tested:
-        return f"(SELECT answer FROM {table} WHERE node = 0)"
+        return f"(SELECT prediction FROM {table} WHERE node = 0)"
     found = writer.dialect.found.format(table)
     values = [f"c{feature}" for feature in tested]
     value = f"CASE feature {' '.join(f'WHEN {f} THEN c{f}' for f in tested)} END"
@@ -69,7 +69,7 @@ def walk(writer: Writer, name: str) -> str:
         f"  SELECT CASE WHEN {value} IS NULL THEN missing\n"
         f"    WHEN {value} <= threshold THEN at_most ELSE above END, {kept}\n"
         f"  FROM walk {found} WHERE feature IS NOT NULL\n"
-        f") SELECT answer FROM walk {found} WHERE feature IS NULL)"
+        f") SELECT prediction FROM walk {found} WHERE feature IS NULL)"
     )
 
 

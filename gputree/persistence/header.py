@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree.columns import Columns
+from gputree.cp_table import CP_TABLE, CPTable
 from gputree.dtypes import Bools
 from gputree.errors import InputError
 from gputree.estimators.costs import check_costs
@@ -43,6 +44,9 @@ def header_of(estimator: Any) -> dict[str, Any]:
         header["ordered"] = np.flatnonzero(estimator.columns_.ordered).tolist()
     if getattr(estimator, "winnow", False) and hasattr(estimator, "winnowed_"):
         header["winnowed"] = np.flatnonzero(estimator.winnowed_).tolist()
+    if (table := getattr(estimator, "cp_table_", None)) is not None:
+        columns = {name: encode(table[name].tolist(), "cp_table_") for name in CP_TABLE.names}
+        header["cp_table"] = {"risk": table.risk} | columns
     estimator._validate_params()  # for those that were set since, and that no file is read with
     if classes is not None and not np.array_equal(
         check_costs(estimator, classes),  # type: ignore[arg-type]  # or None
@@ -114,6 +118,8 @@ def complete(estimator: Any, header: dict[str, Any], trees: Sequence[Tree]) -> A
         check_count("feature_names", names, d)
         estimator.feature_names_in_ = np.array(_texts("feature_names", names), dtype=object)
     restore_marks(estimator, header)
+    if "cp_table" in header:
+        estimator.cp_table_ = _cp_table(header["cp_table"])
     if hasattr(estimator, "winnow"):
         _restore_winnowed(estimator, header, trees)
     if trees[0].task == "classification":
@@ -170,6 +176,26 @@ def _mask(header: dict[str, Any], key: str, d: int) -> Bools:
     if not isinstance(places, list) or not all(type(f) is int and 0 <= f < d for f in places):
         raise InputError(f"{key} must be a list of columns.")
     return np.isin(np.arange(d), places)
+
+
+def _cp_table(columns: Any) -> CPTable:
+    """The table of a cross-validated cost-complexity sequence."""
+    if not isinstance(columns, dict) or set(columns) != {"risk", *CP_TABLE.names}:
+        raise InputError(f"cp_table must have the keys {sorted({'risk', *CP_TABLE.names})}.")
+    if columns["risk"] not in ("impurity", "error"):
+        raise InputError(
+            f"the risk of cp_table must be impurity or error, got {columns['risk']!r}."
+        )
+    n = len(field_of(columns, CP_TABLE.names[0], list))
+    rows = np.empty(n, CP_TABLE)
+    for name in CP_TABLE.names:
+        kinds = (int,) if CP_TABLE[name].kind == "i" else (int, float)
+        values = decode(field_of(columns, name, list))
+        check_count(name, values, n)
+        if any(type(value) not in kinds or value < 0 for value in values):
+            raise InputError(f"{name} of cp_table must be numbers from 0.")
+        rows[name] = values
+    return CPTable(rows, columns["risk"])
 
 
 def field_of(header: dict[str, Any], key: str, *kinds: type) -> Any:

@@ -9,7 +9,12 @@ from collections.abc import Collection
 from gputree.errors import InputError, InputTypeError
 from gputree.pruning.base import Pruner, RoutedRows, TrainingRows, ValidationPruner
 from gputree.pruning.collapse import collapse_splits
-from gputree.pruning.cost_complexity import CostComplexity, CostComplexityPath, cost_complexity_path
+from gputree.pruning.cost_complexity import (
+    CostComplexity,
+    CostComplexityPath,
+    cost_complexity_path,
+    cp_table,
+)
 from gputree.pruning.cost_complexity_cv import CostComplexityCV
 from gputree.pruning.error_limit import add_errors
 from gputree.pruning.penalized_loss import PenalizedLoss
@@ -81,5 +86,6 @@ __all__ = [
     "add_errors",
     "collapse_splits",
     "cost_complexity_path",
+    "cp_table",
     "get_pruner",
 ]

@@ -21,20 +21,25 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from numbers import Real
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gputree._sklearn import Interval, InvalidParameterError, StrOptions
 from gputree.compilation import inner, kernel
+from gputree.cp_table import CP_TABLE, CPTable
 from gputree.dtypes import NODE, Bools, Floats, Int32s, Int64s
-from gputree.pruning.base import Pruner, Rows
+from gputree.pruning.base import Pruner, Rows, require_tree
 from gputree.pruning.bottom_up import sum_over_children
 from gputree.pruning.node_loss import majority_class
 from gputree.tree import Tree
 
 Risk = Literal["impurity", "error"]
+
+# Alphas closer than this (relative) are one step of the sequence: the sums behind
+# them have been seen to differ by 1e-12.
+ROUNDING = 1e-10
 
 
 class CostComplexityPath(NamedTuple):
@@ -151,6 +156,88 @@ def cost_complexity_path(tree: Tree, risk: Risk = "impurity") -> CostComplexityP
     return CostComplexityPath(
         ccp_alphas=np.concatenate([[0.0], links.alpha[links.order]]), impurities=np.cumsum(steps)
     )
+
+
+class NestedSequence(NamedTuple):
+    """The nested trees, from the full one to the root: where each begins, its size and R."""
+
+    alphas: Floats
+    n_leaves: Int64s
+    n_splits: Int64s
+    risk: Floats
+
+    def table(self, tree: Tree, risk: Risk) -> CPTable:
+        """One row a tree of the sequence of `tree`, the smallest first; without xerror and xstd."""
+        table = np.empty(self.alphas.size, dtype=CP_TABLE)
+        table["xerror"] = table["xstd"] = np.nan
+        table["alpha"] = self.alphas
+        table["cp"] = self.alphas / root_risk(tree, risk)
+        table["n_leaves"], table["nsplit"] = self.n_leaves, self.n_splits
+        table["relative_error"] = self.risk / (self.risk[-1] or 1.0)
+        return CPTable(table[::-1].copy(), risk)
+
+
+def nested_sequence(tree: Tree, risk: Risk) -> NestedSequence:
+    """Steps of the path, those that tie taken together."""
+    links = weakest_links(tree, risk)
+    path = cost_complexity_path(tree, risk)
+    lost = np.concatenate([[0], np.cumsum(links.leaves_lost[links.order])])
+    alphas = np.maximum(path.ccp_alphas, 0.0)  # gains of nothing may round below 0
+    last = np.append(alphas[1:] > alphas[:-1] * (1 + ROUNDING), True)
+    collapse = np.minimum(links.alpha, tree.over_ancestors(np.minimum, links.alpha, np.inf))
+    ends = np.sort(collapse[~tree.is_leaf])
+    n_splits = ends.size - np.searchsorted(ends, alphas[last], side="right")
+    return NestedSequence(
+        alphas[last], (tree.n_leaves - lost)[last], n_splits, path.impurities[last]
+    )
+
+
+def cp_table(estimator_or_tree: Any, risk: Risk = "error") -> CPTable:
+    """The cost-complexity sequence of a fitted tree, as rpart's ``printcp`` prints it.
+
+    Parameters
+    ----------
+    estimator_or_tree : fitted estimator of one tree, or Tree
+        Of an estimator, the tree as it was grown.
+    risk : {"error", "impurity"}, default="error"
+        As in `CostComplexity`; rpart's is the error.
+
+    Returns
+    -------
+    CPTable of shape (n_trees,)
+        As `CostComplexityCV.cp_table_`, but that ``xerror`` and ``xstd``, which need
+        cross-validation, are NaN, and are not printed.
+
+    Raises
+    ------
+    sklearn.exceptions.NotFittedError
+        The estimator is not fitted.
+    TypeError
+        It has several trees.
+    ValueError
+        There is no such risk.
+
+    Examples
+    --------
+    >>> from gputree import DecisionTreeClassifier
+    >>> from gputree.datasets import load_iris
+    >>> from gputree.pruning import cp_table
+    >>> print(cp_table(DecisionTreeClassifier(max_depth=2).fit(*load_iris(return_X_y=True))))
+         CP  nsplit  rel error
+    1  0.50       0       1.00
+    2  0.44       1       0.50
+    3  0.00       2       0.06
+    """
+    if risk not in get_args(Risk):
+        raise InvalidParameterError(
+            f"The 'risk' parameter of cp_table must be a str among {set(get_args(Risk))}. Got "
+            f"{risk!r} instead."
+        )
+    tree = estimator_or_tree
+    if not isinstance(tree, Tree):
+        require_tree(tree)
+        tree = getattr(tree, "unpruned_tree_", tree.tree_)
+    return nested_sequence(tree, risk).table(tree, risk)
 
 
 def weakest_links(tree: Tree, risk: Risk = "impurity") -> WeakestLinks:

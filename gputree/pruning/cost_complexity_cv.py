@@ -19,7 +19,8 @@ from gputree._sklearn import (
     safe_indexing,
 )
 from gputree.columns.cells import as_table
-from gputree.dtypes import Floats, Int64s
+from gputree.cp_table import CPTable
+from gputree.dtypes import Floats
 from gputree.errors import InputError, checks
 from gputree.pruning.base import (
     Pruner,
@@ -33,9 +34,8 @@ from gputree.pruning.base import (
 from gputree.pruning.cost_complexity import (
     CostComplexity,
     Risk,
-    cost_complexity_path,
+    nested_sequence,
     node_risk,
-    root_risk,
     weakest_links,
 )
 from gputree.pruning.node_loss import node_loss
@@ -44,23 +44,8 @@ from gputree.tree import Tree
 
 Rule = Literal["min", "1se"]
 
-# Alphas whose relative difference is below this are one step of the sequence: sums from which they
-# are computed have differed by 1e-12.
-ROUNDING = 1e-10
-
 # Powers of the losses that are summed: for the error, and for its standard error.
 POWERS: tuple[Literal[1, 2], ...] = (1, 2)
-
-CP_TABLE = np.dtype(
-    [
-        ("alpha", np.float64),
-        ("cp", np.float64),
-        ("n_leaves", np.int64),
-        ("relative_error", np.float64),
-        ("xerror", np.float64),
-        ("xstd", np.float64),
-    ]
-)
 
 
 class CostComplexityCV(Pruner):
@@ -88,12 +73,13 @@ class CostComplexityCV(Pruner):
     ----------
     alpha_ : float
         The chosen alpha.
-    cp_table_ : structured array of shape (n_trees,)
+    cp_table_ : CPTable of shape (n_trees,)
         The nested sequence from the root alone to the full tree, one row per tree:
         `alpha` from which on it is the best, `cp` (alpha as a fraction of the root's
-        risk), `n_leaves`, `relative_error` (its R), `xerror` (cross-validated
-        loss) and `xstd` (standard error of that), the last three relative to the
-        root's. As rpart's table, whose `nsplit` is `n_leaves` - 1 in binary trees.
+        risk), `n_leaves`, `nsplit` (nodes that are split), `relative_error` (its R),
+        `xerror` (cross-validated loss) and `xstd` (standard error of that), the last three
+        relative to the root's. A structured array that prints as rpart's ``printcp``;
+        ``to_frame()`` is a pandas DataFrame.
 
     References
     ----------
@@ -177,7 +163,7 @@ class CostComplexityCV(Pruner):
         check_consistent_length(X, y)
         X = as_table(X)
         tree: Tree = getattr(estimator, "unpruned_tree_", estimator.tree_)
-        sequence = _nested_sequence(tree, self.risk)
+        sequence = nested_sequence(tree, self.risk)
         y = np.asarray(y)
         with checks():
             folds = list(self._folds().split(X, y))
@@ -185,9 +171,12 @@ class CostComplexityCV(Pruner):
         errors = self._cross_validate(
             estimator, table, y, sample_weight, sequence.alphas, folds, at_once
         )
-        self.cp_table_ = _cp_table(tree, self.risk, sequence, errors)
+        self.cp_table_ = sequence.table(tree, self.risk)
+        _add_errors(self.cp_table_, tree, errors)
         self.alpha_ = float(self.cp_table_["alpha"][_choose(self.cp_table_, self.rule)])
-        return super().prune(estimator)
+        pruned = super().prune(estimator)
+        pruned.cp_table_ = self.cp_table_
+        return pruned
 
     def prune_tree(self, tree: Tree, data: Rows | None = None) -> Tree:
         """`tree` pruned with the alpha that `prune` has chosen; `data` is not used."""
@@ -245,30 +234,12 @@ class CostComplexityCV(Pruner):
         return check_cv(self.cv)
 
 
-class _Sequence(NamedTuple):
-    """The nested trees, from the full one to the root: first alpha, size and R of each."""
-
-    alphas: Floats
-    n_leaves: Int64s
-    risk: Floats
-
-
 class _HeldOutLoss(NamedTuple):
     """Sums over held-out rows at each step: of losses, of squared losses; and the rows."""
 
     loss: Floats
     squares: Floats
     n_rows: int
-
-
-def _nested_sequence(tree: Tree, risk: Risk) -> _Sequence:
-    """Steps of the path; steps that tie are joined."""
-    links = weakest_links(tree, risk)
-    path = cost_complexity_path(tree, risk)
-    lost = np.concatenate([[0], np.cumsum(links.leaves_lost[links.order])])
-    alphas = np.maximum(path.ccp_alphas, 0.0)  # gains of nothing may be rounded below 0
-    last = np.append(alphas[1:] > alphas[:-1] * (1 + ROUNDING), True)
-    return _Sequence(alphas[last], (tree.n_leaves - lost)[last], path.impurities[last])
 
 
 def _loss_along(
@@ -289,19 +260,12 @@ def _loss_along(
     return float(loss.stopped.sum()) + np.cumsum(changes)[:-1]
 
 
-def _cp_table(tree: Tree, risk: Risk, sequence: _Sequence, errors: _HeldOutLoss) -> NDArray[Any]:
-    """Make the table of the sequence, one row per tree, the smallest first."""
-    root = sequence.risk[-1] or 1.0
+def _add_errors(table: CPTable, tree: Tree, errors: _HeldOutLoss) -> None:
+    """Fill in the cross-validated errors of a table, whose first tree is the smallest."""
     root_loss = node_risk(tree, "error")[0] or 1.0
     spread = np.maximum(errors.squares - errors.loss**2 / errors.n_rows, 0.0)
-    table = np.empty(sequence.alphas.size, dtype=CP_TABLE)
-    table["alpha"] = sequence.alphas
-    table["cp"] = sequence.alphas / root_risk(tree, risk)
-    table["n_leaves"] = sequence.n_leaves
-    table["relative_error"] = sequence.risk / root
-    table["xerror"] = errors.loss / root_loss
-    table["xstd"] = np.sqrt(spread) / root_loss
-    return table[::-1].copy()
+    table["xerror"] = (errors.loss / root_loss)[::-1]
+    table["xstd"] = (np.sqrt(spread) / root_loss)[::-1]
 
 
 def _choose(table: NDArray[Any], rule: Rule) -> int:

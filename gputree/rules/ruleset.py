@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree._sklearn import StrOptions, validate_params
+from gputree._texts import html_table
 from gputree.bits import WORD, Words, lowest_bit, meet_all
 from gputree.compilation import kernel
 from gputree.dtypes import Floats, Int32s, Int64s, Values
@@ -28,6 +29,8 @@ from gputree.threads import run
 # loss over 22 real tables, by the rows that a rule decides: 0.491 with 1, 0.475 with 2, 0.491 with
 # one per class; by the rows that it covers: 0.508, 0.491, 0.500.
 PRIOR_WEIGHT = 2.0
+
+MOST_SHOWN = 100  # maximum number of rules shown in a notebook
 
 ANSWERED = 1 << 14  # minimum number of rows that one thread predicts at a time
 
@@ -77,8 +80,8 @@ class ClassRule:
 class RuleSet:
     """Rules in the order in which they are tried, and a class for rows that none covers.
 
-    ``str(rules)`` prints them, ``len(rules)`` is their number, ``rules[0]`` the first, and a loop
-    gives one after the other.
+    ``str(rules)`` prints them, and a notebook shows a table of the first 100; ``len(rules)`` is
+    their number, ``rules[0]`` the first, and a loop gives one after the other.
 
     Attributes
     ----------
@@ -246,13 +249,27 @@ class RuleSet:
         )
 
     def _line(self, place: int, names: Names, decimals: int | None) -> str:
+        conditions, label, confidence, weight = self._parts(place, names, decimals)
+        return f"{conditions} -> class {label} [{confidence}] ({weight})"
+
+    def _parts(self, place: int, names: Names, decimals: int | None) -> tuple[str, str, str, str]:
+        """Conditions, class, confidence and weights of a rule, in words."""
         conditions = [self.rules.conditions[i] for i in self.rules.of(place)]
         told = " and ".join(self._words(condition, names, decimals) for condition in conditions)
         label = on_one_line(str(names.classes[self.rules.label[place]]))  # type: ignore[index]
         weight = format_number(self.coverage[place], 2)
         if self.errors[place] > 0:
             weight += f"/{format_number(self.errors[place], 2)}"
-        return f"{told} -> class {label} [{self.confidence[place]:.3f}] ({weight})"
+        return told, label, f"{self.confidence[place]:.3f}", weight
+
+    def _repr_html_(self) -> str:
+        shown = range(min(len(self), MOST_SHOWN))
+        rows = [["rule", "if", "class", "confidence", "rows/errors"]]
+        rows += [[str(place + 1), *self._parts(place, self.names, 4)] for place in shown]
+        if more := len(self) - len(shown):
+            rows.append(["...", f"{more:,} more", "", "", ""])
+        default = on_one_line(str(self.classes[self.default]))
+        return html_table([*rows, ["default", "no rule", default, "", ""]])
 
     def _words(self, condition: Condition, names: Names, decimals: int | None) -> str:
         name = on_one_line(names.feature_names[condition.feature])

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -274,6 +275,57 @@ def test_output_files(gputree, cars_model, tmp_path):
     assert csv_file.read_text() == text
     assert pq.read_table(parquet_file).to_pydict() == {"prediction": expected}
     assert {path.suffix for path in tmp_path.iterdir()} == {".csv", ".parquet", ".gputree"}
+
+
+@pytest.fixture
+def kept(tmp_path):
+    """The cars with identifiers that look like numbers, and notes with a comma."""
+    lines = Path(CARS.filename).read_text().splitlines()
+    path = tmp_path / "kept.csv"
+    with open(path, "w") as file:
+        file.write(f"id,{lines[0]},note\n")
+        file.writelines(f'{n:03},{line},"{n}, ?"\n' for n, line in enumerate(lines[1:]))
+    return path
+
+
+def test_columns_are_carried_along(said, cars_model, kept):
+    expected = rows_of(said("predict", cars_model, CARS.filename))
+    text = said("predict", cars_model, kept, "--keep", "id,note", "--keep", "weight,id,horsepower")
+    assert text.splitlines()[0] == "id,note,weight,horsepower,prediction"
+    rows = rows_of(text)
+    assert [row["prediction"] for row in rows] == [row["prediction"] for row in expected]
+    assert [row["id"] for row in rows[:2]] == ["000", "001"]
+    assert rows[1]["note"] == "1, ?"
+    assert [row["weight"] for row in rows[:2]] == ["3504", "3693"]
+    assert [rows[n]["horsepower"] for n in (31, 32)] == ["95", ""]
+
+
+def test_carried_columns_of_parquet_keep_their_types(said, cars_model, kept, tmp_path):
+    import pyarrow.csv
+
+    table, out = tmp_path / "kept.parquet", tmp_path / "out.parquet"
+    pq.write_table(pyarrow.csv.read_csv(kept), table)
+    narrow = tmp_path / "narrow.parquet"
+    pq.write_table(pq.read_table(table).cast(narrowed(pq.read_schema(table))), narrow)
+    said("predict", cars_model, table, narrow, "--keep", "id,weight,note", "-o", out)
+    found = pq.read_table(out)
+    assert found.num_rows == 2 * 398
+    assert [str(kind) for kind in found.schema.types] == ["int64", "int64", "string", "double"]
+
+
+def narrowed(schema):
+    """A schema with integers of 32 bits."""
+    types = [pa.int32() if kind == pa.int64() else kind for kind in schema.types]
+    return pa.schema(zip(schema.names, types, strict=True))
+
+
+def test_carried_columns_that_cannot_be(fails, misused, cars_model, kept):
+    assert "no column 'idd'. Did you mean 'id'?" in fails(
+        "predict", cars_model, kept, "--keep", "idd"
+    )
+    kept.write_text(kept.read_text().replace("note", "prediction", 1))
+    error = misused("predict", cars_model, kept, "--keep", "prediction")
+    assert "--keep prediction: the output has a column of this name" in error
 
 
 def test_predict_errors(fails, misused, iris_model, cars_model, tmp_path):

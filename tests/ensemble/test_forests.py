@@ -512,6 +512,23 @@ def test_a_report_has_the_size_of_the_forest(fitted):
     assert size["leaves"] == sum(tree.get_n_leaves() for tree in forest.estimators_)
 
 
+@pytest.mark.parametrize("kind", [RandomForestRegressor, ExtraTreesRegressor])
+def test_a_report_has_errors_relative_to_the_mean_of_the_rows_drawn(kind, tmp_path):
+    X, _, y = mixed(60)
+    forest = kind(n_estimators=4, random_state=0).fit(X, y)
+    save_model(forest, tmp_path / "forest.gputree")
+    mean = np.mean([tree.tree_.statistics[0, 0] for tree in forest.estimators_])
+    if not forest.bootstrap:
+        assert mean == pytest.approx(np.mean(y), rel=1e-9)
+    off, apart = y - forest.predict(X), y - mean
+    for one in (forest, load_model(tmp_path / "forest.gputree")):
+        found = one.report(X, y).measures
+        expected = np.abs(off).sum() / np.abs(apart).sum()
+        assert found["relative_absolute_error"] == pytest.approx(expected)
+        expected = np.sqrt((off**2).sum() / (apart**2).sum())
+        assert found["root_relative_squared_error"] == pytest.approx(expected)
+
+
 def test_shapley_values_are_means_over_trees(fitted):
     forest, X, _ = fitted
     values, base = shap_values(forest, X[:20])

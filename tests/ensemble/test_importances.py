@@ -102,6 +102,7 @@ def test_columns_that_no_tree_tests_have_no_importance():
     X = np.column_stack([X, np.zeros(len(X))])
     found = RandomForestClassifier(n_estimators=30, random_state=0).fit(X, y)
     found = found.oob_permutation_importance(X, y)
+    assert found.feature_names == ["x0", "x1", "x2", "x3", "x4"]
     assert not found.importances[4].any()
     assert found.importances_mean[[2, 3]].min() > found.importances_mean[[0, 1]].max()
 

@@ -50,6 +50,37 @@ def test_rules_are_shown():
     assert below(rules) == rules.rules_.to_text()
 
 
+def cells(page: str) -> list[list[str]]:
+    """Rows of the tables of a page, as a browser shows them."""
+    rows = re.findall(r"<tr>(.*?)</tr>", page)
+    return [[html.unescape(c) for c in re.findall(r"<t[hd]>(.*?)</t[hd]>", row)] for row in rows]
+
+
+def test_rules_are_a_table(monkeypatch):
+    golf = load_golf()
+    rules = C45Rules().fit(golf.data, np.where(golf.target == "yes", "<b>", golf.target)).rules_
+    head, *lines, default = cells(rules._repr_html_())
+    assert head == ["rule", "if", "class", "confidence", "rows/errors"]
+    assert default[:3] == ["default", "no rule", str(rules.classes[rules.default])]
+    for line, (place, what, label, confidence, weight) in zip(
+        str(rules).splitlines()[:-1], lines, strict=True
+    ):
+        assert line == f"Rule {place}: {what} -> class {label} [{confidence}] ({weight})"
+    assert len(lines) == len(rules) > 2
+    assert "<b>" not in rules._repr_html_()
+    monkeypatch.setattr("gputree.rules.ruleset.MOST_SHOWN", 1)
+    assert cells(rules._repr_html_())[2] == ["...", f"{len(rules) - 1} more", "", "", ""]
+
+
+def test_a_report_is_tables():
+    tree = DecisionTreeClassifier(max_depth=2).fit(IRIS.data, IRIS.target)
+    report = tree.report(IRIS.data, IRIS.target)
+    words = [line.split() for line in str(report).splitlines() if line]
+    assert [" ".join(row).split() for row in cells(report._repr_html_())] == words
+    assert report._repr_html_().count("<table>") == 4
+    assert "<th>leaves" not in report._repr_html_()
+
+
 @pytest.mark.parametrize("estimator", [C45Classifier(), C45Rules(), BoostedC45Classifier()])
 def test_the_diagram_alone_before_fit(estimator):
     assert "<pre style" not in estimator._repr_html_()

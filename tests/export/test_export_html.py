@@ -28,7 +28,7 @@ def test_every_node_is_in_the_page(case):
     data = data_of(export_html(tree))
     assert data["parent"] == tree.parent.tolist()
     assert data["below"][0] == tree.n_nodes - 1
-    per_node = ["depth", "weight", "below", "condition", "answer", "support", "bars", "details"]
+    per_node = ["depth", "weight", "below", "condition", "prediction", "support", "bars", "details"]
     assert {len(data[key]) for key in per_node} == {tree.n_nodes}
     for node, bars in enumerate(data["bars"]):
         assert sum(part for part, _ in bars) == pytest.approx(1.0, abs=1e-3)
@@ -68,7 +68,7 @@ def test_no_text_is_markup():
     assert "<script>alert" not in page
     assert page.count("</script>") == 2
     data = data_of(page)
-    assert evil in data["answer"]
+    assert evil in data["prediction"]
     assert any(evil in condition for condition in data["condition"])
 
 

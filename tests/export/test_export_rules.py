@@ -212,7 +212,7 @@ def test_steps_are_the_nodes_that_a_row_visits(case):
     for row, answer in zip(values, expected, strict=True):
         told = _explanation(description, model, row)
         assert {step.node for step in told.steps} == set(visit(tree, row))
-        assert list(told.shares.values()) == answer.tolist()
+        assert list(told.probabilities.values()) == answer.tolist()
         above = {step.node: step.share for step in told.steps}
         for step in told.steps[1:]:
             parent = int(tree.parent[step.node])
@@ -226,7 +226,7 @@ def test_steps_are_the_nodes_that_a_row_visits(case):
 def test_answers_are_those_of_predict(kind):
     model = kind().fit(GOLF.data, GOLF.target)
     told = explain(model, ROWS, feature_names=GOLF.feature_names)
-    assert [item.answer for item in told] == model.predict(np.array(ROWS, object)).tolist()
+    assert [item.prediction for item in told] == model.predict(np.array(ROWS, object)).tolist()
 
 
 def test_a_known_row_in_words():
@@ -253,8 +253,8 @@ def test_regression():
     cars = load_auto_mpg()
     model = DecisionTreeRegressor(max_depth=1).fit(cars.data, cars.target)
     (told,) = explain(model, cars.data[:1], decimals=None)
-    assert told.shares == {}
-    assert float(told.answer) == model.predict(cars.data[:1])[0]
+    assert told.probabilities == {}
+    assert float(told.prediction) == model.predict(cars.data[:1])[0]
     assert "mean" in str(told)
 
 

@@ -142,7 +142,7 @@ def names_of_columns_that_a_table_of_nodes_has():
     """They are those of the rows, where the tree is meant."""
     x = np.random.default_rng(0).normal(size=(60, 5))
     model = DecisionTreeRegressor().fit(x, (x[:, 0] > 0) * x[:, 1] + x[:, 2] * x[:, 3] + x[:, 4])
-    names = ["node", "here", "c0", "threshold", "answer"]
+    names = ["node", "here", "c0", "threshold", "prediction"]
     return model, dict(zip(names, x.T.tolist(), strict=True)), model.predict(x)
 
 

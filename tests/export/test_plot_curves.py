@@ -12,6 +12,7 @@ from gputree import (
     RandomForestRegressor,
     rank_features,
 )
+from gputree.cp_table import CP_TABLE
 from gputree.datasets import load_auto_mpg
 from gputree.export import (
     plot_cp_table,
@@ -21,7 +22,6 @@ from gputree.export import (
     plot_tree,
 )
 from gputree.pruning import CostComplexityCV
-from gputree.pruning.cost_complexity_cv import CP_TABLE
 
 CARS = load_auto_mpg()
 
@@ -193,6 +193,33 @@ def test_importance(kind):
     assert names == [CARS.feature_names[j] for j in order]
     assert ax.yaxis_inverted()
     assert ax.get_xlabel() == "importance"
+
+
+def test_importance_by_permutation():
+    """Of a forest, whose result has names, and of scikit-learn's, whose result has none."""
+    frame = pytest.importorskip("pandas").DataFrame(CARS.data, columns=CARS.feature_names)
+    forest = RandomForestRegressor(n_estimators=3, min_samples_leaf=20, random_state=0)
+    found = forest.fit(frame, CARS.target).oob_permutation_importance(frame, CARS.target)
+    found.importances_mean[2] = -1.0
+    order = np.argsort(-found.importances_mean)
+    theirs = Bunch(importances_mean=found.importances_mean, importances_std=found.importances_std)
+    for result, names in ((found, CARS.feature_names), (theirs, [f"x{f}" for f in range(7)])):
+        ax = plot_importance(result, most=6)
+        assert [text.get_text() for text in ax.get_yticklabels()] == [names[f] for f in order[:6]]
+        assert [b.get_width() for b in ax.patches] == found.importances_mean[order[:6]].tolist()
+        (lines,) = (c for c in ax.containers if hasattr(c, "has_xerr"))
+        ends = [segment[:, 0].tolist() for segment in lines[2][0].get_segments()]
+        spread = found.importances_std[order[:6]]
+        expected = np.stack(
+            [found.importances_mean[order[:6]] + s * spread for s in (-1, 1)], axis=1
+        )
+        np.testing.assert_allclose(ends, expected)
+        assert ax.get_xlabel() == "increase of the error when permuted (and 1 more columns)"
+    ax = plot_importance(found, feature_names=list("abcdefg"), most=None)
+    assert ax.get_xlim()[0] < -1.0
+    assert {text.get_text() for text in ax.get_yticklabels()} == set("abcdefg")
+    with pytest.raises(ValueError, match="feature_names must contain 7 elements, got 1"):
+        plot_importance(found, feature_names=["a"])
 
 
 def test_the_most_important_alone():

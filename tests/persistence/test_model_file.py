@@ -30,6 +30,10 @@ from gputree.plausibility import check_statistics
 from gputree.pruning import PenalizedLoss, Pessimistic, ReducedError
 
 X, SPECIES = load_iris(return_X_y=True)
+CP_COLUMNS = {
+    "risk": "error", "alpha": [0.0], "cp": [0.0], "n_leaves": [1], "nsplit": [0],
+    "relative_error": [1.0], "xerror": [1.0], "xstd": [0.1],
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -116,6 +120,12 @@ def test_what_cannot_be_saved(tmp_path):
         ({"classes": {"array": "abc", "dtype": "|O"}}, "an array must be a list, got str"),
         ({"feature_names": "abcd"}, "feature_names must be of type list or NoneType, got str"),
         ({"feature_names": ["a", "b", "c", 4]}, "feature_names must be a list of strings"),
+        ({"cp_table": []}, "cp_table must have the keys"),
+        ({"cp_table": CP_COLUMNS | {"risk": "gini"}}, "risk of cp_table must be impurity or error"),
+        ({"cp_table": CP_COLUMNS | {"cp": [0.5, 0.0]}}, "cp must contain 1 elements, got 2"),
+        ({"cp_table": CP_COLUMNS | {"nsplit": [0.5]}}, "nsplit of cp_table must be numbers from 0"),
+        ({"cp_table": CP_COLUMNS | {"xstd": [-1.0]}}, "xstd of cp_table must be numbers from 0"),
+        ({"cp_table": CP_COLUMNS | {"n_leaves": [10**30]}}, "its header is damaged"),
         ({"missing_marks": "?"}, "missing_marks must be a list of strings"),
         ({"params": {"max_depth": {"object": 1}}}, "unknown keys"),
         ({"classes": None}, "not hold a valid estimator"),
