@@ -136,13 +136,13 @@ def interrupted(name, *arguments, **options):
     return original(name, *arguments, **options)
 
 original, builtins.__import__ = builtins.__import__, interrupted
-sys.argv = ["gputree", "info"]
+sys.argv = ["gputree", "train", "absent.csv", "--target", "y", "-o", "model"]
 {run}
 """
 
 
 @pytest.mark.process
-@pytest.mark.parametrize("module", ["numpy", "numba"])
+@pytest.mark.parametrize("module", ["numpy", "sklearn"])
 @pytest.mark.parametrize(
     "run",
     [
