@@ -28,6 +28,7 @@ import resource
 import shutil
 import sys
 import tempfile
+import traceback
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
@@ -51,7 +52,6 @@ PRELOADED = (
     "pyarrow.csv",
     "pyarrow.parquet",
     "scipy.sparse",
-    "hypothesis.strategies",
     "sklearn.ensemble",
     "sklearn.model_selection",
     "sklearn.utils.estimator_checks",
@@ -195,7 +195,9 @@ class Copy:
             return Outcome("-"), None
         if code < 0:
             return Outcome("hangs" if -code in (24, 9) else "crashes"), None
-        if failed is None:  # collection or configuration
+        if failed is None and code != pytest.ExitCode.INTERRUPTED:
+            raise RuntimeError(f"pytest ended with {code}: {output}")
+        if failed is None:  # in collection
             return Outcome("caught", output.strip()[-100:]), None
         return Outcome("caught", failed[0].partition(" ")[2]), failed[1]
 
@@ -244,8 +246,9 @@ def _pytest(arguments: list[str], folder: Path, seconds: int) -> tuple[int, str]
             resource.setrlimit(resource.RLIMIT_AS, (MOST_BYTES, MOST_BYTES))
             try:
                 os._exit(pytest.main(arguments))
-            finally:
-                os._exit(1)
+            except BaseException:
+                traceback.print_exc()
+            os._exit(pytest.ExitCode.INTERNAL_ERROR)
         code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
         output.seek(0)
         return code, output.read().decode(errors="replace")
