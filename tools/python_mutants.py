@@ -26,14 +26,17 @@ import random
 import re
 import resource
 import shutil
-import subprocess
 import sys
 import tempfile
+import traceback
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
+from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import pytest
 from entered import FUNCTION, functions
 from mutants import Mutant, part_of
 from python_operators import Change, changes
@@ -42,6 +45,17 @@ ROOT = Path(__file__).resolve().parents[1]
 COPIED = ("gputree", "tests", "tools", "benchmarks", "docs", "pyproject.toml", "README.md")
 # What only a device runs.
 SKIPPED = re.compile(r"cuda|backends/arrays\.py|/data/")
+# What most tests import.
+PRELOADED = (
+    "numba",
+    "pandas",
+    "pyarrow.csv",
+    "pyarrow.parquet",
+    "scipy.sparse",
+    "sklearn.ensemble",
+    "sklearn.model_selection",
+    "sklearn.utils.estimator_checks",
+)
 MOST_BYTES = 12 << 30  # of addresses: a bug may ask for any size
 # A run with a bug takes as long as without it, and what pytest and imports take.
 START_SECONDS = 120
@@ -164,7 +178,7 @@ class Copy:
 
     def __init__(self, root: Path, folder: Path) -> None:
         self.folder = folder
-        for name in COPIED:
+        for name in filter(lambda name: (root / name).exists(), COPIED):
             copy = shutil.copytree if (root / name).is_dir() else shutil.copy
             copy(root / name, folder / name)
 
@@ -173,24 +187,18 @@ class Copy:
         chosen = self.folder / "chosen.txt"
         chosen.write_text("\n".join(tests))
         files = sorted({test.partition("::")[0] for test in tests})
-        command = [sys.executable, "-m", "pytest", "-p", "chosen", f"--chosen={chosen}", "-x", "-q"]
+        command = ["-p", "chosen", f"--chosen={chosen}", "-x", "-q"]
         command += ["-p", "no:cacheprovider", "--tb=line", "--no-header", *files]
-        most = int(3 * seconds + START_SECONDS)
-        done = subprocess.run(
-            command,
-            cwd=self.folder,
-            env=_environment(self.folder),
-            capture_output=True,
-            text=True,
-            preexec_fn=lambda: _limit(most),
-        )
-        failed = re.search(r"^(?:FAILED|ERROR) (\S+?::.*?)(?: - (.*))?$", done.stdout, re.MULTILINE)
-        if done.returncode == 0:
+        code, output = _pytest(command, self.folder, int(3 * seconds + START_SECONDS))
+        failed = re.search(r"^(?:FAILED|ERROR) (\S+?::.*?)(?: - (.*))?$", output, re.MULTILINE)
+        if code == 0:
             return Outcome("-"), None
-        if done.returncode < 0:
-            return Outcome("hangs" if -done.returncode in (24, 9) else "crashes"), None
-        if failed is None:  # collection or configuration
-            return Outcome("caught", (done.stdout + done.stderr).strip()[-100:]), None
+        if code < 0:
+            return Outcome("hangs" if -code in (24, 9) else "crashes"), None
+        if failed is None and code != pytest.ExitCode.INTERRUPTED:
+            raise RuntimeError(f"pytest ended with {code}: {output}")
+        if failed is None:  # in collection
+            return Outcome("caught", output.strip()[-100:]), None
         return Outcome("caught", failed[0].partition(" ")[2]), failed[1]
 
     def catch(self, mutant: Mutant, tests: list[str], seconds: float) -> Outcome:
@@ -215,15 +223,35 @@ def seeded(source: str, mutant: Mutant) -> str:
     return source.replace(mutant.old, mutant.new)
 
 
-def _environment(folder: Path) -> dict[str, str]:
-    cache = folder / "kernels"  # what is compiled with bugs is gone with the copy
-    paths = f"{folder}:{folder / 'tools'}"
-    return {**os.environ, "PYTHONPATH": paths, "NUMBA_CACHE_DIR": str(cache)}
+def _preload(folder: Path) -> None:
+    """Import once what every run imports, but for the package: runs are forks of this process."""
+    os.environ["NUMBA_CACHE_DIR"] = str(folder)  # what is compiled with bugs is gone with it
+    for name in PRELOADED:
+        with suppress(ImportError):
+            import_module(name)
 
 
-def _limit(seconds: int) -> None:
-    resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 5))
-    resource.setrlimit(resource.RLIMIT_AS, (MOST_BYTES, MOST_BYTES))
+def _pytest(arguments: list[str], folder: Path, seconds: int) -> tuple[int, str]:
+    """Exit status, below 0 for a signal, and output of pytest in a folder, in a fork."""
+    with tempfile.TemporaryFile() as output:
+        child = os.fork()
+        if child == 0:
+            os.dup2(output.fileno(), 1)
+            os.dup2(output.fileno(), 2)
+            os.chdir(folder)
+            paths = [str(folder), str(folder / "tools")]
+            os.environ["PYTHONPATH"] = os.pathsep.join(paths)
+            sys.path[:1] = paths
+            resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 5))
+            resource.setrlimit(resource.RLIMIT_AS, (MOST_BYTES, MOST_BYTES))
+            try:
+                os._exit(pytest.main(arguments))
+            except BaseException:
+                traceback.print_exc()
+            os._exit(pytest.ExitCode.INTERNAL_ERROR)
+        code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        output.seek(0)
+        return code, output.read().decode(errors="replace")
 
 
 def row(number: int, mutant: Mutant, outcome: Outcome, run: int, entering: int) -> str:
@@ -251,8 +279,9 @@ def main(arguments: list[str]) -> int:
         return 0
     entered = json.loads(options.map.read_text())
     ends: Counter[str] = Counter()
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryDirectory() as kernels:
         tree = Copy(ROOT, Path(folder))
+        _preload(Path(kernels))
         for number, mutant in list(enumerate(mutants))[options.part]:
             tests = likeliest_first(entered, mutant)
             chosen = affordable(tests, options.seconds)

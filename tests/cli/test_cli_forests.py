@@ -10,6 +10,7 @@ from gputree.datasets import load_auto_mpg, load_iris
 from gputree.persistence import export_json, load_model
 
 IRIS, CARS = load_iris().filename, load_auto_mpg().filename
+SMALL = ("--max-depth", 2, "--max-samples", 0.2)
 
 
 @pytest.fixture
@@ -41,14 +42,14 @@ def test_train_show_and_evaluate(trained, gputree):
 
 
 def test_regression_and_out_of_bag_score(trained):
-    path, (status, output, _) = trained(CARS, "mpg", "--oob-score", "--n-estimators", 40)
+    path, (status, output, _) = trained(CARS, "mpg", "--oob-score", *SMALL, "--n-estimators", 8)
     assert status == 0
     assert "out of bag  R2 0." in output
     assert load_model(path).oob_score
 
 
 def test_quantiles(trained, gputree):
-    path, _ = trained(CARS, "mpg", "--quantreg")
+    path, _ = trained(CARS, "mpg", "--quantreg", *SMALL)
     status, output, _ = gputree("predict", path, CARS, "--quantiles", "0.1, .9")
     assert status == 0
     assert output.startswith("prediction,quantile_0.1,quantile_.9\n")
@@ -59,7 +60,7 @@ def test_quantiles(trained, gputree):
         status, _, errors = gputree("predict", path, CARS, "--quantiles", levels)
         assert status
         assert message in errors
-    path, _ = trained(CARS, "mpg")
+    path, _ = trained(CARS, "mpg", *SMALL)
     status, _, errors = gputree("predict", path, CARS, "--quantiles", "0.5")
     assert status == 2
     assert "needs a forest that was trained with --quantreg" in errors

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
-from strategies import random_sample
+from strategies import examples, random_sample
 
 from gputree import CodedTable, DecisionTreeClassifier, DecisionTreeRegressor, ID3Classifier
 from gputree.backends.cpu import table as cpu_table
@@ -62,6 +62,7 @@ def rows_of(X: Any, rows: np.ndarray) -> Any:
 @pytest.mark.parametrize("kind", ["classes", "regression", "words"])
 @pytest.mark.usefixtures("by_histograms")
 @given(st.integers(0, 1000), st.booleans())
+@examples(15)
 def test_the_tree_of_a_part_is_that_of_its_rows(kind, seed, weighted):
     X, y = table_of(kind)
     rng = np.random.default_rng(seed)

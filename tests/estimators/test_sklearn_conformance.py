@@ -43,12 +43,32 @@ ESTIMATORS = [
     ExtraTreesClassifier(n_estimators=3),
     ExtraTreesRegressor(n_estimators=3),
 ]
+# Variants of others, and checks of seconds that a base class passes or fails for all of it.
+VARIANTS = [estimator for estimator in ESTIMATORS[2:4]]
+BASES = [ESTIMATORS[k] for k in (0, 1, 4, 9)]
+LONG = (
+    "check_classifiers_train",
+    "check_regressors_train",
+    "check_regressor_data_not_an_array",
+    "check_estimator_sparse_matrix",
+    "check_estimator_sparse_array",
+    "check_dtype_object",
+)
 # As of scikit-learn's own forests: rows are drawn by their places.
 DRAWN_BY_PLACE = "check_sample_weight_equivalence_on"
 
 
+def checks():
+    """Checks of each estimator; some of them `full`."""
+    for estimator, check in parametrize_with_checks(ESTIMATORS).args[1]:
+        name = check.func.__name__
+        long = name in LONG and not any(estimator is base for base in BASES)
+        marks = [pytest.mark.full] if long or any(estimator is one for one in VARIANTS) else []
+        yield pytest.param(estimator, check, marks=marks, id=f"{estimator}-{name}")
+
+
 @pytest.mark.filterwarnings("ignore:.*boosting reduced to 1 of 3 trials")  # labels of chance
-@parametrize_with_checks(ESTIMATORS)
+@pytest.mark.parametrize(("estimator", "check"), list(checks()))
 def test_scikit_learn_checks(estimator, check, request):
     if "check_array_api_input" in request.node.name:
         pytest.skip("for estimators that compute on array API arrays; these need NumPy's")

@@ -1,11 +1,13 @@
 """The program that seeds bugs into Python: what it draws, and what it runs by a map of tests."""
 
 import ast
+import json
+import shutil
 
 import pytest
-import python_mutants
 from mutants import Mutant
-from python_mutants import ROOT, Copy, Outcome, affordable, draw, likeliest_first, seeded
+from processes import run_python
+from python_mutants import ROOT, affordable, draw, likeliest_first, seeded
 from python_operators import changes
 
 
@@ -81,25 +83,28 @@ def test_tests_that_enter_a_function_are_chosen():
 
 
 @pytest.mark.process
-def test_bugs_are_caught_where_tests_pass_without_them(tmp_path, monkeypatch):
-    for name, text in {
-        "gputree/__init__.py": "def least(a, b):\n    return a if a < b else b\n",
-        "tests/test_least.py": "from gputree import least\n\n\n"
+def test_bugs_are_caught_where_tests_pass_without_them(tmp_path):
+    module = "def least(a, b):\n    return a if a < b else b\n"
+    tests = (
+        "from gputree import least\n\n\n"
         "def test_order():\n    assert least(1, 2) == 1\n\n\n"
-        "def test_it_fails_anyway():\n    assert least(1, 2) == 2\n",
-    }.items():
-        (tmp_path / "root" / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / "root" / name).write_text(text)
-    (tmp_path / "root" / "tools").symlink_to(ROOT / "tools")
-    monkeypatch.setattr(python_mutants, "COPIED", ("gputree", "tests", "tools"))
-    (tmp_path / "copy").mkdir()
-    tree = Copy(tmp_path / "root", tmp_path / "copy")
-    tests = [f"tests/test_least.py::test_{name}" for name in ("it_fails_anyway", "order")]
-
-    def outcome(new):
-        mutant = Mutant("", "a < b", new, "gputree/__init__.py")
-        return tree.catch(mutant, tests, 10.0)
-
-    assert outcome("a <= b") == Outcome("-")
-    assert outcome("a > b").end == "caught"
-    assert "test_order" in outcome("a > b").by
+        "def test_it_fails_anyway():\n    assert least(1, 2) == 2\n"
+    )
+    for name, text in {"gputree/__init__.py": module, "tests/test_least.py": tests}.items():
+        (tmp_path / name).parent.mkdir()
+        (tmp_path / name).write_text(text)
+    shutil.copytree(ROOT / "tools", tmp_path / "tools")
+    file, names = "gputree/__init__.py", ("it_fails_anyway", "order")
+    bugs = [
+        Mutant(f"{file}:2 least: bound: a < b -> {new}", "a < b", new, file)._asdict()
+        for new in ("a <= b", "a > b")
+    ]
+    entered = {f"tests/test_least.py::test_{name}": [0.1, [0]] for name in names}
+    (tmp_path / "bugs.json").write_text(json.dumps(bugs))
+    entered = {"functions": [f"{file}::least"], "tests": entered}
+    (tmp_path / "map.json").write_text(json.dumps(entered))
+    command = [tmp_path / "tools" / "python_mutants.py", tmp_path / "map.json", "--table"]
+    found = run_python(*command, tmp_path / "bugs.json").splitlines()
+    assert "| - | 2/2 |  |" in found[0]
+    assert "| caught | 2/2 | tests/test_least.py::test_order" in found[1]
+    assert found[2] == "caught 1 of 2, not entered 0"
