@@ -164,9 +164,7 @@ def told(missing: Sequence[str]) -> Iterator[None]:
     except NotANumberError as error:
         mark = error.cell.strip()
         if _DECIMAL_COMMA.fullmatch(mark):
-            raise InputError(
-                f"{error} If that is a decimal comma, add --decimal ,"
-            ) from error
+            raise InputError(f"{error} If that is a decimal comma, add --decimal ,") from error
         if not mark or mark in missing or len(mark) > _LONGEST_MARK:
             raise
         raise InputError(

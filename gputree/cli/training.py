@@ -57,9 +57,7 @@ def read_training(arguments: argparse.Namespace, files: list[str]) -> Training:
             table, weight = training_table(arguments, files[0])
             categorical = categorical_features(arguments, table.columns)
             y = target_of_task(arguments, table.target)
-            return Training(
-                table.columns, y, categorical, weight, table.declared, table.left_out
-            )
+            return Training(table.columns, y, categorical, weight, table.declared, table.left_out)
         except MemoryError as error:
             if is_stream or arguments.memory is not None:
                 raise

@@ -191,7 +191,11 @@ def test_types_of_the_target(write, cells, expected):
         ("é,y\n1,1\n".encode("latin-1"), {}, r"data\.csv is not UTF-8 text, as it must be"),
         ("a,y\né,1\n".encode("latin-1"), {}, r"data\.csv is not UTF-8 .* see 'a'"),
         ("a,y\n1,é\n".encode("latin-1"), {}, r"data\.csv is not UTF-8 .* see 'y'"),
-        ("a;b;y\n1;2\n", {}, "line 2: expected 3 cells, as the first row has, got 2: '1;2'. Its last"),
+        (
+            "a;b;y\n1;2\n",
+            {},
+            "line 2: expected 3 cells, as the first row has, got 2: '1;2'. Its last",
+        ),
         ("\n \n", {}, "is empty"),
         ("a,y\n1,2\n".encode("utf-16"), {}, "it is UTF-16 text; pass its encoding"),
         (b"PK\x03\x04....", {}, "a ZIP archive, whose name must end in .zip, or a spreadsheet"),
