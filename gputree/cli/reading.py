@@ -42,7 +42,8 @@ def add_format(group: Any, is_format_taken: bool = False) -> None:
         "--input-format",
         dest="input_format",
         choices=[*FORMATS],
-        help="format of the table, if its name does not end in the usual way",
+        metavar="NAME",
+        help=f"format of the table, whatever its name ends in: {', '.join(FORMATS)}",
     )
     group.add_argument(
         "--encoding", metavar="NAME", help="encoding of text, such as latin1, gbk or utf-16"

@@ -16,7 +16,13 @@ from gputree.cli.memory import add_memory, growth_within, row_bytes
 from gputree.cli.models import set_verbose, sizes
 from gputree.cli.options import RULE_OPTIONS, add_options, flag, given_of_rules, given_options
 from gputree.cli.reading import keep_reading
-from gputree.cli.report import UsageError, counted, escape_unknown_characters, with_examples
+from gputree.cli.report import (
+    UsageError,
+    counted,
+    escape_unknown_characters,
+    say,
+    with_examples,
+)
 from gputree.cli.streams import STANDARD, check_output, forbid_terminal, save
 from gputree.cli.tables import add_columns, add_missing_target, check_kinds
 from gputree.cli.training import Training, files_of, read_training, training_score
@@ -260,10 +266,13 @@ def _rules(
 def _kind(arguments: argparse.Namespace, y: Labels) -> Any:
     """The estimator's class, by the algorithm and the task."""
     from gputree.datasets import infer_task
+    from gputree.datasets.targets import uncertain_classes
 
     task = infer_task(y) if arguments.task == "auto" else arguments.task
     if arguments.task == "auto" and arguments.classes is not None:
         task = "classification"
+    elif arguments.task == "auto":
+        _tell_other_task(arguments.target, task, uncertain_classes(y))
     if task == "regression" and y.dtype.kind not in "iuf":
         raise InputError(
             f"Regression needs numbers in the target column {arguments.target!r}; it holds "
@@ -279,6 +288,19 @@ def _kind(arguments: argparse.Namespace, y: Labels) -> Any:
     if arguments.algorithm == "c45":
         return found[0 if arguments.n_trials is None else 1 + arguments.rules]
     return found[task == "regression"]
+
+
+def _tell_other_task(target: str, task: str, n_values: int) -> None:
+    """Say what else integers of a target may be."""
+    if not n_values:
+        return
+    taken, other = ("classes", "quantities: --task regression")
+    if task == "regression":
+        taken, other = ("quantities", "classes: --task classification")
+    say(
+        f"the target column {target!r} holds {n_values} different integers, and is taken for "
+        f"{taken}. They may be {other}"
+    )
 
 
 def _kinds() -> dict[str, tuple[Any, ...]]:

@@ -177,7 +177,9 @@ def delimited_batches(
                         yield table.slice(known)
                 return
             except NotANumberError as error:
-                if error.name not in by_reader:
+                cell = pa.chunked_array([pa.array([error.cell], pa.string())])
+                spelling = spelling_of(source, opened.dialect, error.name)
+                if error.name not in by_reader or isinstance(numbers_of(cell, spelling, True), str):
                     raise
                 by_reader.discard(error.name)
             again = files.enter_context(source.open(False))
@@ -212,8 +214,9 @@ def _batches(
         )
         for batch in reader:
             table = _numbers_of_codes(source, pa.table(batch), codes, kinds.whole, dialect)
-            for name in others.intersection(table.column_names):
-                place = table.column_names.index(name)
+            for place, name in enumerate(table.column_names):
+                if name not in others:
+                    continue
                 found = numbers_of(table.column(place), spelling_of(source, dialect, name), True)
                 if isinstance(found, str):
                     raise NotANumberError(source.label, name, found)

@@ -12,6 +12,9 @@ from gputree.columns.cells import has_text_of_time, text_of_times
 from gputree.errors import InputError
 from gputree.tree import Task
 
+# Numbers of different integers that may be either classes or quantities.
+UNCERTAIN_CLASSES = range(7, 31)
+
 MAX_CLASSES_INFERRED = 20  # digits and ratings are classes, counts and years are not
 
 
@@ -41,6 +44,15 @@ def infer_task(target: NDArray | CodedLabels) -> Task:
         return "classification"
     few = n_distinct <= MAX_CLASSES_INFERRED and 2 * n_distinct <= target.size
     return "classification" if few else "regression"
+
+
+def uncertain_classes(target: NDArray | CodedLabels) -> int:
+    """Number of different integers of a target that may be either task; 0 for any other target."""
+    if target.dtype.kind not in "iuf":
+        return 0
+    values = distinct(target)
+    whole = bool(np.array_equal(values, np.trunc(values)))
+    return values.size if whole and values.size in UNCERTAIN_CLASSES else 0
 
 
 def check_missing_target(missing_target: str) -> None:

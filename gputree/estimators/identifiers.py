@@ -10,15 +10,18 @@ from numpy.typing import NDArray
 
 from gputree._warnings import warn
 from gputree.columns import Columns
-from gputree.columns.categories import NUMBERS
+from gputree.columns.categories import NUMBERS, hold_text
 from gputree.columns.options import declared_nominal
 from gputree.tree import Tree
 
 # Categories of a column whose gain counts for C4.5's average, as a fraction of all rows.
 FEW_CATEGORIES = 0.3
 
-# In fewer rows, words that differ are no sign of a name.
+# In fewer rows, words of which some differ are no sign of a name.
 LEAST_ROWS = 100
+
+# In fewer rows, nor are words that all differ.
+LEAST_ROWS_OF_TEXT = 10
 
 # Fraction of the rows with a unique value from which a column is taken to name them. Of
 # words drawn from n equally frequent ones, 37% are drawn once in n rows.
@@ -84,6 +87,8 @@ def find_identifiers(
 ) -> list[Identifier]:
     """The columns of categories that name rows.
 
+    Nearly all values are unique, in less than 100 rows all, and text.
+
     Parameters
     ----------
     columns : Columns
@@ -95,13 +100,14 @@ def find_identifiers(
     """
     found = []
     for f, words in enumerate(columns.categories):
-        if words is None or columns.ordered[f] or words.size < OWN_SHARE * LEAST_ROWS:
+        if words is None or columns.ordered[f] or words.size < LEAST_ROWS_OF_TEXT:
             continue
         if every_nominal and words.dtype.kind in NUMBERS:
             continue
         rows = count(f)
         known, own = int(rows.sum()), np.count_nonzero(rows == 1)
-        if known >= LEAST_ROWS and own >= OWN_SHARE * known:
+        many = known >= LEAST_ROWS and own >= OWN_SHARE * known
+        if many or (known >= LEAST_ROWS_OF_TEXT and own == known and hold_text(words)):
             found.append(Identifier(f, _label(f, names), own / known))
     return found
 

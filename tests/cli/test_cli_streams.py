@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 from table_files import write_table
 
-from gputree import load_model
+from gputree import load_model, save_model
 from gputree.cli import main
 from gputree.datasets import delimited, load_auto_mpg, load_golf, read_batches, read_table
 from gputree.datasets.readers import read_names
@@ -85,7 +85,15 @@ def test_a_pipe_that_has_a_name(gputree, golf, tmp_path):
 def test_one_thing_at_a_time(misused, golf):
     assert "Only one of MODEL and DATA" in misused("predict", "-", "-")
     assert "Only one of MODEL and DATA" in misused("explain", "-", "-")
-    assert "--target must name" in misused("evaluate", golf, "-")
+
+
+def test_the_target_of_standard_input_is_that_of_training(misused, gputree, golf, tmp_path):
+    told = gputree("evaluate", golf, "-", stdin=Path(GOLF).read_bytes())
+    assert told == gputree("evaluate", golf, GOLF)
+    model = load_model(golf)
+    del model.reading_  # as of models of Python
+    save_model(model, tmp_path / "model")
+    assert "--target must name" in misused("evaluate", tmp_path / "model", "-")
 
 
 def test_streams_that_are_no_tables(fails, golf, tmp_path):
@@ -197,10 +205,13 @@ def test_no_bar_runs_through_rows_on_a_terminal(golf, tmp_path, monkeypatch):
 # ------------------------------------------------------------------------- strange files
 
 
-def test_text_in_another_encoding_further_down(fails, golf, tmp_path):
+def test_text_in_another_encoding_further_down(fails, gputree, golf, tmp_path):
     data = tmp_path / "data.csv"
     data.write_bytes(Path(GOLF).read_bytes().replace(b"sunny", "ensoleillé".encode("latin-1"), 1))
-    assert "iconv -f ENCODING -t utf-8" in fails("predict", golf, data)
+    assert "pass that: --encoding gbk or --encoding latin1" in fails("predict", golf, data)
+    found = gputree("predict", golf, data, "--encoding", "latin1")
+    assert found[0] == 0
+    assert found[1].splitlines()[2:] == gputree("predict", golf, GOLF)[1].splitlines()[2:]
 
 
 @pytest.mark.parametrize("mark", ["\ufeff", "\n\n"])

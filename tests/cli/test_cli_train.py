@@ -5,6 +5,7 @@ import io
 import re
 import shlex
 import sys
+import warnings
 
 import numpy as np
 import pyarrow as pa
@@ -26,7 +27,7 @@ from gputree.cli.names import as_argument, parse_names
 from gputree.cli.pruners import METHODS, parse_pruner
 from gputree.cli.resampling import resampling
 from gputree.criteria.named import CRITERIA
-from gputree.datasets import load_auto_mpg, load_golf, load_iris, read_table
+from gputree.datasets import ReadingWarning, load_auto_mpg, load_golf, load_iris, read_table
 from gputree.pruning import PRUNERS, CostComplexity, CostComplexityCV, Pessimistic
 
 GOLF = load_golf().filename
@@ -68,7 +69,9 @@ def test_the_model_is_the_estimators(tmp_path_factory, rows, algorithm, missing)
     flags = [word for token in tokens for word in ("--missing", token)]
     command = ["train", data, "--target", "y", "--algorithm", algorithm, "--quiet", "-o", path]
     assert main([*map(str, command), *flags]) == 0
-    table = read_table(data, "y", missing=tokens)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ReadingWarning)
+        table = read_table(data, "y", missing=tokens)
     expected = CLASSES[algorithm](random_state=0).fit(table.columns, table.target)
     model = load_model(path)
     assert type(model) is CLASSES[algorithm]
@@ -93,7 +96,8 @@ def test_numbers_that_are_categories_and_columns_that_must_be_numbers(train, fai
         "column 'n' must hold numbers; it holds '?'. If that stands for a missing value, add "
         "--missing '?'\n"
     )
-    assert "no feature column 'm'" in fails("train", *arguments, "--numeric", "m", *out)
+    missing = ["--missing", "?", "--numeric", "m"]
+    assert "no feature column 'm'" in fails("train", *arguments, *missing, *out)
     both = ["--numeric", "month", "--categorical", "month"]
     assert "both name 'month'" in fails("train", *arguments, *both, *out, status=2)
 
@@ -110,10 +114,13 @@ def test_cells_that_look_missing_are_told(train, tmp_path):
     data = tmp_path / "table.csv"
     data.write_text("a,b,c,d,y\n1,?,x,NA,p\n?,u,?,v,q\n3,v,z,w,p\n")
     *_, errors = train(data, "--target", "y", words=True)
-    first, second = errors.splitlines()
-    assert "column 'a' holds numbers and '?', and is taken for text" in first
-    assert "'?' is a category like others in 'b', 'c'." in second
-    *_, errors = train(data, "--target", "y", "--missing", "?", words=True)
+    first, *others = errors.splitlines()
+    assert "column 'a' holds 2 numbers and 1 text ('?'), and is taken for text" in first
+    assert "add --missing '?'; --numeric a makes an error of it" in first
+    assert "'?' is a category like others in 'b', 'c'." in others[0]
+    assert "'NA' is a category like others in 'd'." in others[1]
+    marks = ["--missing", "?", "--missing", "NA"]
+    *_, errors = train(data, "--target", "y", *marks, words=True)
     assert errors == ""
 
 
@@ -267,7 +274,9 @@ def test_decimal_commas_between_quotes_are_told(train, fails, tmp_path):
     *_, errors = train(data, "--target", "y", words=True)
     assert "column 'n' holds numbers with commas, such as 1,5, and is taken for text" in errors
     error = fails("train", data, "--target", "y", "--numeric", "n", "-o", tmp_path / "out")
-    assert "it holds '1,5'. Write points, or separate the cells by semicolons" in error
+    assert "it holds '1,5'. If that is a decimal comma, add --decimal ," in error
+    model = train(data, "--target", "y", "--decimal", ",")
+    assert not model.columns_.nominal[0]
     assert "--missing" not in error
 
 
