@@ -44,11 +44,11 @@ from gputree.tree import Tree
 
 Rule = Literal["min", "1se"]
 
-# Alphas whose relative difference is below this are one step of the sequence: sums from which they
-# are computed have differed by 1e-12.
+# Alphas closer than this (relative) are one step of the sequence: the sums behind
+# them have been seen to differ by 1e-12.
 ROUNDING = 1e-10
 
-# Powers of the losses that are summed: for the error, and for its standard error.
+# Of the losses that are summed up: for the error, and for its standard error.
 POWERS: tuple[Literal[1, 2], ...] = (1, 2)
 
 CP_TABLE = np.dtype(
@@ -244,7 +244,7 @@ class CostComplexityCV(Pruner):
 
 
 class _Sequence(NamedTuple):
-    """The nested trees, from the full one to the root: first alpha, size and R of each."""
+    """The nested trees, from the full one to the root: where each begins, its size and R."""
 
     alphas: Floats
     n_leaves: Int64s
@@ -260,11 +260,11 @@ class _HeldOutLoss(NamedTuple):
 
 
 def _nested_sequence(tree: Tree, risk: Risk) -> _Sequence:
-    """Steps of the path; steps that tie are joined."""
+    """Steps of the path, those that tie taken together."""
     links = weakest_links(tree, risk)
     path = cost_complexity_path(tree, risk)
     lost = np.concatenate([[0], np.cumsum(links.leaves_lost[links.order])])
-    alphas = np.maximum(path.ccp_alphas, 0.0)  # gains of nothing may be rounded below 0
+    alphas = np.maximum(path.ccp_alphas, 0.0)  # gains of nothing may round below 0
     last = np.append(alphas[1:] > alphas[:-1] * (1 + ROUNDING), True)
     return _Sequence(alphas[last], (tree.n_leaves - lost)[last], path.impurities[last])
 
@@ -288,7 +288,7 @@ def _loss_along(
 
 
 def _cp_table(tree: Tree, risk: Risk, sequence: _Sequence, errors: _HeldOutLoss) -> NDArray[Any]:
-    """Make the table of the sequence, one row per tree, the smallest first."""
+    """One row a tree of the sequence, the smallest first."""
     root = sequence.risk[-1] or 1.0
     root_loss = node_risk(tree, "error")[0] or 1.0
     spread = np.maximum(errors.squares - errors.loss**2 / errors.n_rows, 0.0)

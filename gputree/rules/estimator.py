@@ -176,7 +176,7 @@ class C45Rules(LogProbabilities, Reporting, ClassifierMixin, BaseEstimator):
     def _take(self, tree: Any, learned: Learned) -> Self:
         """Set the attributes from a fitted tree and the rules learned from it."""
         model = model_of(tree, by_costs=True)
-        for name in ("feature_names_in_", "missing_marks_"):  # of an earlier fit
+        for name in ("feature_names_in_", "missing_marks_"):  # of a former fit
             self.__dict__.pop(name, None)
         self.estimator_ = tree
         self.classes_, self.n_classes_ = tree.classes_, tree.n_classes_

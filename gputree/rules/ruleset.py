@@ -29,7 +29,7 @@ from gputree.threads import run
 # one per class; by the rows that it covers: 0.508, 0.491, 0.500.
 PRIOR_WEIGHT = 2.0
 
-ANSWERED = 1 << 14  # minimum number of rows that one thread predicts at a time
+ANSWERED = 1 << 14  # rows that one thread predicts at a time, at least
 
 _SQL_PARAMETERS = {
     "output": [StrOptions({"prediction", "confidence", "rule"})],

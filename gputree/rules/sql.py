@@ -56,7 +56,7 @@ def _answers(
 
 
 def _test(writer: Literals, condition: Condition) -> str:
-    """Write a condition that is true for the rows that satisfy it; false or NULL for others."""
+    """A condition that is true for the rows that satisfy it; false or NULL for others."""
     column, is_missing = writer.columns[condition.feature], writer.is_missing(condition.feature)
     if condition.kind == "missing":
         return f"({is_missing})"

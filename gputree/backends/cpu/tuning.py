@@ -8,7 +8,7 @@ from gputree.backends.cpu.layout import CHUNK_ROWS
 
 
 class Tuning(NamedTuple):
-    """Sizes that depend on the hardware, and that tests change: see `TUNING`.
+    """Sizes that were chosen by measurement, and that tests change: see `TUNING`.
 
     Sizes that kernels are compiled with are next to the kernels. Measurements of other values are
     in ``docs/decisions/kernels_cpu.md``.

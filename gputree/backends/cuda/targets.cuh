@@ -1,4 +1,4 @@
-// Functions that the criteria of targets share: gputree/criteria/targets.py.
+// Formulas that the criteria of targets share: gputree/criteria/shared.py.
 #if REGRESSION
 __device__ __forceinline__ i64 floor_divide(i64 a, i64 b) {  // b > 0
     const i64 quotient = a / b;

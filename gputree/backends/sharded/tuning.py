@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class Tuning(NamedTuple):
-    """Sizes that depend on the hardware, and that tests change: see `TUNING`."""
+    """Sizes that measurements may change, and tests do: see `TUNING`."""
 
     # Maximum bytes of histograms of one level: on this machine, and on a cluster, per worker and in
     # all. Those of the parents are in addition.
