@@ -215,7 +215,8 @@ def gather_columns(finer, source, search, columns, are_known, room):
             candidate[table.offset[f] : table.offset[f + 1]], rows, codes,
         )  # fmt: skip
         return rows, codes, begin, end
-    # Rows of column c found before `start` are rows[begin[c] : end[c]], and have their sub-bins.
+    # Rows of column c found before `start` are rows[begin[c] : end[c]]; in large nodes their codes
+    # have sub-bins.
     for start in range(search.first, search.last, GATHER_ROWS):
         last = min(start + GATHER_ROWS, search.last)
         before = end.copy()

@@ -97,7 +97,7 @@ class Cuts(NamedTuple):
 
     @classmethod
     def none(cls, m: int) -> Cuts:
-        """Return m nodes without a cut."""
+        """Return the cuts of m nodes, none found yet."""
         whole, flag = np.zeros(m, np.int64), np.zeros(m, np.bool_)
         scores, thresholds, ranks = np.full(m, -np.inf), np.zeros(m), np.zeros(m, np.uint64)
         return cls(scores, whole, flag, whole.copy(), flag.copy(), thresholds, ranks)
