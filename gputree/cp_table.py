@@ -10,17 +10,16 @@ from numpy.typing import NDArray
 from gputree._optional import require
 from gputree._texts import html_table, tabled
 
-CP_TABLE = np.dtype(
-    [
-        ("alpha", np.float64),
-        ("cp", np.float64),
-        ("n_leaves", np.int64),
-        ("nsplit", np.int64),
-        ("relative_error", np.float64),
-        ("xerror", np.float64),
-        ("xstd", np.float64),
-    ]
-)
+CP_FIELDS: dict[str, type[np.generic]] = {
+    "alpha": np.float64,
+    "cp": np.float64,
+    "n_leaves": np.int64,
+    "nsplit": np.int64,
+    "relative_error": np.float64,
+    "xerror": np.float64,
+    "xstd": np.float64,
+}
+CP_TABLE = np.dtype(list(CP_FIELDS.items()))
 
 # The columns that are printed, as rpart heads them.
 _HEADS = {

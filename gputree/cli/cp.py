@@ -10,6 +10,7 @@ from gputree._texts import aligned
 
 if TYPE_CHECKING:
     from gputree.cp_table import CPTable
+    from gputree.pruning.cost_complexity import Risk
     from gputree.tree import Tree
 
 
@@ -18,10 +19,8 @@ def cp_text(estimator: Any) -> str:
     from gputree.pruning import cp_table
 
     tree: Tree = estimator.tree_
-    table: CPTable = getattr(estimator, "cp_table_", None)
-    is_validated = table is not None
-    if table is None:
-        table = cp_table(tree, "error")
+    is_validated = hasattr(estimator, "cp_table_")
+    table: CPTable = estimator.cp_table_ if is_validated else cp_table(tree, "error")
     lines = {
         "columns used": ", ".join(_used(estimator)) or "none",
         "root node error": _root_risk(tree, "error"),
@@ -40,7 +39,7 @@ def _used(estimator: Any) -> list[str]:
     return [f"x{f}" if names is None else str(names[f]) for f in tested]
 
 
-def _root_risk(tree: Tree, risk: str) -> str:
+def _root_risk(tree: Tree, risk: Risk) -> str:
     """What the root costs, over the weight of the rows."""
     from gputree.pruning.cost_complexity import node_risk
 

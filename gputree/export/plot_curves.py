@@ -30,7 +30,7 @@ def plot_cp_table(pruner_or_table: Any, *, ax: Any = None) -> Any:
 
     Parameters
     ----------
-    pruner_or_table : CostComplexityCV that has pruned, or its `cp_table_`
+    pruner_or_table : CostComplexityCV that has pruned, a tree pruned by it, or its `cp_table_`
     {ax}
 
     Returns
@@ -39,7 +39,8 @@ def plot_cp_table(pruner_or_table: Any, *, ax: Any = None) -> Any:
 
     {drawing}
     ValueError
-        There is no table: the pruner has not pruned an estimator yet.
+        There is no table, as the pruner has not pruned an estimator yet, or it has no
+        cross-validated errors.
 
     Examples
     --------
@@ -57,6 +58,11 @@ def plot_cp_table(pruner_or_table: Any, *, ax: Any = None) -> Any:
         raise InputError(
             "plot_cp_table needs the cp_table_ of a CostComplexityCV that has pruned an "
             f"estimator. Got {type(pruner_or_table).__name__}."
+        )
+    if not _is_validated(table):
+        raise InputError(
+            "plot_cp_table draws cross-validated errors, and this table has none: that of a "
+            "CostComplexityCV has. plot_pruning_path draws the others."
         )
     ax = new_axes(ax, "plot_cp_table")
     leaves, error = table["n_leaves"], table["xerror"]
@@ -79,8 +85,9 @@ def plot_pruning_path(path_or_pruner: Any, *, ax: Any = None) -> Any:
 
     Parameters
     ----------
-    path_or_pruner : Bunch, CostComplexityCV that has pruned, or its `cp_table_`
-        What `cost_complexity_pruning_path` returns: ``ccp_alphas`` and ``impurities``.
+    path_or_pruner : Bunch, CostComplexityCV that has pruned, or CPTable
+        What `cost_complexity_pruning_path` returns: ``ccp_alphas`` and ``impurities``. A table is
+        that of a pruner, or what `gputree.pruning.cp_table` returns.
     {ax}
 
     Returns
@@ -111,7 +118,8 @@ def plot_pruning_path(path_or_pruner: Any, *, ax: Any = None) -> Any:
         _draw_steps(ax, alphas, impurities / (impurities[-1] or 1.0))
     else:
         _draw_steps(ax, table["alpha"][::-1], table["relative_error"][::-1])
-        _draw_held_out(ax, table)
+        if _is_validated(table):
+            _draw_held_out(ax, table)
         _label_leaves(ax, table)
     ax.set(xlabel="alpha", ylabel="risk, relative to the root's", ylim=(0, None))
     choose_fonts(ax)
@@ -267,6 +275,11 @@ def _cp_table(pruner_or_table: Any) -> NDArray[Any] | None:
     table = getattr(pruner_or_table, "cp_table_", pruner_or_table)
     is_table = getattr(getattr(table, "dtype", None), "names", None) is not None
     return table if is_table else None
+
+
+def _is_validated(table: NDArray[Any]) -> bool:
+    """Whether the errors of rows held out are known."""
+    return not bool(np.isnan(table["xerror"]).all())
 
 
 def _draw_choices(ax: Any, table: NDArray[Any], across: str, **style: Any) -> None:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree.columns import Columns
-from gputree.cp_table import CP_TABLE, CPTable
+from gputree.cp_table import CP_FIELDS, CP_TABLE, CPTable
 from gputree.dtypes import Bools
 from gputree.errors import InputError
 from gputree.estimators.costs import check_costs
@@ -45,7 +45,7 @@ def header_of(estimator: Any) -> dict[str, Any]:
     if getattr(estimator, "winnow", False) and hasattr(estimator, "winnowed_"):
         header["winnowed"] = np.flatnonzero(estimator.winnowed_).tolist()
     if (table := getattr(estimator, "cp_table_", None)) is not None:
-        columns = {name: encode(table[name].tolist(), "cp_table_") for name in CP_TABLE.names}
+        columns = {name: encode(table[name].tolist(), "cp_table_") for name in CP_FIELDS}
         header["cp_table"] = {"risk": table.risk} | columns
     estimator._validate_params()  # for those that were set since, and that no file is read with
     if classes is not None and not np.array_equal(
@@ -180,16 +180,16 @@ def _mask(header: dict[str, Any], key: str, d: int) -> Bools:
 
 def _cp_table(columns: Any) -> CPTable:
     """The table of a cross-validated cost-complexity sequence."""
-    if not isinstance(columns, dict) or set(columns) != {"risk", *CP_TABLE.names}:
-        raise InputError(f"cp_table must have the keys {sorted({'risk', *CP_TABLE.names})}.")
+    if not isinstance(columns, dict) or set(columns) != {"risk", *CP_FIELDS}:
+        raise InputError(f"cp_table must have the keys {sorted({'risk', *CP_FIELDS})}.")
     if columns["risk"] not in ("impurity", "error"):
         raise InputError(
             f"the risk of cp_table must be impurity or error, got {columns['risk']!r}."
         )
-    n = len(field_of(columns, CP_TABLE.names[0], list))
+    n = len(field_of(columns, "alpha", list))
     rows = np.empty(n, CP_TABLE)
-    for name in CP_TABLE.names:
-        kinds = (int,) if CP_TABLE[name].kind == "i" else (int, float)
+    for name, dtype in CP_FIELDS.items():
+        kinds = (int,) if dtype is np.int64 else (int, float)
         values = decode(field_of(columns, name, list))
         check_count(name, values, n)
         if any(type(value) not in kinds or value < 0 for value in values):

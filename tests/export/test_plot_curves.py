@@ -22,6 +22,7 @@ from gputree.export import (
     plot_tree,
 )
 from gputree.pruning import CostComplexityCV
+from gputree.pruning import cp_table as of_tree
 
 CARS = load_auto_mpg()
 
@@ -179,6 +180,16 @@ def test_labels_of_alphas_do_not_overlap(alphas):
 def test_what_is_no_path(wrong):
     with pytest.raises(ValueError, match="plot_pruning_path needs what cost_complexity_pruning_p"):
         plot_pruning_path(wrong)
+
+
+def test_a_table_without_cross_validation():
+    table = of_tree(DecisionTreeClassifier(max_depth=3).fit(CARS.data, CARS.target > 25))
+    with pytest.raises(ValueError, match="draws cross-validated errors, and this table has none"):
+        plot_cp_table(table)
+    ax = plot_pruning_path(table)
+    (line,) = ax.lines
+    assert line.get_ydata().tolist() == table["relative_error"][::-1].tolist()
+    assert ax.figure.axes[1].get_xlabel() == "leaves"
 
 
 # ---------------------------------------------------------------- importance

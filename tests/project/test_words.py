@@ -154,6 +154,7 @@ def test_uses_are_still_there():
             *map(text_of, PAGES),
             *map(messages, [PACKAGE, *PACKAGE.rglob("*")]),
             *map(docstrings, public_names().values()),
+            *(source.read_text("utf-8") for source in WRITTEN),
         ]
     )
     assert [use for use in USES if not re.search(use, everything)] == []
