@@ -175,7 +175,7 @@ _COMMANDS = {
     "show": "print a model as text",
     "explain": "explain the predictions of rows",
     "export": "write a model as SQL, C, Python, HTML, ONNX, ...",
-    "info": "print versions, devices, threads and folders",
+    "info": "print versions and devices; or the columns of a table, as they are read",
     "check": "compare the trees of a CUDA device with those of the CPU",
     "warmup": "compile kernels in advance, e.g. for a container image",
 }

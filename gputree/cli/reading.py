@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from gputree.cli.names import HOW, as_argument, parse_names
+from gputree.cli.streams import STANDARD
 from gputree.datasets.file_format import DECIMALS, FORMATS, INFERRED, FileFormat
 
 # What a model keeps, so that tables like that of its training are read as that was.
@@ -90,11 +91,18 @@ def format_of(arguments: argparse.Namespace, estimator: Any = None) -> FileForma
     )
 
 
-def keep_reading(estimator: Any, arguments: argparse.Namespace, left_out: Iterable[str]) -> None:
-    """Let a model keep how its table was read: files hold it."""
+def keep_reading(
+    estimator: Any, arguments: argparse.Namespace, file: str, left_out: Iterable[str]
+) -> None:
+    """Let a model keep how its table was read, for tables to come: files hold it."""
+    from gputree.datasets.readers import read_names
+
     if arguments.missing:
         estimator.missing_marks_ = [mark.strip() for mark in arguments.missing]
     form = format_of(arguments)
+    if form.is_headless and form.names is None and file != STANDARD:
+        # of one without the target, others would have the names of its columns
+        form = form._replace(names=read_names(file, form), has_header=True)
     usual = INFERRED._asdict()
     kept = {key: value for key, value in form._asdict().items() if value != usual[key]}
     ignored = list(dict.fromkeys([*arguments.ignore, *left_out]))

@@ -54,6 +54,7 @@ _WORDS: Sequence[tuple[str, Any]] = (
     (r"encoding='([\w-]+)'", r"--encoding \1"),
     (r"or pass the format", "or add --format"),
     (r"pass missing_target='drop'", "add --drop-missing-target"),
+    (r"delimiter=' '", "--delimiter ' '"),
     (r"add has_header=False", "add --no-header"),
     (r"Use C45Classifier, which has thresholds.* If they are", "Add --algorithm c45. If they are"),
     (r"For numbers use \w+\.", "For numbers add --task regression."),

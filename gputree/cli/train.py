@@ -155,7 +155,7 @@ def _train(arguments: argparse.Namespace) -> None:
         estimator.fit(X, y, sample_weight=weight)
         seconds = time.perf_counter() - start - wait.seconds
         score = training_score(estimator, table)
-    keep_reading(estimator, arguments, table.left_out)
+    keep_reading(estimator, arguments, files[0], table.left_out)
     set_verbose(estimator, 0)
     if arguments.output is not None:
         save(estimator, arguments.output)
@@ -333,7 +333,8 @@ def _summary(
     compiling = {"compiling": f"{wait.seconds:.3g} s, once on this machine"}
     (n, d), output, weights = table.X.shape, arguments.output, {}
     if table.weight is not None:
-        weights["weights"] = f"{arguments.weights}, {amount(float(table.weight.sum()))} in all"
+        of = arguments.weights or "of the rows in the file"
+        weights["weights"] = f"{of}, {amount(float(table.weight.sum()))} in all"
     out_of_bag = {}
     if getattr(estimator, "oob_score", False):
         out_of_bag["out of bag"] = f"{measure} {estimator.oob_score_:.4f}"

@@ -68,6 +68,11 @@ def check_present(label: str, present: list[str], wanted: Sequence[str]) -> None
 def _separator_hint(present: list[str]) -> str:
     """A guess at what separates the names of a file that seems to have one column."""
     found = [mark for mark in MARKS if len(present) == 1 and mark in present[0]]
+    if len(present) == 1 and not found and " " in present[0].strip():
+        return (
+            " If blanks separate the cells, single ones are a delimiter: delimiter=' '. Make "
+            "single ones of several: tr -s ' '"
+        )
     if not found:
         return ""
     return (

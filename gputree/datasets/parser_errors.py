@@ -12,6 +12,7 @@ from gputree._texts import is_number
 from gputree.datasets.csv_head import Opened, not_utf8, open_delimited
 from gputree.datasets.numbers import NotANumberError
 from gputree.datasets.sources import Source
+from gputree.datasets.words import MANY_LINES
 from gputree.errors import InputError
 
 _NOT_UTF8 = re.compile(r"In CSV column #(\d+): .*invalid UTF8")
@@ -23,6 +24,7 @@ _TOO_LONG = "straddling object"
 
 _LONGEST_CELL = 1 << 28  # characters; longer ones are not looked for
 _SHOWN = 60
+_COMMENTS = ("#", "%", "//")
 
 
 def explained(
@@ -60,7 +62,17 @@ def _of_kinds(source: Source, name: str, kind: str, cell: str) -> Exception:
 def _of_width(source: Source, opened: Opened, message: str) -> InputError:
     """The error about a row with more or fewer cells than the header."""
     width = len(opened.names)
-    for line, row, _ in _rows(source, opened):
+    if opened.names[0].lstrip().startswith(_COMMENTS) and not opened.is_headless:
+        return InputError(
+            f"{source.label}, line {opened.skipped + 1}: {_short(opened.names[0])} looks like a "
+            "comment, and must be the header: remove such lines"
+        )
+    for line, row, begin in _rows(source, opened):
+        if len(row) != width and line - begin >= MANY_LINES:
+            return InputError(
+                f"{source.label}, lines {begin} to {line}: expected {width} cells, as the first "
+                f"row has, got {len(row)}: a double quote may not be closed"
+            )
         if len(row) != width:
             text = _short(opened.dialect.delimiter.join(row))
             return InputError(
@@ -75,7 +87,7 @@ def _of_width(source: Source, opened: Opened, message: str) -> InputError:
 def _cause(row: list[str], width: int, opened: Opened) -> str:
     """A sentence about what a row of another width may be."""
     first = row[0].lstrip()
-    if first.startswith(("#", "%", "//")):
+    if first.startswith(_COMMENTS):
         return ". It looks like a comment, which CSV does not have: remove such lines"
     if len(row) == 1 or not any(row[1:]):
         return ". It looks like a title or a note: remove it"

@@ -44,7 +44,7 @@ from gputree.datasets.targets import (
     has_target,
     target_values,
 )
-from gputree.datasets.words import guesses_of_classes
+from gputree.datasets.words import guesses_of_classes, guesses_of_quotes
 from gputree.errors import InputError
 
 _BATCH_ROWS = 1 << 16  # rows of a batch of Parquet, at most
@@ -221,6 +221,7 @@ def read_table(
             )
     values = target_values(source.label, target, table[target])
     warn_of(source.label, guesses_of_classes(target, table[target]))
+    warn_of(source.label, guesses_of_quotes(table.select([target])))
     return Table(
         table.select(wanted),
         values,

@@ -22,11 +22,15 @@ _MARK_NAMES = {",": "commas", ".": "points", " ": "blanks", "'": "apostrophes"}
 # From here on, text has an exponent: no integers of codes.
 _MANY_DIGITS = 1e22
 
+# Line breaks from which a cell may hold rows that follow a quote.
+MANY_LINES = 10
+
 _SIGNS = "%‰$€£¥₹₽₩°"
 
 
 def guesses_of_text(columns: pa.Table) -> Iterator[Guess]:
     """Guesses about the columns of text of a table."""
+    yield from guesses_of_quotes(columns)
     among_text: dict[str, list[str]] = {}
     for name, column in zip(columns.column_names, columns.columns, strict=True):
         if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
@@ -49,6 +53,20 @@ def guesses_of_text(columns: pa.Table) -> Iterator[Guess]:
             (Option("missing", [mark]),),
             names[0] if len(names) == 1 else None,
         )
+
+
+def guesses_of_quotes(columns: pa.Table) -> Iterator[Guess]:
+    """Guesses about cells of so many lines that a quote may not be closed."""
+    for name, column in zip(columns.column_names, columns.columns, strict=True):
+        if not pa.types.is_string(column.type):
+            continue
+        lines = pc.max(pc.count_substring(column, "\n")).as_py() or 0
+        if lines >= MANY_LINES:
+            yield Guess(
+                f"column {name!r} holds a cell of {lines + 1:,} lines: if it is no text of so "
+                "many, a double quote is not closed, and rows are lost",
+                column=name,
+            )
 
 
 def _of_few_texts(name: str, near: NearlyNumeric) -> Guess:

@@ -245,10 +245,21 @@ def test_numbers_that_are_listed_as_categories_may_name_rows():
 
 
 def test_few_rows_and_missing_values_are_no_evidence():
-    assert said(ID3Classifier(), names(99)[:, None], np.arange(99) % 2) == []
+    assert said(ID3Classifier(), names(9)[:, None], np.arange(9) % 2) == []
+    shared = np.append(names(98), names(1))  # some words of so few rows may well differ
+    assert said(ID3Classifier(), shared[:, None], np.arange(99) % 2) == []
     ids = names()
     ids[50:] = None
     assert said(ID3Classifier(), ids[:, None], np.arange(FEW) % 2) == []
+
+
+@pytest.mark.parametrize("rows", [10, 99])
+def test_few_rows_with_a_text_each(rows):
+    warned = said(ID3Classifier(), names(rows)[:, None], np.arange(rows) % 2)
+    assert "has a unique value in every row" in warned[0]
+    numbers = np.arange(rows).astype(object)[:, None]
+    tree = DecisionTreeClassifier(categorical_features=[0])
+    assert said(tree, numbers, np.arange(rows) % 2) == []
 
 
 def test_categories_that_no_row_has_do_not_count():

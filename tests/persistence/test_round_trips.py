@@ -137,6 +137,48 @@ def test_marks_of_missing_cells(tmp_path):
         assert form(model, tmp_path)[0].missing_marks_ == ["?", "NA"]
 
 
+READING = {
+    "target": "y",
+    "weights": "w",
+    "ignored": ["", "id"],
+    "format": {
+        "has_header": False,
+        "names": ["a", "y"],
+        "delimiter": "|",
+        "decimal": ",",
+        "thousands": ".",
+        "units": ["a"],
+    },
+}
+
+
+@pytest.mark.parametrize("form", FORMATS.values(), ids=list(FORMATS))
+def test_how_a_table_was_read(tmp_path, form):
+    model = DecisionTreeClassifier().fit([[1.0], [2.0]], ["a", "b"])
+    model.reading_ = READING
+    assert form(model, tmp_path)[0].reading_ == READING
+    model.fit([[1.0], [2.0]], ["a", "b"])
+    assert not hasattr(form(model, tmp_path)[0], "reading_")
+
+
+@pytest.mark.parametrize(
+    ("reading", "message"),
+    [
+        ([], "reading must be an object"),
+        ({"format": []}, "reading must be an object, and so must its format"),
+        ({"target": 1}, "target of reading must be a string"),
+        ({"ignored": "a"}, "ignored of reading must be a list of strings"),
+        ({"format": {"names": [1]}}, "names of reading must be a list of strings"),
+        ({"format": {"has_header": 1}}, "has_header of reading must be a boolean"),
+        ({"other": 1}, "reading has the unknown field 'other'"),
+    ],
+)
+def test_damaged_facts_of_reading(reading, message):
+    text = export_json(DecisionTreeClassifier().fit([[1.0], [2.0]], ["a", "b"]))
+    with pytest.raises(ValueError, match=message):
+        read_json(json.dumps(json.loads(text) | {"reading": reading}))
+
+
 @pytest.mark.parametrize(
     "value",
     [

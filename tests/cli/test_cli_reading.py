@@ -1,0 +1,153 @@
+"""How files are read: what is guessed is said, options say otherwise, models keep it."""
+
+import pytest
+
+from gputree import load_model
+from gputree.cli.reading import as_options
+from gputree.datasets.guesses import Option
+
+ROWS = [f"{n},{n % 5},{'p' if n > 15 else 'n'}" for n in range(30)]
+
+
+@pytest.fixture
+def train(gputree, tmp_path):
+    """Train; the status, what was said on standard error, and the model's file."""
+
+    def run(text, *options, name="t.csv", target="y"):
+        data, model = tmp_path / name, tmp_path / "model"
+        data.write_text(text)
+        status, _, errors = gputree("train", data, "--target", target, "-o", model, *options)
+        assert status == 0, errors
+        return model, errors
+
+    return run
+
+
+def test_guesses_are_in_words_of_the_command(train):
+    text = "5.1,3.5,y\n" + "\n".join([*ROWS, *ROWS]) + "\nx,1,p\n"
+    _, errors = train(text)
+    header, texts, *_ = errors.splitlines()
+    assert header.startswith("gputree: warning: ")
+    assert "If it is one, add --no-header, or --names A,B,... with a name" in header
+    assert "column '5.1' holds 60 numbers and 1 text ('x')" in texts
+    assert "add --missing x; --numeric 5.1 makes an error of it" in texts
+
+
+def test_options_as_they_are_typed():
+    options = [
+        Option("missing", ["?", "n.d."]),
+        Option("units", ["a b", "c,d"]),
+        Option("thousands", "'"),
+        Option("missing_target", "drop"),
+        Option("ignore", [""]),
+    ]
+    assert as_options(options) == [
+        "--missing '?' --missing n.d.",
+        "--units 'a b,\"c,d\"'",
+        "--thousands ''\"'\"''",
+        "--drop-missing-target",
+        "--ignore '\"\"'",
+    ]
+
+
+def test_a_column_without_a_name_is_left_out_by_option(train):
+    model, errors = train(",b,y\n" + "\n".join(ROWS), "--ignore", "")
+    assert errors == ""
+    assert load_model(model).reading_ == {"target": "y", "ignored": [""]}
+
+
+@pytest.mark.parametrize("names", [["--names", "y,a,b"], ["--no-header"]])
+def test_tables_without_a_header_are_predicted_alike(train, gputree, tmp_path, names):
+    """With the target, without it, and with a header."""
+    y = "y" if "--names" in names else "V1"
+    turned = [",".join([row.split(",")[2], *row.split(",")[:2]]) for row in ROWS]
+    model, _ = train("\n".join(turned) + "\n", *names, target=y)
+    other = tmp_path / "other.csv"
+    a, b = ("a", "b") if y == "y" else ("V2", "V3")
+    bodies = [
+        "\n".join(turned),
+        "\n".join(row.partition(",")[2] for row in turned),
+        f"{b},{a}\n" + "\n".join(",".join(row.split(",")[:0:-1]) for row in turned),
+    ]
+    expected = "prediction\n" + "".join(row.split(",")[2] + "\n" for row in ROWS)
+    for body in bodies:
+        other.write_text(body + "\n")
+        assert gputree("predict", model, other)[:2] == (0, expected)
+    other.write_text(bodies[0] + "\n")
+    status, output, _ = gputree("evaluate", model, other)
+    assert status == 0
+    assert "accuracy  1.0000" in output
+
+
+def test_units_and_decimals_are_kept(train, gputree, tmp_path):
+    text = "a;y\n" + "".join(f"1.{n}50,5 kg;{'np'[n > 5]}\n" for n in range(1, 10))
+    options = ["--units", "a", "--thousands", ".", "--decimal", ","]
+    model, errors = train(text, *options)
+    assert errors == ""
+    assert load_model(model).tree_.n_leaves == 2
+    other = tmp_path / "other.csv"
+    other.write_text("a;b\n1.050,5 kg;1\n1.950,5 kg;2\n")
+    assert gputree("predict", model, other)[1] == "prediction\nn\np\n"
+
+
+def test_evaluate_takes_the_target_of_training(train, gputree, tmp_path):
+    model, _ = train("a,note,y\n" + "\n".join(ROWS), "--ignore", "note")
+    status, output, errors = gputree("evaluate", model, tmp_path / "t.csv")
+    assert (status, errors) == (0, "")
+    assert output.startswith("rows ")
+
+
+def test_rows_without_a_target(train, gputree, fails, tmp_path):
+    text = "a,b,y\n" + "\n".join([*ROWS, "1,2,NA", "1,2,"])
+    data = tmp_path / "t.csv"
+    marks = ["--missing", "NA"]
+    model, errors = train(text, *marks, "--drop-missing-target")
+    assert "2 rows without a target dropped" in errors
+    assert load_model(model).tree_.n_rows[0] == 30
+    assert "or add --drop-missing-target" in fails("evaluate", model, data)
+    status, output, errors = gputree("evaluate", model, data, "--drop-missing-target")
+    assert status == 0
+    assert "2 rows without a target dropped" in errors
+    assert "rows      30" in output
+
+
+def test_weights_of_arff(train, gputree, tmp_path):
+    rows = "".join(f"{{0 {n}, 1 {'np'[n > 5]}}}, {{{n}}}\n" for n in range(1, 10))
+    text = f"@relation r\n@attribute a numeric\n@attribute y {{n,p}}\n@data\n{rows}{{}}\n"
+    model, _ = train(text, name="t.arff")
+    assert load_model(model).tree_.n_rows[0] == 10
+    output = gputree("evaluate", model, tmp_path / "t.arff")[1]
+    assert "weight    46" in output
+    assert "accuracy  1.0000" in output
+
+
+def test_the_other_task_is_said(train):
+    text = "a,y\n" + "".join(f"{n},{n % 9}\n" for n in range(40))
+    _, errors = train(text)
+    assert "holds 9 different integers, and is taken for classes" in errors
+    assert "quantities: --task regression" in errors
+    text = "a,y\n" + "".join(f"{n},{n % 25}\n" for n in range(40))
+    assert "taken for quantities. They may be classes: --task class" in train(text)[1]
+    assert train(text, "--task", "regression")[1] == ""
+    assert train("a,y\n" + "".join(f"{n},{n % 3}\n" for n in range(40)))[1] == ""
+
+
+def test_the_columns_of_a_table(gputree, tmp_path):
+    data = tmp_path / "t.csv"
+    data.write_text(",n,s,f,y\n" + "".join(f"r{k},{k},{'uvw'[k % 3]},,p\n" for k in range(9)))
+    status, output, errors = gputree("info", data, "--target", "y", "--categorical", "n")
+    assert status == 0
+    assert output.splitlines() == [
+        "table     9 rows, 3 columns",
+        "left out  ''",
+        "target    y: classification, 1 class, such as p",
+        "",
+        "column  kind                    missing  values        examples",
+        "n       integers as categories  0        9 categories  0, 1, 2",
+        "s       text                    0        3 categories  u, v, w",
+        "f       no values               9        0 categories",
+    ]
+    assert "column '' holds row names, unnamed, and is left out" in errors
+    data.write_text("n,y\n1.5,p\n,p\n-2,q\n")
+    _, output, _ = gputree("info", data)
+    assert "n       numbers  1        -2 to 1.5     1.5, -2" in output
