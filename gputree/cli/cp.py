@@ -9,7 +9,7 @@ import numpy as np
 from gputree._texts import aligned
 
 if TYPE_CHECKING:
-    from gputree.cp_table import CPTable
+    from gputree.pruning.complexity_table import CPTable
     from gputree.pruning.cost_complexity import Risk
     from gputree.tree import Tree
 

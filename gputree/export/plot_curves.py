@@ -87,7 +87,7 @@ def plot_pruning_path(path_or_pruner: Any, *, ax: Any = None) -> Any:
     ----------
     path_or_pruner : Bunch, CostComplexityCV that has pruned, or CPTable
         What `cost_complexity_pruning_path` returns: ``ccp_alphas`` and ``impurities``. A table is
-        that of a pruner, or what `gputree.pruning.cp_table` returns.
+        that of a pruner, or what `gputree.pruning.complexity_table` returns.
     {ax}
 
     Returns

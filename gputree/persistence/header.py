@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree.columns import Columns
-from gputree.cp_table import CP_FIELDS, CP_TABLE, CPTable
+from gputree.pruning.complexity_table import CP_FIELDS, CP_TABLE, CPTable
 from gputree.dtypes import Bools
 from gputree.errors import InputError
 from gputree.estimators.costs import check_costs

@@ -19,7 +19,7 @@ from gputree._sklearn import (
     safe_indexing,
 )
 from gputree.columns.cells import as_table
-from gputree.cp_table import CPTable
+from gputree.pruning.complexity_table import CPTable
 from gputree.dtypes import Floats
 from gputree.errors import InputError, checks
 from gputree.pruning.base import (

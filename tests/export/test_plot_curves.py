@@ -12,7 +12,7 @@ from gputree import (
     RandomForestRegressor,
     rank_features,
 )
-from gputree.cp_table import CP_TABLE
+from gputree.pruning.complexity_table import CP_TABLE
 from gputree.datasets import load_auto_mpg
 from gputree.export import (
     plot_cp_table,

@@ -44,7 +44,6 @@ LAYERS = {
     "subtrees": 1,
     "columns": 1,
     "costs": 1,
-    "cp_table": 1,
     "criteria": 1,
     "fixed_point": 1,
     "labels": 1,
