@@ -13,12 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree.columns import Columns
-from gputree.pruning.complexity_table import CP_FIELDS, CP_TABLE, CPTable
 from gputree.dtypes import Bools
 from gputree.errors import InputError
 from gputree.estimators.costs import check_costs
 from gputree.persistence.model_file import FORMAT
 from gputree.persistence.values import ARRAY_KINDS, check_text_bytes, decode, encode
+from gputree.pruning.complexity_table import CP_FIELDS, CP_TABLE, CPTable
 from gputree.tree import Tree
 
 _MOST_UNLISTED = 1 << 20  # columns of a file whose header does not list them

@@ -28,10 +28,10 @@ from numpy.typing import NDArray
 
 from gputree._sklearn import Interval, InvalidParameterError, StrOptions
 from gputree.compilation import inner, kernel
-from gputree.pruning.complexity_table import CP_TABLE, CPTable
 from gputree.dtypes import NODE, Bools, Floats, Int32s, Int64s
 from gputree.pruning.base import Pruner, Rows, require_tree
 from gputree.pruning.bottom_up import sum_over_children
+from gputree.pruning.complexity_table import CP_TABLE, CPTable
 from gputree.pruning.node_loss import majority_class
 from gputree.tree import Tree
 

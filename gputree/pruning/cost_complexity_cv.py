@@ -19,7 +19,6 @@ from gputree._sklearn import (
     safe_indexing,
 )
 from gputree.columns.cells import as_table
-from gputree.pruning.complexity_table import CPTable
 from gputree.dtypes import Floats
 from gputree.errors import InputError, checks
 from gputree.pruning.base import (
@@ -31,6 +30,7 @@ from gputree.pruning.base import (
     require_tree,
     route,
 )
+from gputree.pruning.complexity_table import CPTable
 from gputree.pruning.cost_complexity import (
     CostComplexity,
     Risk,

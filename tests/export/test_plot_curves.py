@@ -12,7 +12,6 @@ from gputree import (
     RandomForestRegressor,
     rank_features,
 )
-from gputree.pruning.complexity_table import CP_TABLE
 from gputree.datasets import load_auto_mpg
 from gputree.export import (
     plot_cp_table,
@@ -23,6 +22,7 @@ from gputree.export import (
 )
 from gputree.pruning import CostComplexityCV
 from gputree.pruning import cp_table as of_tree
+from gputree.pruning.complexity_table import CP_TABLE
 
 CARS = load_auto_mpg()
 
