@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -255,6 +255,54 @@ def _cell(key: str, value: Any) -> str:
     if key in ("error_rate", "usage"):
         return f"{value:.1%}"
     return f"{value:.3f}" if key == "confidence" else amount(value)
+
+
+# Numbers of lines that are rows, or their weight: those of parts of the rows add up.
+_ADDED = ("covered", "errors", "used", "wrong", "gained", "lost")
+
+
+class TableSums:
+    """The tables of a report, added up over parts of the rows.
+
+    `names` are those of the columns, in their order.
+    """
+
+    def __init__(self, names: Iterable[str]) -> None:
+        self._places = {str(name): place for place, name in enumerate(names)}
+        self._total = 0.0
+        self._tables: dict[str, Lines] = {}
+        self._used: dict[str, float] = {}
+
+    def add(self, tables: dict[str, Lines], weight: Weight, rows: int) -> None:
+        """Add the tables of a part: of so many rows, or of these weights."""
+        total = float(rows if weight is None else weight.sum())
+        self._total += total
+        for line in tables.get("column_usage", []):
+            used = line["usage"] * total
+            name, used = line["column"], used if weight is not None else round(used)
+            self._used[name] = self._used.get(name, 0.0) + used
+        for key, lines in tables.items():
+            if key in self._tables and key != "column_usage":
+                lines = list(map(_added, self._tables[key], lines, strict=True))
+            self._tables[key] = lines
+
+    @property
+    def tables(self) -> dict[str, Lines]:
+        """The tables of all rows."""
+        share = np.zeros(len(self._places))
+        for name, used in self._used.items():
+            share[self._places[name]] = used / self._total
+        found = {key: [line.copy() for line in lines] for key, lines in self._tables.items()}
+        if "column_usage" in found:
+            found["column_usage"] = usage_lines(share, list(self._places))
+        for line in found.get("each_trial", []):
+            line["error_rate"] = line["errors"] / self._total
+        return found
+
+
+def _added(one: dict[str, Any], other: dict[str, Any], /) -> dict[str, Any]:
+    """A line of both parts of the rows."""
+    return one | {k: one[k] + other[k] for k in _ADDED if one.get(k) is not None}
 
 
 def report(found: Answers, mean: float, size: dict[str, int], tables: dict[str, Lines]) -> Report:

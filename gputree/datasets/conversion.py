@@ -36,6 +36,7 @@ class Kinds(NamedTuple):
     categorical: Sequence[str] = ()
     whole: Sequence[str] = ()
     missing: Sequence[str] = ()  # texts that mean a missing cell, in addition to the empty one
+    inferred: Sequence[str] = ()  # of CSV in batches: what the cells of each batch suggest
 
 
 def convert(label: str, table: pa.Table, kinds: Kinds) -> pa.Table:

@@ -162,6 +162,7 @@ def read_batches(
     boolean: Sequence[str] = (),
     missing: Sequence[str] = (),
     verbose: bool = False,
+    batch_bytes: int | None = None,
 ) -> Iterator[pa.Table]:
     """Read some columns of a file in batches of rows, which are small compared with the memory.
 
@@ -176,6 +177,8 @@ def read_batches(
         CSV every column has to be listed: the types of later batches are unknown.
     missing, verbose
         As in `read_table`.
+    batch_bytes : int, default=None
+        As in `open_batches`.
 
     Yields
     ------
@@ -189,11 +192,40 @@ def read_batches(
     """
     kinds = Kinds(text, numeric, boolean, missing=missing)
     empty = True
-    for batch in rows_of(path, columns, kinds, verbose):
+    for batch in rows_of(path, columns, kinds, verbose, batch_bytes or _scan_bytes(path)):
         empty = False
         yield batch
     if empty:
         raise InputError(f"{source_of(path).label} has a header but no rows.")
+
+
+def labelled_batches(
+    path: Origin,
+    target: str,
+    columns: Sequence[str],
+    *,
+    text: Sequence[str],
+    numeric: Sequence[str],
+    missing: Sequence[str] = (),
+    verbose: bool = False,
+    batch_bytes: int | None = None,
+) -> Iterator[Table]:
+    """As `read_batches`, with a target whose cells say in each batch what they are."""
+    label, inferred = source_of(path).label, [] if target in text else [target]
+    if target in columns:
+        raise InputError(f"The target column {target!r} cannot also be a feature column.")
+    kinds = Kinds(text, numeric, missing=missing, inferred=inferred)
+    empty, batch_bytes = True, batch_bytes or _scan_bytes(path)
+    for batch in rows_of(path, [*columns, target], kinds, verbose, batch_bytes):
+        empty = False
+        yield Table(batch.select(columns), target_values(label, target, batch[target]), target)
+    if empty:
+        raise InputError(f"{label} has a header but no rows.")
+
+
+def _scan_bytes(path: Origin) -> int | None:
+    """Bytes of a batch of rows that are needed once; None for the usual size."""
+    return delimited.SCAN_BYTES if source_of(path).kind in DELIMITERS else None
 
 
 def rows_of(
