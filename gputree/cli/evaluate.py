@@ -8,6 +8,7 @@ import io
 import json
 import shutil
 from collections import Counter
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -28,7 +29,10 @@ from gputree.cli.tables import (
 from gputree.cli.training import files_of
 from gputree.cli.weights import add_weights, check_values
 from gputree.errors import InputError
-from gputree.evaluation import Lines, PerClass, Sums, TableSums, answers
+from gputree.evaluation import Answers, Lines, PerClass, Sums, TableSums, answers, in_blocks
+
+# Probabilities of the rows whose sums are added up at a time.
+BLOCK_CELLS = 1 << 18
 
 MOST_CONFUSIONS = 20  # of a table of confusions that is too wide for the terminal
 
@@ -78,6 +82,21 @@ def _summed(
     sums: Any = None
     tables = TableSums(feature_names(estimator, arguments.model))
     unknown: Counter[Any] = Counter()
+    rows = max(BLOCK_CELLS // getattr(estimator, "n_classes_", 1), 1)
+    for block in in_blocks(_answers(estimator, arguments, files, tables), rows):
+        sums = block.sums if sums is None else sums.joined(block.sums)
+        if block.labels is not None:
+            unknown.update(block.y[~np.isin(block.y, estimator.classes_)].tolist())
+    if sums is None:  # the error of weights that are all zero
+        check_values(np.zeros(1), arguments.weights, label_of_all(files))
+    _tell_unknown(unknown)
+    return sums, tables.tables
+
+
+def _answers(
+    estimator: Any, arguments: argparse.Namespace, files: list[str], tables: TableSums
+) -> Iterator[Answers]:
+    """Predictions of the rows of all files that have weight; `tables` sums those of reports."""
     for file in files:
         given = argparse.Namespace(**{**vars(arguments), "data": file})
         for table, weight in batches_with_target(estimator, given):
@@ -89,13 +108,7 @@ def _summed(
                 tables.add(estimator._report_tables(*rows), weight, table.n_rows)
             except InputError as error:
                 raise InputError(f"{label_of(file)}: {error}") from error
-            sums = found.sums if sums is None else sums.joined(found.sums)
-            if found.labels is not None:
-                unknown.update(found.y[~np.isin(found.y, estimator.classes_)].tolist())
-    if sums is None:  # the error of weights that are all zero
-        check_values(np.zeros(1), arguments.weights, label_of_all(files))
-    _tell_unknown(unknown)
-    return sums, tables.tables
+            yield found
 
 
 def _tell_unknown(unknown: Counter[Any]) -> None:

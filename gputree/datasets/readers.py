@@ -225,7 +225,9 @@ def labelled_batches(
 
 def _scan_bytes(path: Origin) -> int | None:
     """Bytes of a batch of rows that are needed once; None for the usual size."""
-    return delimited.SCAN_BYTES if source_of(path).kind in DELIMITERS else None
+    if source_of(path).kind not in DELIMITERS:
+        return None
+    return min(delimited.SCAN_BYTES, delimited.BATCH_BYTES)
 
 
 def rows_of(
