@@ -52,7 +52,7 @@ class Answers(NamedTuple):
     def of_rows(self, rows: slice | NDArray[np.integer]) -> Answers:
         """Those of some rows."""
         names = ("y", "predicted", "shares", "weight", "cost")
-        given = {name: getattr(self, name) for name in names}
+        given: dict[str, Any] = {name: getattr(self, name) for name in names}
         return self._replace(**{k: v if v is None else v[rows] for k, v in given.items()})
 
     def total(self, of_rows: NDArray[Any]) -> float:
@@ -76,7 +76,7 @@ def answers(estimator: Any, X: Any, y: Labels, weight: Weight = None) -> Answers
 
 def pooled(parts: list[Answers]) -> Answers:
     """The predictions of several models, each for other rows, as those of one."""
-    found = {
+    found: dict[str, Any] = {
         key: None
         if getattr(parts[0], key) is None
         else np.concatenate([getattr(part, key) for part in parts])
@@ -305,7 +305,8 @@ class TableSums:
             self._used[name] = self._used.get(name, 0.0) + used
         for key, lines in tables.items():
             if key in self._tables and key != "column_usage":
-                lines = list(map(_added, self._tables[key], lines, strict=True))
+                pairs = zip(self._tables[key], lines, strict=True)
+                lines = [_added(one, other) for one, other in pairs]
             self._tables[key] = lines
 
     @property
@@ -322,7 +323,7 @@ class TableSums:
         return found
 
 
-def _added(one: dict[str, Any], other: dict[str, Any], /) -> dict[str, Any]:
+def _added(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
     """A line of both parts of the rows."""
     return one | {k: one[k] + other[k] for k in _ADDED if one.get(k) is not None}
 

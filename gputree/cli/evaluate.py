@@ -29,7 +29,8 @@ from gputree.cli.tables import (
 from gputree.cli.training import files_of
 from gputree.cli.weights import add_weights, check_values
 from gputree.errors import InputError
-from gputree.evaluation import Answers, Lines, PerClass, Sums, TableSums, answers, in_blocks
+from gputree.evaluation import Answers, Lines, PerClass, TableSums, answers, in_blocks
+from gputree.evaluation_sums import Sums
 
 # Probabilities of the rows whose sums are added up at a time.
 BLOCK_CELLS = 1 << 18
