@@ -66,6 +66,24 @@ def private_bytes() -> int | None:
     return None if held is None else held << 10
 
 
+def resident_bytes(without: str) -> int | None:
+    """Memory of this process, libraries included, without files that are mapped from a folder.
+
+    None where it is unknown.
+    """
+    held = _table(PROC / "self/status").get("VmRSS")
+    if held is None:
+        return None
+    mapped, is_of_folder = 0, False
+    for line in _lines(PROC / "self/smaps"):
+        words = line.split()
+        if not words[0].endswith(":"):  # the head of a mapping: its path is the sixth
+            is_of_folder = len(words) > 5 and words[5].startswith(without)
+        elif is_of_folder and words[0] == "Rss:":
+            mapped += int(words[1])
+    return (held - mapped) << 10
+
+
 def available_bytes() -> int | None:
     """Memory that this process can still get, swap included; None where it is unknown.
 

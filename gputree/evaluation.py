@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -49,6 +49,12 @@ class Answers(NamedTuple):
             self.y, self.predicted, self.shares, self.labels, self.weight, self.cost
         )
 
+    def of_rows(self, rows: slice | NDArray[np.integer]) -> Answers:
+        """Those of some rows."""
+        names = ("y", "predicted", "shares", "weight", "cost")
+        given: dict[str, Any] = {name: getattr(self, name) for name in names}
+        return self._replace(**{k: v if v is None else v[rows] for k, v in given.items()})
+
     def total(self, of_rows: NDArray[Any]) -> float:
         """Sum over rows of what each has, by their weights."""
         return float(of_rows.sum() if self.weight is None else self.weight @ of_rows)
@@ -69,18 +75,38 @@ def answers(estimator: Any, X: Any, y: Labels, weight: Weight = None) -> Answers
 
 
 def pooled(parts: list[Answers]) -> Answers:
-    """The predictions of several classifiers, each for other rows, as those of one."""
+    """The predictions of several models, each for other rows, as those of one."""
+    found: dict[str, Any] = {
+        key: None
+        if getattr(parts[0], key) is None
+        else np.concatenate([getattr(part, key) for part in parts])
+        for key in ("y", "predicted", "weight", "cost")
+    }
+    if parts[0].labels is None:
+        return Answers(**found, shares=None, labels=None)
     known: list[NDArray[Any]] = [part.labels for part in parts if part.labels is not None]
     labels = np.unique(np.concatenate(known))
     shares = [np.zeros((part.y.size, labels.size)) for part in parts]
-    for own, part, classes in zip(shares, parts, known, strict=True):
-        own[:, np.searchsorted(labels, classes)] = part.shares
-    y, predicted = (np.concatenate([getattr(p, k) for p in parts]) for k in ("y", "predicted"))
-    weight, cost = (
-        None if getattr(parts[0], k) is None else np.concatenate([getattr(p, k) for p in parts])
-        for k in ("weight", "cost")
-    )
-    return Answers(y, predicted, np.concatenate(shares), labels, weight, cost)
+    for placed, part, classes in zip(shares, parts, known, strict=True):
+        placed[:, np.searchsorted(labels, classes)] = part.shares
+    return Answers(**found, shares=np.concatenate(shares), labels=labels)
+
+
+def in_blocks(parts: Iterable[Answers], rows: int) -> Iterator[Answers]:
+    """The same rows in blocks of so many: sums of blocks do not depend on how rows were read."""
+    waiting: list[Answers] = []
+    n = 0
+    for part in parts:
+        begin, end = 0, part.y.size
+        while n + end - begin >= rows:
+            stop = begin + rows - n
+            yield pooled([*waiting, part.of_rows(slice(begin, stop))])
+            waiting, n, begin = [], 0, stop
+        if begin < end:
+            waiting.append(part.of_rows(slice(begin, end)))
+            n += end - begin
+    if waiting:
+        yield pooled(waiting)
 
 
 def _costs_of(estimator: Any, y: NDArray[Any], predicted: NDArray[Any]) -> Any:
@@ -98,11 +124,7 @@ def _weighed(given: Answers) -> Answers:
     """The rows that have weight."""
     if given.weight is None or given.weight.all():
         return given
-    rows = np.flatnonzero(given.weight)
-    shares = None if given.shares is None else given.shares[rows]
-    cost = None if given.cost is None else given.cost[rows]
-    y, predicted = given.y[rows], given.predicted[rows]
-    return Answers(y, predicted, shares, given.labels, given.weight[rows], cost)
+    return given.of_rows(np.flatnonzero(given.weight))
 
 
 class PerClass:
@@ -271,6 +293,55 @@ def _cell(key: str, value: Any) -> str:
     if key in ("error_rate", "usage"):
         return f"{value:.1%}"
     return f"{value:.3f}" if key == "confidence" else amount(value)
+
+
+# Numbers of lines that are rows, or their weight: those of parts of the rows add up.
+_ADDED = ("covered", "errors", "used", "wrong", "gained", "lost")
+
+
+class TableSums:
+    """The tables of a report, added up over parts of the rows.
+
+    `names` are those of the columns, in their order.
+    """
+
+    def __init__(self, names: Iterable[str]) -> None:
+        self._places = {str(name): place for place, name in enumerate(names)}
+        self._total = 0.0
+        self._tables: dict[str, Lines] = {}
+        self._used: dict[str, float] = {}
+
+    def add(self, tables: dict[str, Lines], weight: Weight, rows: int) -> None:
+        """Add the tables of a part: of so many rows, or of these weights."""
+        total = float(rows if weight is None else weight.sum())
+        self._total += total
+        for line in tables.get("column_usage", []):
+            used = line["usage"] * total
+            name, used = line["column"], used if weight is not None else round(used)
+            self._used[name] = self._used.get(name, 0.0) + used
+        for key, lines in tables.items():
+            if key in self._tables and key != "column_usage":
+                pairs = zip(self._tables[key], lines, strict=True)
+                lines = [_added(one, other) for one, other in pairs]
+            self._tables[key] = lines
+
+    @property
+    def tables(self) -> dict[str, Lines]:
+        """The tables of all rows."""
+        share = np.zeros(len(self._places))
+        for name, used in self._used.items():
+            share[self._places[name]] = used / self._total
+        found = {key: [line.copy() for line in lines] for key, lines in self._tables.items()}
+        if "column_usage" in found:
+            found["column_usage"] = usage_lines(share, list(self._places))
+        for line in found.get("each_trial", []):
+            line["error_rate"] = line["errors"] / self._total
+        return found
+
+
+def _added(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
+    """A line of both parts of the rows."""
+    return one | {k: one[k] + other[k] for k in _ADDED if one.get(k) is not None}
 
 
 def report(found: Answers, mean: float, size: dict[str, int], tables: dict[str, Lines]) -> Report:

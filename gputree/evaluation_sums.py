@@ -221,5 +221,5 @@ def sums_of_numbers(truth: Floats, predicted: Floats, weight: Weight) -> NumberS
     """Those of n rows, each of shape (n,)."""
     truth = np.asarray(truth, np.float64)
     off = truth - predicted
-    parts = (Moments.of(values, weight) for values in (truth, np.abs(off), off**2))
-    return NumberSums(*parts, weight is not None)
+    target, absolute, squared = (Moments.of(one, weight) for one in (truth, np.abs(off), off**2))
+    return NumberSums(target, absolute, squared, weight is not None)

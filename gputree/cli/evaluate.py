@@ -7,20 +7,33 @@ import csv
 import io
 import json
 import shutil
+from collections import Counter
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gputree import evaluation
 from gputree._texts import aligned, amount, shown, tabled
+from gputree.cli.memory import add_scan_memory, watched_memory
 from gputree.cli.report import counted, escape_unknown_characters, say, with_examples
 from gputree.cli.streams import check_inputs, check_output, load, write_text
-from gputree.cli.tables import add_reading, add_target, label_of_all, tables_with_target
+from gputree.cli.tables import (
+    add_reading,
+    add_target,
+    batches_with_target,
+    feature_names,
+    label_of,
+    label_of_all,
+)
 from gputree.cli.training import files_of
-from gputree.cli.weights import add_weights
+from gputree.cli.weights import add_weights, check_values
 from gputree.errors import InputError
-from gputree.evaluation import Answers, Lines, PerClass, answers
+from gputree.evaluation import Answers, Lines, PerClass, TableSums, answers, in_blocks
+from gputree.evaluation_sums import Sums
+
+# Probabilities of the rows whose sums are added up at a time.
+BLOCK_CELLS = 1 << 18
 
 MOST_CONFUSIONS = 20  # of a table of confusions that is too wide for the terminal
 
@@ -49,6 +62,7 @@ def add_evaluate(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--format", choices=list(_FORMATS), default="text", help="default: text")
     parser.add_argument("-o", "--output", metavar="OUT", help="default: standard output")
     add_reading(parser, True)
+    add_scan_memory(parser)
 
 
 def _evaluate(arguments: argparse.Namespace) -> None:
@@ -56,32 +70,61 @@ def _evaluate(arguments: argparse.Namespace) -> None:
     check_inputs(arguments.model, *files)
     check_output(arguments.output, *files, arguments.model)
     estimator = load(arguments.model)
-    table, weight = tables_with_target(estimator, arguments, files)
-    rows = table.columns, table.target, weight
-    try:
-        found = answers(estimator, *rows)
-        tables = estimator._report_tables(*rows)
-    except InputError as error:
-        raise InputError(f"{label_of_all(files)}: {error}") from error
-    if found.labels is not None:
-        _tell_unknown(found.y, estimator.classes_)
+    with watched_memory(arguments.memory):
+        found, tables = _summed(estimator, arguments, files)
     escape_unknown_characters()
     write_text(_FORMATS[arguments.format](found, tables), arguments.output)
 
 
-def _tell_unknown(y: NDArray[Any], classes: NDArray[Any]) -> None:
-    unknown = ~np.isin(y, classes)
-    if unknown.any():
-        labels = ", ".join(map(str, np.unique(y[unknown])[:5].tolist()))
-        rows = counted(int(unknown.sum()), "row")
+def _summed(
+    estimator: Any, arguments: argparse.Namespace, files: list[str]
+) -> tuple[Sums, dict[str, Lines]]:
+    """Sums over the rows of all files, batch by batch, and the tables of the parts of the model."""
+    sums: Any = None
+    tables = TableSums(feature_names(estimator, arguments.model))
+    unknown: Counter[Any] = Counter()
+    rows = max(BLOCK_CELLS // getattr(estimator, "n_classes_", 1), 1)
+    for block in in_blocks(_answers(estimator, arguments, files, tables), rows):
+        sums = block.sums if sums is None else sums.joined(block.sums)
+        if block.labels is not None:
+            unknown.update(block.y[~np.isin(block.y, estimator.classes_)].tolist())
+    if sums is None:  # the error of weights that are all zero
+        check_values(np.zeros(1), arguments.weights, label_of_all(files))
+    _tell_unknown(unknown)
+    return sums, tables.tables
+
+
+def _answers(
+    estimator: Any, arguments: argparse.Namespace, files: list[str], tables: TableSums
+) -> Iterator[Answers]:
+    """Predictions of the rows of all files that have weight; `tables` sums those of reports."""
+    for file in files:
+        given = argparse.Namespace(**{**vars(arguments), "data": file})
+        for table, weight in batches_with_target(estimator, given):
+            if weight is not None and not weight.any():
+                continue
+            rows = table.columns, table.target, weight
+            try:
+                found = answers(estimator, *rows)
+                tables.add(estimator._report_tables(*rows), weight, table.n_rows)
+            except InputError as error:
+                raise InputError(f"{label_of(file)}: {error}") from error
+            yield found
+
+
+def _tell_unknown(unknown: Counter[Any]) -> None:
+    """Warn of rows of labels that the model does not know."""
+    if unknown:
+        labels = ", ".join(map(str, sorted(unknown)[:5]))
+        rows = counted(unknown.total(), "row")
         say(f"warning: {rows} of classes that the model does not know, such as {labels}")
 
 
 # ------------------------------------------------------------------------- text
-def _text(found: Answers, tables: dict[str, Lines]) -> str:
-    overall = {"rows": f"{found.y.size:,}"}
+def _text(found: Sums, tables: dict[str, Lines]) -> str:
+    overall = {"rows": f"{found.rows:,}"}
     if found.weight is not None:
-        overall["weight"] = amount(float(found.weight.sum()))
+        overall["weight"] = amount(found.weight)
     overall |= {
         name: f"{shown(measure.value)}  +- {shown(measure.error)}"
         for name, measure in found.measures.items()
@@ -94,7 +137,7 @@ def _text(found: Answers, tables: dict[str, Lines]) -> str:
     return "\n\n".join([*parts, *evaluation.table_texts(tables)]) + "\n"
 
 
-def _also(found: Answers) -> dict[str, float]:
+def _also(found: Sums) -> dict[str, float]:
     """More measures of classes."""
     measures = {} if found.labels is None else evaluation.measures_of_classes(found)
     return {name: value for name, value in measures.items() if name in evaluation.AS_WEKA}
@@ -113,18 +156,18 @@ def _confusion_text(classes: PerClass) -> str:
 
 
 # ------------------------------------------------------------------ for programs
-def _overall(found: Answers) -> dict[str, Any]:
+def _overall(found: Sums) -> dict[str, Any]:
     """The numbers of all rows."""
-    numbers: dict[str, Any] = {"rows": int(found.y.size)}
+    numbers: dict[str, Any] = {"rows": found.rows}
     if found.weight is not None:
-        numbers["weight"] = float(found.weight.sum())
+        numbers["weight"] = found.weight
     for name, measure in found.measures.items():
         key = name.lower().replace(" ", "_")
         numbers |= {key: measure.value, f"{key}_std_error": measure.error}
     return numbers | _also(found)
 
 
-def _json(found: Answers, tables: dict[str, Lines]) -> str:
+def _json(found: Sums, tables: dict[str, Lines]) -> str:
     content = {name: None if np.isnan(value) else value for name, value in _overall(found).items()}
     if found.labels is not None:
         classes = PerClass(found)
@@ -135,7 +178,7 @@ def _json(found: Answers, tables: dict[str, Lines]) -> str:
     return json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def _csv(found: Answers, _: dict[str, Lines]) -> str:
+def _csv(found: Sums, _: dict[str, Lines]) -> str:
     """One number a line: its name, class and predicted class."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")

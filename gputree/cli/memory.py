@@ -12,12 +12,15 @@ from __future__ import annotations
 
 import argparse
 import re
+import tempfile
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from gputree._memory import private_bytes
+from gputree._memory import private_bytes, resident_bytes
 from gputree.cli.report import say
+from gputree.compilation.waits import n_compiled
 
 _UNITS = {unit: 1000**k for k, unit in enumerate(("", "K", "M", "G", "T"))}
 _UNITS |= {f"{unit}I": 1024**k for k, unit in enumerate(("", "K", "M", "G", "T")) if unit}
@@ -33,6 +36,8 @@ LEAST_BATCH = 1 << 20
 
 # Of a column of Parquet: pages that are compressed and not, dictionaries.
 COLUMN_BYTES = 4_000_000
+
+LOOK_SECONDS = 0.1  # between two looks at the memory of the process, which take 1 ms
 
 KERNEL_BYTES = 40_000_000  # kernels once they are loaded, and what is imported for them
 
@@ -66,6 +71,20 @@ def add_memory(group: Any) -> None:
     )
 
 
+def add_scan_memory(parser: Any) -> None:
+    """Add `--memory` of commands that read rows once, in batches."""
+    parser.add_argument(
+        "--memory",
+        metavar="SIZE",
+        type=parse_size,
+        help="limit of the memory of the process, such as 500MB, to which batches of rows are "
+        "fitted: of this, Python and its libraries take about 0.25 GB, kernels that are compiled "
+        "about 0.1 GB (see gputree warmup), and batches of Parquet 4 MB a column. A warning says "
+        "so where it exceeds the limit. Tables of ARFF, and of models with categories that are "
+        "numbers, are read whole. Default: batches of 1 MiB of CSV",
+    )
+
+
 def parse_size(text: str) -> int:
     """Bytes of a size with a unit, such as "4GB" or "512 MiB"."""
     found = _SIZE.fullmatch(text.strip())
@@ -85,6 +104,12 @@ def batch_bytes(memory: int) -> int:
     from gputree.datasets.delimited import BATCH_BYTES
 
     return int(min(max(memory * BATCH_SHARE, LEAST_BATCH), BATCH_BYTES))
+
+
+def batch_bytes_of(arguments: argparse.Namespace) -> int | None:
+    """The same for a command; None for the usual size, without `--memory`."""
+    memory = getattr(arguments, "memory", None)
+    return None if memory is None else batch_bytes(memory)
 
 
 def row_bytes(columns: int, is_regression: bool, weighted: bool, lists: bool) -> int:
@@ -111,6 +136,50 @@ def warn_if_exceeded(
             f"warning: --memory is exceeded: Python and its libraries take {held / 1e6:,.0f} MB, "
             f"reading {reading / 1e6:,.0f} MB, then growth {growth / 1e6:,.0f} MB"
         )
+
+
+@contextmanager
+def watched_memory(memory: int | None, is_estimated: bool = False) -> Iterator[None]:
+    """Warn as it happens where the process takes more than a limit; None for no limit.
+
+    Files that are mapped from the folder of temporary files do not count. Where needs are
+    estimated, too, a limit that the process exceeds already is left to `warn_if_exceeded`.
+    """
+    folder = tempfile.gettempdir()
+    taken = None if memory is None else resident_bytes(folder)
+    if memory is None or taken is None or (is_estimated and taken > memory):
+        yield
+        return
+    done, greatest = threading.Event(), [0]
+
+    def look() -> None:
+        while True:
+            is_last = done.wait(LOOK_SECONDS)
+            taken = resident_bytes(folder) or 0
+            if taken > memory >= greatest[0]:
+                say(
+                    f"warning: --memory {_megabytes(memory)} is exceeded: the process takes "
+                    f"{_megabytes(taken)}"
+                )
+            greatest[0] = max(greatest[0], taken)
+            if is_last:
+                return
+
+    thread = threading.Thread(target=look, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()
+        if greatest[0] > memory:
+            compiled = n_compiled()
+            with_kernels = f", compiling {compiled} kernels included" if compiled else ""
+            say(f"warning: the process took {_megabytes(greatest[0])} at most{with_kernels}")
+
+
+def _megabytes(size: int) -> str:
+    return f"{size / 1e6:,.0f} MB"
 
 
 @contextmanager

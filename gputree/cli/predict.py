@@ -12,6 +12,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
+from gputree.cli.memory import add_scan_memory, watched_memory
 from gputree.cli.names import HOW, parse_names
 from gputree.cli.report import UsageError, with_examples
 from gputree.cli.streams import STANDARD, check_inputs, check_output, load, opened_output
@@ -72,6 +73,7 @@ def add_predict(parser: argparse.ArgumentParser) -> None:
         f"the model uses them or not: {HOW}",
     )
     add_reading(parser)
+    add_scan_memory(parser)
 
 
 def _levels(text: str) -> dict[str, float]:
@@ -94,7 +96,11 @@ def _predict(arguments: argparse.Namespace) -> None:
         raise UsageError("--proba needs a classification model; this is a regression model.")
     if arguments.quantiles and not getattr(estimator, "quantreg", False):
         raise UsageError("--quantiles needs a forest that was trained with --quantreg.")
-    batches = answers(estimator, arguments, files)
+    with watched_memory(arguments.memory):
+        _write_answers(answers(estimator, arguments, files), output)
+
+
+def _write_answers(batches: Iterator[dict[str, Any]], output: str) -> None:
     first = next(batches)  # before there is any output: most errors are here
     parquet = output != STANDARD and Path(output).suffix.lower() == ".parquet"
     with opened_output(output) as file, (_parquet if parquet else _csv)(file) as write:

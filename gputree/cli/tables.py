@@ -12,6 +12,7 @@ import numpy as np
 
 from gputree._texts import hint
 from gputree.cli.cells import check_cells, told, unknown_marks, warn_of_marks, without_zeros
+from gputree.cli.memory import batch_bytes_of
 from gputree.cli.names import HOW, parse_names
 from gputree.cli.orders import add_ordered, check_orders, listed_levels
 from gputree.cli.reading import add_format, format_of
@@ -184,7 +185,7 @@ def batches_for(estimator: Any, arguments: argparse.Namespace) -> Iterator[Any]:
         return
     carried = _carried(columns, arguments)
     missing = _marks_for(estimator, arguments)
-    marked: set[str] = set()
+    warn = _Marks(estimator, columns)
     # a bar would run through rows that are written to a terminal
     apart = getattr(arguments, "output", STANDARD) != STANDARD or not sys.stdout.isatty()
     with told(missing):
@@ -197,11 +198,9 @@ def batches_for(estimator: Any, arguments: argparse.Namespace) -> Iterator[Any]:
             file_format=_format_for(estimator, arguments),
             carried=carried,
             verbose=apart,
+            batch_bytes=batch_bytes_of(arguments),
         ):
-            seen = unknown_marks(estimator, batch.select(columns))
-            news = [name for name in seen if name not in marked]
-            warn_of_marks(news)
-            marked.update(news)
+            warn.of(batch)
             yield batch
 
 
@@ -233,6 +232,20 @@ def _carried(columns: list[str], arguments: argparse.Namespace) -> list[str]:
     """Columns of `--keep` that are no features."""
     kept = dict.fromkeys(getattr(arguments, "keep", []))
     return [name for name in kept if name not in columns]
+
+
+class _Marks:
+    """A warning of marks that training did not have: one a column, however many batches."""
+
+    def __init__(self, estimator: Any, columns: list[str]) -> None:
+        self._estimator, self._columns = estimator, columns
+        self._known: set[str] = set()
+
+    def of(self, batch: Any) -> None:
+        """Warn of columns of a batch that were not warned of."""
+        found = unknown_marks(self._estimator, batch.select(self._columns))
+        warn_of_marks([name for name in found if name not in self._known])
+        self._known.update(found)
 
 
 def _marks_for(estimator: Any, arguments: argparse.Namespace) -> list[str]:
@@ -280,23 +293,8 @@ def table_with_target(estimator: Any, arguments: argparse.Namespace) -> tuple[An
     And the weights of its rows, which may be a column of the model, too.
     """
     check_name(arguments)
-    table = _with_target(estimator, arguments)
-    known = arguments.weights in feature_names(estimator, arguments.model)
-    columns, weight = taken_out(table.columns, arguments, label_of(arguments.data), keep=known)
-    weight = table.weight if weight is None else weight
-    table = replace(table, columns=columns)
-    classes = getattr(estimator, "classes_", None)
-    if classes is None or classes.dtype.kind in "iuf":
-        table = replace(table, target=without_zeros(table.target))
-    held = "numbers" if table.target.dtype.kind in "iuf" else "text"
-    wanted = "numbers" if classes is None or classes.dtype.kind in "iuf" else held
-    if wanted != held:
-        what = "was trained on a numeric target" if classes is None else "has numeric classes"
-        raise InputError(
-            f"{arguments.model} {what}; column {table.target_name!r} of "
-            f"{label_of(arguments.data)} holds others, such as {str(table.target[0])!r}."
-        )
-    return table, weight
+    table = table_for(estimator, arguments, _target_of(estimator, arguments))
+    return _as_trained(estimator, arguments, table)
 
 
 def tables_with_target(
@@ -324,20 +322,88 @@ def label_of_all(files: list[str]) -> str:
     return f"{label_of(files[0])}{more}"
 
 
-def _with_target(estimator: Any, arguments: argparse.Namespace) -> Any:
+def batches_with_target(
+    estimator: Any, arguments: argparse.Namespace
+) -> Iterator[tuple[Any, Weight]]:
+    """As `table_with_target`, in batches of rows, whose weights may be all zero."""
+    from gputree.datasets.readers import labelled_batches
+    from gputree.datasets.sources import ARFF, C45, source_of
+
+    check_name(arguments)
+    target = _target_of(estimator, arguments)
+    columns, text, numeric = _columns_of(estimator, arguments.model)
+    origin = table_origin(arguments.data)
+    by_all_rows = set(columns) - {*text, *numeric}  # numbers or booleans as categories
+    form = _format_for(estimator, arguments)
+    if target is None or by_all_rows or source_of(origin, form).kind in (*ARFF, *C45):
+        yield _as_trained(estimator, arguments, table_for(estimator, arguments, target))
+        return
+    weights = getattr(arguments, "weights", None)
+    if weights is not None:
+        numeric = [*numeric, weights]
+    if getattr(estimator, "classes_", np.zeros(0)).dtype.kind in "UO":
+        text = [*text, target]
+    missing = _marks_for(estimator, arguments)
+    warn, n_dropped = _Marks(estimator, columns), 0
+    with told(missing):
+        for table in labelled_batches(
+            origin,
+            target,
+            with_column(columns, weights),
+            text=text,
+            numeric=numeric,
+            missing=missing,
+            missing_target=getattr(arguments, "missing_target", "error"),
+            file_format=form,
+            verbose=True,
+            batch_bytes=batch_bytes_of(arguments),
+        ):
+            warn.of(table.columns)
+            n_dropped += table.n_dropped
+            if table.target.size:
+                yield _as_trained(estimator, arguments, table, is_part=True)
+    tell_dropped(label_of(arguments.data), n_dropped)
+
+
+def _as_trained(
+    estimator: Any, arguments: argparse.Namespace, table: Any, is_part: bool = False
+) -> tuple[Any, Weight]:
+    """The table without weights, its target of the kind in training; and the weights."""
+    known = arguments.weights in feature_names(estimator, arguments.model)
+    columns, weight = taken_out(
+        table.columns, arguments, label_of(arguments.data), keep=known, is_part=is_part
+    )
+    weight = table.weight if weight is None else weight
+    table = replace(table, columns=columns)
+    classes = getattr(estimator, "classes_", None)
+    if classes is None or classes.dtype.kind in "iuf":
+        table = replace(table, target=without_zeros(table.target))
+    held = "numbers" if table.target.dtype.kind in "iuf" else "text"
+    wanted = "numbers" if classes is None or classes.dtype.kind in "iuf" else held
+    if wanted != held:
+        what = "was trained on a numeric target" if classes is None else "has numeric classes"
+        raise InputError(
+            f"{arguments.model} {what}; column {table.target_name!r} of "
+            f"{label_of(arguments.data)} holds others, such as {str(table.target[0])!r}."
+        )
+    return table, weight
+
+
+def _target_of(estimator: Any, arguments: argparse.Namespace) -> str | None:
+    """Name of the target column; None where a table lacks columns, which readers say."""
     from gputree.datasets.readers import read_names
 
     if arguments.target is not None:
-        return table_for(estimator, arguments, arguments.target)
+        return str(arguments.target)
     if arguments.data == STANDARD:
         if "target" in getattr(estimator, "reading_", {}):
-            return table_for(estimator, arguments, estimator.reading_["target"])
+            return str(estimator.reading_["target"])
         raise UsageError("--target must name the target column of standard input.")
     known = feature_names(estimator, arguments.model)
     present = read_names(arguments.data, _format_for(estimator, arguments))
     kept = getattr(estimator, "reading_", {})
     if kept.get("target") in present:
-        return table_for(estimator, arguments, kept["target"])
+        return str(kept["target"])
     left_out = (*known, arguments.weights, *kept.get("ignored", ()), kept.get("weights"), WEIGHTS)
     rest = [name for name in present if name not in left_out]
     if len(rest) != 1 and set(known) <= set(present):
@@ -346,4 +412,4 @@ def _with_target(estimator: Any, arguments: argparse.Namespace) -> Any:
             f"--target must name the target column; the columns of {arguments.data} that are no "
             f"features of the model are: {found}."
         )
-    return table_for(estimator, arguments, rest[0] if rest else None)
+    return rest[0] if rest else None

@@ -12,7 +12,7 @@ from gputree._texts import aligned, amount
 from gputree.cli.classes import add_classes, classes_of
 from gputree.cli.costs import read_costs
 from gputree.cli.habits import one_of
-from gputree.cli.memory import add_memory, growth_within, row_bytes
+from gputree.cli.memory import add_memory, growth_within, row_bytes, watched_memory
 from gputree.cli.models import set_verbose, sizes
 from gputree.cli.options import RULE_OPTIONS, add_options, flag, given_of_rules, given_options
 from gputree.cli.reading import keep_reading
@@ -124,9 +124,6 @@ def _share(text: str) -> float:
 
 
 def _train(arguments: argparse.Namespace) -> None:
-    from gputree.cli.resampling import resampling, score_table
-    from gputree.compilation.waits import waiting
-
     if arguments.output is None and not (arguments.holdout or arguments.cv):
         raise UsageError(
             "the following arguments are required: -o/--output, or --cv or --holdout to evaluate "
@@ -137,6 +134,15 @@ def _train(arguments: argparse.Namespace) -> None:
     forbid_terminal(arguments.output, "A model file")
     check_kinds(arguments)
     _check_together(arguments)
+    with watched_memory(arguments.memory, is_estimated=True):
+        _train_on(arguments, files)
+
+
+def _train_on(arguments: argparse.Namespace, files: list[str]) -> None:
+    """Read the table, grow the model, write and score it."""
+    from gputree.cli.resampling import resampling, score_table
+    from gputree.compilation.waits import waiting
+
     table = read_training(arguments, files)
     X, y, weight = table.X, table.y, table.weight
     estimator = _estimator(arguments, table)

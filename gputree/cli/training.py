@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from gputree._memory import private_bytes
 from gputree.cli.cells import check_cells, forbid_dates, target_of_task, told
-from gputree.cli.memory import IN_MEMORY, batch_bytes, row_bytes, warn_if_exceeded
+from gputree.cli.memory import IN_MEMORY, batch_bytes_of, row_bytes, warn_if_exceeded
 from gputree.cli.orders import orders_of
 from gputree.cli.reading import format_of
 from gputree.cli.report import UsageError, say
@@ -99,7 +99,7 @@ def _in_batches(arguments: argparse.Namespace, files: list[str]) -> Training:
             files,
             arguments.target,
             **columns_to_read(arguments),
-            batch_bytes=None if arguments.memory is None else batch_bytes(arguments.memory),
+            batch_bytes=batch_bytes_of(arguments),
         )
         files_read = batches
         if arguments.weights is not None:

@@ -38,14 +38,21 @@ def with_column(names: list[str], weights: str | None) -> list[str]:
 
 
 def taken_out(
-    columns: Any, arguments: argparse.Namespace, label: str, keep: bool = False
+    columns: Any,
+    arguments: argparse.Namespace,
+    label: str,
+    keep: bool = False,
+    is_part: bool = False,
 ) -> tuple[Any, Weight]:
-    """The columns of a table without that of weights, unless it is to stay; and the weights."""
+    """The columns of a table without that of weights, unless it is to stay; and the weights.
+
+    Those of a part of the rows may be all zero.
+    """
     if arguments.weights is None:
         return columns, None
     require_column(columns.column_names, arguments.weights, label)
     weight = values_of(columns, arguments.weights)
-    check_values(weight, arguments.weights, label)
+    check_values(np.append(weight, 1.0) if is_part else weight, arguments.weights, label)
     if not keep:
         columns = columns.drop_columns([arguments.weights])
     if columns.num_columns == 0:

@@ -97,6 +97,11 @@ def elsewhere() -> Iterator[None]:
         _warn_if_long(0.0)
 
 
+def n_compiled() -> int:
+    """Kernels that this process has compiled."""
+    return _waits[0].kernels
+
+
 def _outermost() -> Wait:
     return _waits[min(1, len(_waits) - 1)]
 

@@ -29,6 +29,7 @@ class Kinds(NamedTuple):
     whole: Sequence[str] = ()
     missing: Sequence[str] = ()  # texts that mean a missing cell, in addition to the empty one
     carried: Sequence[str] = ()  # text in CSV, else of the file's types
+    inferred: Sequence[str] = ()  # of CSV in batches: what the cells of each batch suggest
 
 
 def convert(label: str, table: pa.Table, kinds: Kinds) -> pa.Table:

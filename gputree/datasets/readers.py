@@ -251,6 +251,7 @@ def read_batches(
     file_format: FileFormat = INFERRED,
     carried: Sequence[str] = (),
     verbose: bool = False,
+    batch_bytes: int | None = None,
 ) -> Iterator[pa.Table]:
     """Read some columns of a file in batches of rows, which are small compared with the memory.
 
@@ -265,6 +266,8 @@ def read_batches(
         CSV every column has to be listed: the types of later batches are unknown.
     missing, carried, file_format, verbose
         As in `read_table`.
+    batch_bytes : int, default=None
+        As in `open_batches`.
 
     Yields
     ------
@@ -279,11 +282,54 @@ def read_batches(
     kinds = Kinds(text, numeric, boolean, missing=missing, carried=carried)
     empty = True
     source = source_of(path, file_format)
-    for batch in rows_of(source, columns, kinds, verbose):
+    for batch in rows_of(source, columns, kinds, verbose, batch_bytes or _scan_bytes(source)):
         empty = False
         yield batch
     if empty:
         raise InputError(f"{source.label} has a header but no rows.")
+
+
+def labelled_batches(
+    path: Origin,
+    target: str,
+    columns: Sequence[str],
+    *,
+    text: Sequence[str],
+    numeric: Sequence[str],
+    missing: Sequence[str] = (),
+    missing_target: str = "error",
+    file_format: FileFormat = INFERRED,
+    verbose: bool = False,
+    batch_bytes: int | None = None,
+) -> Iterator[Table]:
+    """Read batches as `read_batches` does, with a target typed by its cells in each batch.
+
+    Where rows without a target are dropped, a batch may be left without rows.
+    """
+    source = source_of(path, file_format)
+    label, inferred = source.label, [] if target in text else [target]
+    if target in columns:
+        raise InputError(f"The target column {target!r} cannot also be a feature column.")
+    kinds = Kinds(text, numeric, missing=missing, inferred=inferred)
+    n_rows, n_dropped = 0, 0
+    batch_bytes = batch_bytes or _scan_bytes(source)
+    for batch in rows_of(source, [*columns, target], kinds, verbose, batch_bytes):
+        known = batch.filter(has_target(batch[target])) if missing_target == "drop" else batch
+        dropped = batch.num_rows - known.num_rows
+        n_rows, n_dropped = n_rows + known.num_rows, n_dropped + dropped
+        values = target_values(label, target, known[target])
+        yield Table(known.select(columns), values, target, n_dropped=dropped)
+    if n_dropped and not n_rows:
+        raise InputError(f"The target column {target!r} of {label} has no value in any row.")
+    if not n_rows:
+        raise InputError(f"{label} has a header but no rows.")
+
+
+def _scan_bytes(source: Source) -> int | None:
+    """Bytes of a batch of rows that are needed once; None for the usual size."""
+    if source.kind not in DELIMITERS:
+        return None
+    return min(delimited.SCAN_BYTES, delimited.BATCH_BYTES)
 
 
 def rows_of(

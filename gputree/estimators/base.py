@@ -33,7 +33,8 @@ from gputree.estimators.identifiers import (
 )
 from gputree.estimators.reporting import Reporting, column_usage
 from gputree.estimators.table_estimator import MOST_JOBS, TableEstimator
-from gputree.evaluation import Lines, Weight
+from gputree.evaluation import Lines
+from gputree.evaluation_sums import Weight
 from gputree.importance import impurity_importances
 from gputree.pruning import PRUNERS, CostComplexityCV, Pruner, get_pruner
 from gputree.pruning.base import ValidationPruner

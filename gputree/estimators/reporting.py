@@ -15,7 +15,8 @@ from gputree.backends.arrays import to_host
 from gputree.errors import InputError
 from gputree.estimators.arguments import explained
 from gputree.estimators.notebook import html_of_model
-from gputree.evaluation import Lines, Report, Weight, answers, report, usage_lines
+from gputree.evaluation import Lines, Report, answers, report, usage_lines
+from gputree.evaluation_sums import Weight
 from gputree.labels import exact_labels
 from gputree.tree import Tree
 from gputree.validation import check_weights

@@ -29,7 +29,8 @@ from gputree.estimators.held import Held, View
 from gputree.estimators.identifiers import warn_of_winners
 from gputree.estimators.reporting import Reporting
 from gputree.estimators.winnowing import coded_grower, column_view, winnow, with_weight
-from gputree.evaluation import Lines, Weight, rows_of
+from gputree.evaluation import Lines, rows_of
+from gputree.evaluation_sums import Weight
 from gputree.growth.progress import new_bar
 from gputree.threads import n_threads
 from gputree.tree import Tree

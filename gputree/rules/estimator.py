@@ -19,7 +19,8 @@ from gputree.estimators.classification import LogProbabilities, TreeClassifier
 from gputree.estimators.held import missing_columns
 from gputree.estimators.reporting import Reporting
 from gputree.estimators.table_estimator import MOST_JOBS
-from gputree.evaluation import Lines, Report, Weight
+from gputree.evaluation import Lines, Report
+from gputree.evaluation_sums import Weight
 from gputree.export.model import Names, model_of, require_estimator
 from gputree.fixed_point import fix_weights
 from gputree.pruning.base import encode, encode_target, require_known_labels
