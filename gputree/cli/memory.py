@@ -22,6 +22,7 @@ from typing import Any
 from gputree._memory import private_bytes, resident_bytes
 from gputree.cli.report import say
 from gputree.compilation.waits import n_compiled
+from gputree.threads import beside
 
 _UNITS = {unit: 1000**k for k, unit in enumerate(("", "K", "M", "G", "T"))}
 _UNITS |= {f"{unit}I": 1024**k for k, unit in enumerate(("", "K", "M", "G", "T")) if unit}
@@ -151,9 +152,9 @@ def watched_memory(memory: int | None, is_estimated: bool = False) -> Iterator[N
     if memory is None or taken is None or (is_estimated and taken > memory):
         yield
         return
-    done, greatest = threading.Event(), [0]
+    greatest = [0]
 
-    def look() -> None:
+    def look(done: threading.Event) -> None:
         while True:
             is_last = done.wait(LOOK_SECONDS)
             taken = resident_bytes(folder, max(memory, greatest[0])) or 0
@@ -166,13 +167,10 @@ def watched_memory(memory: int | None, is_estimated: bool = False) -> Iterator[N
             if is_last:
                 return
 
-    thread = threading.Thread(target=look, daemon=True)
-    thread.start()
     try:
-        yield
+        with beside(look):
+            yield
     finally:
-        done.set()
-        thread.join()
         if greatest[0] > memory:
             compiled = n_compiled()
             with_kernels = f", compiling {compiled} kernels included" if compiled else ""
