@@ -94,7 +94,8 @@ FITS = {
     "poisson": lambda: DecisionTreeRegressor(criterion="poisson", max_depth=4).fit(NUMBERS, T),
     "C4.5": lambda: C45Classifier(soft_thresholds=True).fit(X, Y, WEIGHT),
     "rules": lambda: C45Rules().fit(NUMBERS, Y),
-    "forest": lambda: RandomForestClassifier(6, max_samples=0.3, oob_score=True, random_state=0).fit(NUMBERS, Y),
+    "forest": lambda: RandomForestClassifier(
+        6, max_samples=0.3, oob_score=True, random_state=0).fit(NUMBERS, Y),
     "quantiles": lambda: RandomForestRegressor(
         2, max_depth=4, quantreg=True, random_state=0).fit(NUMBERS, T),
 }  # fmt: skip
