@@ -16,10 +16,11 @@ MOST_MOVED = 256
 class SubsetSearch(NamedTuple):
     """Which subsets of a column's categories are tried.
 
-    With two classes or a regression target, the best subset is a head of the categories
+    With two classes or a regression target, the best of all subsets is a head of the categories
     ordered by the share of one class or by the mean target (Breiman et al. 1984, section
-    4.2.2; Fisher 1958). For more classes the best head over the orders by the share of each
-    class is taken, beyond what is tried exhaustively.
+    4.2.2; Fisher 1958); the best admissible one need not be where limits keep that head out, see
+    `gputree.backends.cpu.subsets`. For more classes the best head over the orders by the share of
+    each class is taken, beyond what is tried exhaustively.
     """
 
     # Of more than `many_categories` present in a node, one is split off the others, if they have

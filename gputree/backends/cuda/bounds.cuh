@@ -1,4 +1,11 @@
-// What bounds are taken for where a criterion says nothing else.
+// Formulas of the criteria that define none.
+#ifndef REFUSES
+// Score of a cut that `score` refuses, were it admitted; else -infinity.
+__device__ double refused_score(const Criterion&, const State&, const auto&, const auto&) {
+    return -infinity();
+}
+#endif
+
 #ifndef OWN_MARGIN
 __device__ double margin(const Criterion&, double value, const auto&) {
     return BOUND_MARGIN * value;

@@ -3,7 +3,7 @@
 //
 // One of GINI, WIDE_GINI, ENTROPY, MANY_CLASS_ENTROPY, SQUARED_ERROR and POISSON is defined.
 // Statistics are anything with an operator[] that gives int64 channels. Those with a `margin`
-// or a `tighten` of their own define OWN_MARGIN or OWN_TIGHTEN.
+// or a `tighten` of their own define OWN_MARGIN or OWN_TIGHTEN, those that refuse cuts REFUSES.
 #ifdef MANY_CLASS_ENTROPY
 #define ANY_ENTROPY
 #elif defined(ENTROPY)
