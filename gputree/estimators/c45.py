@@ -56,7 +56,8 @@ class C45Classifier(MultiwayTree):
     Parameters
     ----------
     min_samples_leaf : float, default=2
-        Minimum weight (number of rows without weights) of two of a split's branches.
+        Minimum weight (number of rows without weights) of two of a split's branches. Numeric cuts
+        also need a minimum number of rows with known values, see Notes.
     average_gain_rule : bool, default=True
         Columns whose gain is below the average of all are left out.
     mdl_gain_threshold : bool, default=False
@@ -113,7 +114,9 @@ class C45Classifier(MultiwayTree):
     Notes
     -----
     Either side of a numeric cut has at least `min_samples_leaf` or, if that is more, a tenth of the
-    known weight divided by the number of classes, limited to 25. Weights are fixed-point, with at
+    known weight divided by the number of classes, limited to 25. As in J48, a numeric column is cut
+    in a node only if at least twice as many of its rows have a known value; these rows are
+    counted, whatever their weights. Weights are fixed-point, with at
     least 2**-50 of the total weight as the unit: smaller fractional weights are dropped.
 
     J48 (Weka) is followed where it differs from Release 8: numbers are doubles, subtrees are
