@@ -30,7 +30,6 @@ COMMENTS = {  # in a line; CUDA's sources have no others
 
 # Folders whose docstrings still begin with relative words, and those with words to avoid.
 OPENINGS_LEFT = {
-    "gputree",
     "gputree/cli",
     "gputree/columns",
     "gputree/datasets",
