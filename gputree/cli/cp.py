@@ -40,7 +40,7 @@ def _used(estimator: Any) -> list[str]:
 
 
 def _root_risk(tree: Tree, risk: Risk) -> str:
-    """What the root costs, over the weight of the rows."""
+    """Cost of the root, over the weight of the rows."""
     from gputree.pruning.cost_complexity import node_risk
 
     cost, weight = float(node_risk(tree, risk)[0]), float(tree.weight[0])
@@ -48,7 +48,7 @@ def _root_risk(tree: Tree, risk: Risk) -> str:
 
 
 def _hint(tree: Tree, table: CPTable, is_validated: bool) -> str:
-    """How a line of the table is chosen, and where the errors of new rows come from."""
+    """Hint: the option that makes the tree of a line, and that which adds errors of new rows."""
     risk = f",risk={table.risk}" if tree.task == "classification" else ""
     told = f"--pruning cost_complexity:cp=CP{risk} makes the tree of a line."
     if is_validated:
