@@ -1,4 +1,4 @@
-"""Base class of all estimators over tables: parameters, reading, fits that succeed or change nothing."""
+"""Base class of estimators over tables: parameters, reading, fits that are whole or none."""
 
 from __future__ import annotations
 

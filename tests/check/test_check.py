@@ -378,7 +378,7 @@ def test_the_command_without_a_device(cupy, capsys, monkeypatch):
 
 
 def test_a_child_sends_headings_and_its_verdict(monkeypatch):
-    """What libraries print is not among it."""
+    """Output that libraries print is not sent."""
     sent, moved = io.StringIO(), []
     sent.close = lambda: None
     monkeypatch.setattr(child.sys, "argv", ["-c", "3"])
