@@ -1,4 +1,4 @@
-"""Whether the memory that an allocation takes is there, asked before the system is.
+"""Refuse allocations that do not fit the memory, before the system is requested to make them.
 
 Linux grants more than it has, and ends whoever uses it. So where the system reports it
 (Linux does, others do not), what clearly does not fit is refused with advice. Requested sizes are
@@ -77,7 +77,7 @@ def resident_bytes(without: str, known: int = 0) -> int | None:
     mapped, is_of_folder = 0, False
     for line in _lines(PROC / "self/smaps"):
         words = line.split()
-        if not words[0].endswith(":"):  # the head of a mapping: its path is the sixth
+        if not words[0].endswith(":"):  # first line of a mapping: its path is the sixth
             is_of_folder = len(words) > 5 and words[5].startswith(without)
         elif is_of_folder and words[0] == "Rss:":
             mapped += int(words[1])
@@ -98,7 +98,7 @@ def available_bytes() -> int | None:
 
 
 def _in_groups(swap: int) -> Iterator[int]:
-    """What each control group of this process leaves, file pages and all swap included."""
+    """Yield the free bytes of each control group of this process, with file pages and all swap."""
     for line in _lines(PROC / "self/cgroup"):
         number, controllers, path = line.split(":", 2)
         if number == "0":
@@ -108,7 +108,7 @@ def _in_groups(swap: int) -> Iterator[int]:
 
 
 def _up(root: Path, path: str, names: _Group, swap: int) -> Iterator[int]:
-    """What a group and those above it leave; in a container, only the root may be seen."""
+    """Yield the free bytes of a group and those above it; a container may show only the root."""
     own = root / path.lstrip("/")
     for folder in (own, *own.parents):
         if not folder.is_relative_to(root):
@@ -119,7 +119,7 @@ def _up(root: Path, path: str, names: _Group, swap: int) -> Iterator[int]:
 
 
 def _in_address_space() -> Iterator[int]:
-    """What ``ulimit -v`` leaves."""
+    """Yield the bytes that ``ulimit -v`` leaves, if it is set."""
     import resource  # not on all systems
 
     limit, _ = resource.getrlimit(resource.RLIMIT_AS)

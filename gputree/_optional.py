@@ -20,7 +20,7 @@ EXTRAS = {
 }
 
 # CUDA releases that CuPy is made for, newest first, each with the extra that brings it, and the
-# least compute capability that its NVRTC compiles for.
+# lowest compute capability that its NVRTC compiles for.
 CUDA_EXTRAS = {13: "cuda13", 12: "cuda12"}
 LEAST_CAPABILITY = {13: (7, 5), 12: (5, 0)}
 
@@ -68,9 +68,9 @@ def cuda_extra(release: Version | None, capability: Version | None) -> str:
 
 @cache
 def device_capability() -> Version | None:
-    """The least compute capability of the NVIDIA devices, or None if it is not known.
+    """Minimum compute capability of the NVIDIA devices, or None if it is not known.
 
-    It is that of NVML, which the driver brings: where CUDA has started, processes cannot fork.
+    NVML, which comes with the driver, reports it: where CUDA has started, processes cannot fork.
     """
     count, device = ctypes.c_uint(), ctypes.c_void_p()
     major, minor = ctypes.c_int(), ctypes.c_int()

@@ -75,7 +75,7 @@ def hint(name: str, known: Iterable[str]) -> str:
 
 
 def is_number(text: str) -> bool:
-    """Whether a text is a number of Python."""
+    """Return whether Python reads a text as a number."""
     try:
         float(text)
     except ValueError:

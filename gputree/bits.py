@@ -35,7 +35,7 @@ def pack(mask: Bools) -> Words:
 
 @borrowing
 def count_bits(word: np.uint64) -> Any:
-    """How many bits of a word are set."""
+    """Number of bits that are set in a word."""
     word = word - ((word >> _ONE) & _PAIRS)
     word = (word & _FOURS) + ((word >> _TWO) & _FOURS)
     word = (word + (word >> _FOUR)) & _BYTES
@@ -52,7 +52,7 @@ def lowest_bit(word: np.uint64) -> Any:
 def meet_all(
     rows: np.uint64, masks: Words, w: int, begin: Int64s, condition: Int64s, rule: int
 ) -> Any:
-    """Those of some rows of word w that satisfy all conditions of a rule."""
+    """Clear the bits of `rows`, rows of word w, that do not satisfy all conditions of a rule."""
     for i in range(begin[rule], begin[rule + 1]):
         rows &= masks[condition[i], w]
         if rows == 0:

@@ -1,4 +1,4 @@
-"""Which categories lead to the nodes of a tree: ranges of one list, which nodes may share.
+"""Categories that lead to the nodes of a tree: ranges of one list, which nodes may share.
 
 A split of categories lists what it sends to each of its children, child by child:
 
@@ -8,7 +8,7 @@ A split of categories lists what it sends to each of its children, child by chil
                             nodes 3, 4            ^^^^  ^^^^
 
 Only categories that a node has rows of are listed. Where a node tests the column that its
-parent tested, its children share the list: a chain of tests that part single categories
+parent tested, its children share the list: a chain of tests that separate single categories
 from the rest takes no more memory than its first one.
 """
 
@@ -40,7 +40,7 @@ class BranchLists(NamedTuple):
 
     @classmethod
     def none(cls, n_nodes: int) -> BranchLists:
-        """Of nodes that no category leads to."""
+        """Lists of nodes that no category leads to."""
         nowhere = np.zeros(n_nodes, np.int64)
         return cls(nowhere, nowhere.copy(), np.empty(0, CATEGORY))
 
@@ -76,9 +76,9 @@ class BranchLists(NamedTuple):
     def spans(
         self, first_child: Int32s, n_children: Int32s, parent: Int32s, is_subset: Bools
     ) -> Spans:
-        """Where the lists of each node's children lie, and who shares them.
+        """Bounds of the lists of each node's children, and the nodes that share them.
 
-        `is_subset` marks the nodes that part categories in two subsets: only they share.
+        `is_subset` marks the nodes that split categories into two subsets: only they share.
         """
         first = np.where(n_children > 0, first_child, 0)  # nothing leads to the root
         last = first + np.maximum(n_children, 1) - 1
@@ -91,7 +91,7 @@ class BranchLists(NamedTuple):
         return Spans(start, stop, top)
 
     def equals(self, other: BranchLists, own: Spans, others: Spans) -> bool:
-        """Whether the same categories lead to each node of trees of one shape."""
+        """Compare the categories that lead to each node of two trees of the same shape."""
         sizes = self.branch_end - self.branch_begin
         if not np.array_equal(sizes, other.branch_end - other.branch_begin):
             return False
@@ -139,7 +139,7 @@ class BranchLists(NamedTuple):
 
 
 class Spans(NamedTuple):
-    """Of the nodes of a tree, arrays of shape (N,)."""
+    """Ranges of the lists of each node's children, arrays of shape (N,)."""
 
     # the lists of a node's children lie, child by child, from `start` to `stop`
     start: Int64s
@@ -147,15 +147,15 @@ class Spans(NamedTuple):
     top: Int64s  # the highest of the nodes that share a node's list; itself for most
 
     def tops(self, by_category: Bools) -> Int64s:
-        """The highest nodes of those that test categories."""
+        """Highest node of each list, among those that test categories."""
         return np.flatnonzero(by_category & (self.top == np.arange(self.top.size)))
 
     def share_all(self, sizes: Int64s) -> Bools:
-        """Nodes whose children share all of the list, of so many categories, that leads there."""
+        """Mark nodes whose children share the whole list of the node, `sizes` categories long."""
         return (self.top != np.arange(self.top.size)) & (self.stop - self.start == sizes)
 
     def greatest(self, by_category: Bools, code: Int32s) -> Int64s:
-        """The largest category in the list that each node shares, -1 without any."""
+        """Largest category in the list that each node shares, -1 without any."""
         tops = self.tops(by_category & (self.start < self.stop))
         _, place = places_of(self.start[tops], self.stop[tops])
         sizes = self.stop[tops] - self.start[tops]

@@ -11,12 +11,12 @@ Costs = Floats
 
 
 def class_costs(costs: Costs) -> Floats:
-    """What the errors of each class cost together, of shape (K,)."""
+    """Sum of the costs of the errors of each class, of shape (K,)."""
     return costs.sum(axis=1)
 
 
 def weighs_errors(costs: Costs | None) -> bool:
-    """Whether the class of most weight may not be that of the minimum cost."""
+    """Return whether the class of most weight may not be that of the minimum cost."""
     return costs is not None and len(costs) > 2
 
 

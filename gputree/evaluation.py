@@ -1,4 +1,4 @@
-"""How good the predictions of a model are, by scikit-learn's measures where it has them."""
+"""Quality of a model's predictions, by scikit-learn's measures where it has them."""
 
 from __future__ import annotations
 
@@ -50,14 +50,14 @@ class Answers(NamedTuple):
         )
 
     def of_rows(self, rows: slice | NDArray[np.integer]) -> Answers:
-        """Those of some rows."""
+        """Select rows."""
         names = ("y", "predicted", "shares", "weight", "cost")
         given: dict[str, Any] = {name: getattr(self, name) for name in names}
         found: dict[str, Any] = {k: v if v is None else v[rows] for k, v in given.items()}
         return self._replace(**found)
 
     def total(self, of_rows: NDArray[Any]) -> float:
-        """Sum over rows of what each has, by their weights."""
+        """Weighted sum of a number per row."""
         return float(of_rows.sum() if self.weight is None else self.weight @ of_rows)
 
 
@@ -111,7 +111,7 @@ def in_blocks(parts: Iterable[Answers], rows: int) -> Iterator[Answers]:
 
 
 def _costs_of(estimator: Any, y: NDArray[Any], predicted: NDArray[Any]) -> Any:
-    """What each prediction costs, shape (n_rows,); None where all errors cost the same."""
+    """Cost of each prediction, shape (n_rows,); None where all errors cost the same."""
     costs = getattr(getattr(estimator, "estimator_", estimator), "_given_costs", None)
     if costs is None:
         return None
@@ -212,13 +212,13 @@ class Report:
     tables: dict[str, Lines] = field(default_factory=dict)
 
     def as_dict(self) -> dict[str, Any]:
-        """All numbers, as JSON holds them: NaN is None.
+        """Return all numbers in a form that JSON can represent: NaN is None.
 
         Returns
         -------
         dict
-            Those of `size`, ``rows``, ``weight`` if rows have weights, the measures by name; of
-            classes ``labels``, ``precision``, ``recall``, ``f1``, ``support`` and
+            Items of `size`, ``rows``, ``weight`` if rows have weights, the measures by name; for
+            classifiers ``labels``, ``precision``, ``recall``, ``f1``, ``support`` and
             ``confusion_matrix`` (true by predicted class); and the `tables`.
         """
         content: dict[str, Any] = self.size | {"rows": self.rows}
@@ -369,7 +369,7 @@ AS_WEKA = ("kappa", "mean_absolute_error", "root_mean_squared_error")
 
 
 def measures_of_classes(given: Answers | Sums) -> dict[str, float]:
-    """What `Report.measures` has of classes."""
+    """Measures of a classifier, for `Report.measures`."""
     from sklearn.metrics import cohen_kappa_score
 
     sums = _class_sums(given)
@@ -419,7 +419,7 @@ def _of_quantities(given: Answers, mean: float) -> dict[str, float]:
 
 
 def _correlation(given: Answers) -> float:
-    """Of targets and predictions; NaN where one of them does not vary."""
+    """Correlation of targets and predictions; NaN where one of them does not vary."""
     if np.ptp(given.y) == 0 or np.ptp(given.predicted) == 0:
         return np.nan
     spread = np.cov(given.y, given.predicted, aweights=given.weight, ddof=0)

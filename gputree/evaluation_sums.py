@@ -23,7 +23,7 @@ class Measure(NamedTuple):
 
 
 class Moments(NamedTuple):
-    """What n rows of some weights have of a number, with its spread around the mean."""
+    """Weighted sums of n numbers, with their spread around the mean."""
 
     n: int
     weight: float
@@ -35,7 +35,7 @@ class Moments(NamedTuple):
 
     @classmethod
     def of(cls, values: NDArray[Any], weight: Weight) -> Moments:
-        """Those of numbers of shape (n,), n > 0."""
+        """Compute the sums of numbers of shape (n,), n > 0."""
         if weight is None:
             n, total = values.size, float(values.sum())
             spread = float(((values - total / n) ** 2).sum())
@@ -48,7 +48,7 @@ class Moments(NamedTuple):
         return cls(values.size, *sums, spread, float(second.sum()), mean, by_squares)
 
     def joined(self, other: Moments) -> Moments:
-        """Those of both (Chan, Golub and LeVeque 1979)."""
+        """Add the sums of two sets of rows (Chan, Golub and LeVeque 1979)."""
         weight, squares = self.weight + other.weight, self.squares + other.squares
         share = other.squares / squares
         gap = other.mean - self.mean
@@ -100,7 +100,7 @@ class ClassSums(NamedTuple):
 
     @property
     def weight(self) -> float | None:
-        """Of all rows; None where they were given none."""
+        """Total weight of the rows; None where they were given no weights."""
         return self.hits.weight if self.weighted else None
 
     @property
@@ -123,7 +123,7 @@ class ClassSums(NamedTuple):
         return matrix
 
     def joined(self, other: ClassSums) -> ClassSums:
-        """Those of the rows of both."""
+        """Add the sums of two sets of rows; labels are those of either."""
         labels = np.union1d(self.labels, other.labels)
         names = ("hits", "loss", "absolute", "squared")
         moments = {name: getattr(self, name).joined(getattr(other, name)) for name in names}
@@ -150,7 +150,7 @@ class NumberSums(NamedTuple):
 
     @property
     def weight(self) -> float | None:
-        """Of all rows; None where they were given none."""
+        """Total weight of the rows; None where they were given no weights."""
         return self.target.weight if self.weighted else None
 
     @property
@@ -170,7 +170,7 @@ class NumberSums(NamedTuple):
         }
 
     def joined(self, other: NumberSums) -> NumberSums:
-        """Those of the rows of both."""
+        """Add the sums of two sets of rows."""
         names = ("target", "absolute", "squared")
         moments = {name: getattr(self, name).joined(getattr(other, name)) for name in names}
         return self._replace(**moments)
@@ -187,7 +187,7 @@ def sums_of_classes(
     weight: Weight,
     cost: Floats | None,
 ) -> ClassSums:
-    """Those of n rows.
+    """Sums of a classifier's predictions of n rows.
 
     Parameters
     ----------
@@ -218,7 +218,7 @@ def sums_of_classes(
 
 
 def sums_of_numbers(truth: Floats, predicted: Floats, weight: Weight) -> NumberSums:
-    """Those of n rows, each of shape (n,)."""
+    """Sums of a regressor's predictions of n rows, each argument of shape (n,)."""
     truth = np.asarray(truth, np.float64)
     off = truth - predicted
     target, absolute, squared = (Moments.of(one, weight) for one in (truth, np.abs(off), off**2))

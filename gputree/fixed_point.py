@@ -100,7 +100,7 @@ def round_weights(sample_weight: Floats, unit: float) -> Int64s:
 
 
 def as_integers(values: Floats) -> Int64s:
-    """Whole numbers as integers, in the same memory: tables may be nearly as large as it is."""
+    """Convert integers from float64 to int64 in place: tables may nearly fill the memory."""
     integers = values.view(np.int64)
     for begin in range(0, values.size, _BLOCK):
         integers[begin : begin + _BLOCK] = values[begin : begin + _BLOCK].astype(np.int64)
@@ -133,7 +133,7 @@ def in_units(values: Floats) -> tuple[Int64s, float]:
 
 @jitable
 def fraction(weight: Any, part: Any, whole: Any) -> Any:
-    """The share ``part / whole`` of a weight, in units."""
+    """Multiply a weight by ``part / whole``, in units."""
     return np.int64(np.rint(np.float64(weight) * (np.float64(part) / np.float64(whole))))
 
 

@@ -124,7 +124,7 @@ def labels_not_counts(name: str, y: ArrayLike) -> NDArray[Any]:
 
 
 def check_counts(name: str, counts: ArrayLike | None, sample_weight: ArrayLike | None) -> Floats:
-    """How many rows each label has."""
+    """Validate the numbers of rows of each label."""
     if sample_weight is not None:
         raise InputTypeError(f"{name} takes sample_weight with labels only, not with counts.")
     weight: Floats = check_array(counts, dtype=np.float64, ensure_2d=False, input_name="counts")

@@ -1,7 +1,7 @@
 """Tests of categories become the branch lists of a tree; chains of tests share them.
 
 Below a test of the same column a node has all categories that its parent sent there. So its
-split is told by one side, and its list is its parent's, parted in place:
+split is described by one side, and its list is its parent's, partitioned in place:
 
     root    lists 0 1 2 3 4, sends 1 3 left     | 1 3 | 0 2 4 |
     right   lists 2, sends it left                    | 2 | 0 4 |
@@ -47,7 +47,7 @@ def nest(
 
 
 class _Whole(NamedTuple):
-    """Lists while they are parted: ``ascending[at[p]]`` is the category at place p."""
+    """Lists while they are split: ``ascending[at[p]]`` is the category at place p."""
 
     ascending: Int64s  # the codes of each list
     # each the other's inverse

@@ -1,4 +1,4 @@
-"""Whether the numbers of a tree can be those of rows: what a file says is compared with itself."""
+"""Check a tree that a file describes: its numbers must be consistent with each other."""
 
 from __future__ import annotations
 

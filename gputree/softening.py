@@ -67,10 +67,10 @@ def _by_node(here: _Arrived, x: Floats, wrong: list[Bools]) -> Iterator[tuple[in
 
 
 def _bounds(x: Floats, errors: list[Floats], total: float, threshold: float) -> tuple[float, float]:
-    """How far the threshold may be moved down and up.
+    """Values to which the threshold may be moved down and up.
 
-    `x` ascends; `errors` are what each entry costs on the first side and on the second, `total` is
-    the weight of the entries.
+    `x` ascends; `errors` are the costs of each entry on the first side and on the second, `total`
+    is the weight of the entries.
     """
     last = np.append(np.flatnonzero(x[1:] > x[:-1]), x.size - 1)
     left = np.cumsum(errors[0])
@@ -86,7 +86,7 @@ def _bounds(x: Floats, errors: list[Floats], total: float, threshold: float) -> 
 
 
 def _reach(value: Floats, cost: Floats, threshold: float, base: float, limit: float) -> float:
-    """Where the cost first exceeds the limit on the way along `value`; its end if nowhere."""
+    """Value at which the cost first exceeds the limit on the way along `value`; its end if none."""
     before, spent = threshold, base
     for at, now in zip(value.tolist(), cost.tolist(), strict=True):
         if now > limit:

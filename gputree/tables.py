@@ -1,4 +1,4 @@
-"""Tables as matrices: how any of them is read, at once or in parts, for whoever asks."""
+"""Read tables of any type as matrices, at once or in parts."""
 
 from __future__ import annotations
 
@@ -168,12 +168,12 @@ def _two_dimensional(caller: str, X: Any) -> Any:
 
 
 def _is_changed(array: NDArray) -> bool:
-    """Whether NumPy may have made text of numbers, or rounded large ones, in what was a list."""
+    """Return whether NumPy may have changed a list's numbers, to text or by rounding large ones."""
     if array.dtype.kind == "f":
         return bool((np.abs(array) >= EXACT_IN_FLOAT64).any())
     return array.dtype.kind in "US"
 
 
 def is_plain(values: Any, ndim: int) -> bool:
-    """Whether values are an array of numbers of NumPy's own class, which no check changes."""
+    """Return whether values are an array of numbers of NumPy's class, which no check changes."""
     return type(values) is np.ndarray and values.ndim == ndim and values.dtype.kind in "fiub"

@@ -85,7 +85,7 @@ class _Tasks:
             _work.tasks = None
 
     def stop(self) -> None:
-        """Let no thread start another task, or another part of one."""
+        """Prevent threads from starting another task, or another part of one."""
         self.stopped = True
         while self._take() is not None:
             pass
@@ -115,8 +115,8 @@ def run(n_threads: int, task: Callable[..., Any], arguments: Sequence[tuple]) ->
     """Results of ``task(*a)`` for each a in `arguments`, in order.
 
     Tasks are taken one by one, so put the largest first. One thread, or one task,
-    runs in the caller. After an error, or an interrupt, nobody is at work any longer: no task is
-    begun, and one that another thread has under way ends where it hands out work itself.
+    runs in the caller. After an error, or an interrupt, no thread works any longer: no task is
+    begun, and one that another thread runs ends at its next call of `run`.
     """
     _leave_if_stopped()
     if n_threads == 1 or len(arguments) <= 1:
@@ -160,7 +160,7 @@ def spans(sizes: Int64s, n_threads: int, smallest: int) -> list[tuple[int, int]]
 
 
 def even_spans(n: int, size: int, n_threads: int, smallest: int) -> list[tuple[int, int]]:
-    """As `spans` of n items of one `size`; takes no memory for them."""
+    """Divide n items of one `size` as `spans` does, without memory for their sizes."""
     parts = min(_parts(n * size, n_threads, smallest), max(n, 1))
     bounds = [n * k // parts for k in range(parts + 1)]
     return list(zip(bounds, bounds[1:], strict=False))

@@ -185,12 +185,12 @@ class Tree:
 
     @property
     def tests_categories(self) -> Bools:
-        """Whether each node tests categories, rather than a number or nothing."""
+        """Mark nodes that test categories, rather than a number or nothing."""
         return (self.split_kind == BRANCH_SPLIT) | (self.split_kind == SUBSET_SPLIT)
 
     @property
     def branch_spans(self) -> Spans:
-        """Where in `branch_code` the categories of each node lie, and who shares them."""
+        """Ranges of each node's categories in `branch_code`, and the nodes that share them."""
         is_subset = self.split_kind == SUBSET_SPLIT
         return self.branch_lists.spans(self.first_child, self.n_children, self.parent, is_subset)
 
@@ -242,15 +242,15 @@ class Tree:
     def over_ancestors(
         self, combine: Callable[[NDArray, NDArray], NDArray], values: NDArray, of_none: object
     ) -> NDArray:
-        """What the values of each node's ancestors, itself left out, combine to.
+        """Combine the values of each node's ancestors, itself left out.
 
         Parameters
         ----------
         combine : callable
-            Largest, least, any or all of two arrays: an ancestor may be counted twice.
+            Largest, smallest, any or all of two arrays: an ancestor may be counted twice.
         values : array of shape (N,)
         of_none : object
-            What the root gets, which has no ancestors; changes nothing it is combined with.
+            Value of the root, which has no ancestors: the neutral element of `combine`.
 
         Returns
         -------
@@ -386,9 +386,9 @@ class Tree:
 
     @property
     def answers(self) -> Floats:
-        """What nodes are labelled by, shape (N, K): the largest of classes, or the mean target.
+        """Values that label nodes, shape (N, K): the largest of classes, or the mean target.
 
-        As `value`, but class weights, undivided, where nothing is held within bounds.
+        Equal to `value`, but class weights, not divided, in trees without bounds.
         """
         if self.lower is not None:
             return self.value[:, 0]
@@ -438,7 +438,7 @@ class Tree:
         return self.lower is not None
 
     def _wrong_soft(self) -> Any:
-        """Whether, or where, `soft_lower` and `soft_upper` do not lie around a threshold."""
+        """Mark thresholds not within the soft bounds; True if only one bound is set."""
         if self.soft_lower is None or self.soft_upper is None:
             return (self.soft_lower is None) != (self.soft_upper is None)
         around = (self.soft_lower <= self.threshold) & (self.threshold <= self.soft_upper)
@@ -447,7 +447,7 @@ class Tree:
         return ~around | (spread & ~numeric) | self._is_held
 
     def _wrong_bounds(self) -> Any:
-        """Whether, or where, `lower` and `upper` are no bounds."""
+        """Mark nodes whose `lower` and `upper` are no bounds; True if only one is set."""
         if self.lower is None or self.upper is None:
             return (self.lower is None) != (self.upper is None)
         two = self.n_classes == (2 if self.task == "classification" else 1)
@@ -490,7 +490,7 @@ class Tree:
         yield "a leaf sends missing values on", self.missing_child[leaf] >= MISSING_TO_ALL
 
     def equals(self, other: Tree) -> bool:
-        """Whether both trees agree in every field, to the last bit; branches by what they say."""
+        """Compare every field bit for bit; lists of categories by the nodes that they lead to."""
         names = [f.name for f in fields(self) if f.name not in BranchLists._fields]
         if not all(_same(getattr(self, name), getattr(other, name)) for name in names):
             return False

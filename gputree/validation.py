@@ -1,4 +1,4 @@
-"""What a user may pass: tables, targets, weights. Errors read as scikit-learn's."""
+"""Validate arguments of users: tables, targets, weights. Errors read as scikit-learn's."""
 
 from __future__ import annotations
 
@@ -218,7 +218,7 @@ def check_target_range(low: float, high: float, criterion: str) -> None:
 
 
 def name_of(caller: Any) -> str:
-    """What errors name: an estimator's class, or what is called so."""
+    """Name of the caller for errors: an estimator's class, or the text itself."""
     return caller if isinstance(caller, str) else type(caller).__name__
 
 

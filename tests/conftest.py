@@ -1,4 +1,4 @@
-"""What all tests share: devices to run one body on, growing on them, Hypothesis's profile."""
+"""Fixtures and options of all tests: devices, growth on them, the profile of Hypothesis."""
 
 import io
 import os
@@ -35,7 +35,7 @@ settings.register_profile(
 )
 settings.register_profile("some", settings.get_profile("full"), max_examples=10)
 settings.register_profile("few", settings.get_profile("full"), max_examples=3)
-# A failure by chance helps nobody who only wants to know whether an installation works.
+# A failure by chance is no help in testing an installation.
 settings.register_profile(
     "default", settings.get_profile("full"), max_examples=5, derandomize=True, database=None
 )
@@ -66,7 +66,7 @@ DEVICE_FIXTURES = {"device": True, "cuda_device": False}  # whether the CPU is o
 
 
 def is_default(config: pytest.Config) -> bool:
-    """Whether pytest runs what it runs unless it is asked for other markers."""
+    """Return whether pytest runs the markers that it runs by default."""
     return config.getoption("markexpr") in config.getini("addopts")
 
 
@@ -94,7 +94,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> Iterator[None]:
 
 
 def opens_device(item: pytest.Item) -> bool:
-    """Whether a device is open to what follows in its file, for which "auto" would be that."""
+    """Return whether a fixture of the test opens a device, which "auto" would then choose."""
     params = item.callspec.params if hasattr(item, "callspec") else {}
     return any(params.get(fixture, "cpu") != "cpu" for fixture in DEVICE_FIXTURES)
 
@@ -108,14 +108,14 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def declared() -> None:
-    """Numba knows what kernels call: tests compile functions of their own that call it."""
+    """Declare functions that kernels call to numba: tests compile more functions that call them."""
     if not numba.config.DISABLE_JIT:
         declare()
 
 
 @pytest.fixture(scope="session", autouse=True)
 def levels_of_little() -> Iterator[None]:
-    """Tables of tests are small: none is finished whole for that, or no histogram were counted."""
+    """Count histograms also of small tables, which growth otherwise builds as one small subtree."""
     with pytest.MonkeyPatch.context() as patch:
         devices.tune(patch, "cpu", level_cells=0, uncoded_cells=0)
         yield
@@ -130,14 +130,14 @@ def device(request: pytest.FixtureRequest) -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def cuda_device(request: pytest.FixtureRequest) -> Iterator[str]:
-    """As `device`, without the CPU."""
+    """Open a device as `device` does, but not the CPU."""
     with devices.opened(request.param) as name:
         yield name
 
 
 @pytest.fixture
 def emulated_device(cuda_device: str) -> str:
-    """As `cuda_device`, without devices: the emulator alone counts what is done and held."""
+    """Open the emulator, which alone counts operations and memory; skip real devices."""
     if cuda_device == "cuda":
         pytest.skip("the emulator counts what this looks at")
     return cuda_device
@@ -214,7 +214,7 @@ def as_grown(nodes: Any, device: Any) -> Grown:
 
 @pytest.fixture(params=[1, 30, None])
 def finish_rows(request, monkeypatch):
-    """How large nodes are that are finished: none, small ones, or as growth chooses."""
+    """Maximum size of nodes whose subtrees are built at once: none, small, or as growth chooses."""
     if request.param is not None:
         monkeypatch.setattr("gputree.growth.grower.finish_rows", lambda *_: request.param)
         monkeypatch.setattr("gputree.growth.grower.FEWEST_ROWS", 0)
@@ -253,7 +253,7 @@ def said(gputree):
 
 @pytest.fixture
 def unknown_memory(monkeypatch):
-    """What the process takes is not known: small limits of ``--memory`` are not warned of."""
+    """Hide the memory of the process: small limits of ``--memory`` give no warnings."""
     monkeypatch.setattr("gputree.cli.training.private_bytes", lambda: None)
 
 
@@ -273,5 +273,5 @@ def fails(gputree):
 
 @pytest.fixture
 def misused(fails):
-    """As `fails`, where the command line itself is at fault."""
+    """Return `fails` for errors in the command line itself, of status 2."""
     return partial(fails, status=2)

@@ -1,8 +1,8 @@
-"""Variants of kernels that numba compiles apart, and the few fits that meet every pair of them.
+"""Variants of kernels that numba compiles apart, and the few fits that cover every pair of them.
 
 A kernel is compiled for each combination of types that it is called with: of the criterion, the
 values, weights, constraints. The default tests compile those of `COVER`, in which every value of
-an axis occurs beside every value of each other axis. A new value needs a row here.
+an axis occurs with every value of each other axis. A new value needs a row here.
 """
 
 from itertools import combinations, product
@@ -82,7 +82,7 @@ def possible_pairs() -> set[frozenset[tuple[str, Any]]]:
 
 
 def pairs_of(variant: Variant) -> set[frozenset[tuple[str, Any]]]:
-    """Those of one fit."""
+    """Pairs of values of two axes that a fit covers."""
     return {frozenset(pair) for pair in combinations(variant._asdict().items(), 2)}
 
 
@@ -101,7 +101,7 @@ def estimator_of(variant: Variant) -> Any:
 
 
 def table_of(variant: Variant) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
-    """X, y and weights of some rows, of which most are told apart."""
+    """X, y and weights of some rows, most of which a tree can separate."""
     rng = np.random.default_rng(COVER.index(variant))
     X = np.round(rng.normal(size=(N_ROWS, 5)), 1)
     if variant.categories:
@@ -114,6 +114,6 @@ def table_of(variant: Variant) -> tuple[np.ndarray, np.ndarray, np.ndarray | Non
         y = np.argsort(np.argsort(signal)) * n_classes // N_ROWS
     else:
         y = np.maximum(np.round(signal), 0.0) if variant.criterion == "Poisson" else signal
-    # Few units for `Gini`: its weights are whole numbers.
+    # Few units for `Gini`: its weights are integers.
     shares = [0.1, 0.7, 1.3] if variant.criterion == "WideGini" else [1.0, 2.0, 3.0]
     return X.astype(variant.dtype), y, rng.choice(shares, N_ROWS) if variant.weighted else None

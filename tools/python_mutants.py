@@ -56,7 +56,7 @@ PRELOADED = (
     "sklearn.model_selection",
     "sklearn.utils.estimator_checks",
 )
-MOST_BYTES = 12 << 30  # of addresses: a bug may ask for any size
+MOST_BYTES = 12 << 30  # of addresses: a bug may allocate any size
 # A run with a bug takes as long as without it, and what pytest and imports take.
 START_SECONDS = 120
 
@@ -81,7 +81,7 @@ def sites(root: Path) -> Iterator[Site]:
 
 
 def _statements(node: Any) -> Iterator[ast.stmt]:
-    """Those of a function, without those of functions and classes inside it."""
+    """Yield the statements of a function, without those of functions and classes inside it."""
     for child in ast.iter_child_nodes(node):
         if isinstance(child, (*FUNCTION, ast.ClassDef, ast.expr)):
             continue

@@ -29,7 +29,7 @@ PASSING = {
     "abs", "max", "min", "maximum", "minimum", "clip", "sorted", "unique", "int", "float", "round",
     "rint", "floor", "ceil", "ascontiguousarray", "astype", "strip", "lower", "fsum", "reversed",
 }  # fmt: skip
-# Nobody swaps the arguments of these.
+# Functions whose arguments are not swapped: that is no likely bug.
 KNOWN = {"isinstance", "issubclass", "getattr", "setattr", "hasattr", "cast"}
 ANNOTATIONS = ("annotation", "returns", "decorator_list", "type_comment")
 
@@ -41,7 +41,7 @@ class Change(NamedTuple):
 
 
 def changes(statement: ast.stmt) -> list[Change]:
-    """All bugs of a statement, without those of statements inside it."""
+    """List the bugs of a statement, without those of statements inside it."""
     found = list(_of_statement(statement))
     for node in _expressions(statement):
         found += (Change(kind, node, new) for kind, new in _of_expression(node))
@@ -154,7 +154,7 @@ def _of_call(node: ast.Call) -> Iterator[tuple[str, ast.AST]]:
 
 
 def _taken(node: ast.Call) -> ast.expr | None:
-    """What a call passes on: the first argument of a function, the object of a method."""
+    """Operand that a call passes on: the first argument of a function, the object of a method."""
     match node.func:
         case ast.Attribute(value=ast.Name(id="np" | "math" | "copy")) | ast.Name():
             first = node.args[0] if node.args else None

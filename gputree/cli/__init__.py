@@ -85,14 +85,14 @@ def _told(error: BaseException, debug: bool) -> int:
 
 
 def _message(error: BaseException) -> str:
-    """What an error says; those of the system without their number."""
+    """Text of an error; those of the system without their number."""
     if isinstance(error, OSError) and error.strerror and error.filename:
         return f"{error.filename}: {error.strerror}"
     return str(error)
 
 
 def _showing_warnings() -> Callable[..., None]:
-    """What shows a warning, in one line, and each once: drawing says the same many times."""
+    """Return a function that shows each warning once, in one line: drawing repeats some."""
     from gputree.datasets.guesses import ReadingWarning
 
     said: set[str] = set()
@@ -123,7 +123,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 def _take_files(rest: list[str], arguments: argparse.Namespace) -> list[str]:
-    """What is left of `rest` without files that follow options, where the command has room.
+    """Move files that follow options from `rest` to those of a command that takes several.
 
     argparse ends an argument that may be empty, or be many, at the first option behind it.
     """

@@ -28,7 +28,7 @@ DEEPEST_PRINTED = 300  # a tree is nested as deep as it is; Python prints by rec
 
 
 class Format(NamedTuple):
-    """How a model becomes text, or bytes."""
+    """Format of a file that a model is exported to."""
 
     # of an estimator and keyword arguments, which are those of the function of
     # `gputree.export`; or the name of that
@@ -126,7 +126,7 @@ def _export(arguments: argparse.Namespace) -> None:
 
 
 def _made(name: str, estimator: Any, given: dict[str, Any]) -> str | bytes:
-    """What a model is in a format."""
+    """Export a model in a format."""
     if not (FORMATS[name].of_forests and averaged(estimator)):
         require_one(estimator, "export")
     if not has_rules(estimator):
@@ -188,7 +188,7 @@ def _sql(estimator: Any, probability_of: str | None = None, **given: Any) -> str
 
 
 def _bytes(function: str, method: str) -> Callable[..., bytes]:
-    """What a method makes of the result of a function of `gputree.export`."""
+    """Apply a method to the result of a function of `gputree.export`."""
     return lambda estimator, **given: getattr(
         getattr(export, function)(estimator, **given), method
     )()

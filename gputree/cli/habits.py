@@ -117,7 +117,7 @@ def _ours(name: str, value: str, known: Collection[str]) -> str | None:
         return None
     if name == "-N":  # one fold of so many
         return _FOLDS.format(f"{1 / max(float(number or 3), 2):.3g}")
-    if name == "-S" and number:  # C5.0's share of rows to train on, in percent
+    if name == "-S" and number:  # C5.0's rows to train on, in percent
         return f"--holdout {max(1 - float(number) / 100, 0.01):g}"
     if name == "-c":  # in percent
         return _CONFIDENCE.format(f"{float(number or 25) / 100:g}")

@@ -57,7 +57,7 @@ KINDS = {
 
 
 class Warmed(NamedTuple):
-    """What it took to have the kernels of one kind."""
+    """Kernels of one kind of table, and the time that compiling them took."""
 
     kind: str
     kernels: int  # compiled, the others were there
@@ -111,10 +111,10 @@ def _use_cart(task: str, criterion: str, X: Any, quantity: Any, weighted: bool) 
 
 
 def _vary() -> None:
-    """What common options need beyond the kernels of the default criteria."""
+    """Compile kernels that common options need beyond those of the default criteria."""
     for rows, columns in ((FEW_ROWS, 3), (ROWS, COLUMNS)):
         X, quantity = _numbers(rows, np.float64, columns)
-        for n_classes in (3, 1):  # gini of two has kernels of its own
+        for n_classes in (3, 1):  # gini of two has separate kernels
             _use(DecisionTreeClassifier(max_depth=6), X, _classes(quantity, n_classes))
     for dtype in (np.float32, np.float64):
         X, quantity = _numbers(FEW_ROWS, dtype)

@@ -115,7 +115,7 @@ def batch_bytes_of(arguments: argparse.Namespace) -> int | None:
 
 
 def row_bytes(columns: int, is_regression: bool, weighted: bool, lists: bool) -> int:
-    """What a row takes, in reading and in growth, other than its values; `lists` as of C4.5."""
+    """Bytes per row in reading and in growth, in addition to its values; `lists` as of C4.5."""
     # order, label and hit; targets in float64 and fixed point, and their squares; weights in both
     return 6 + 40 * is_regression + 16 * weighted + 16 * columns * lists
 

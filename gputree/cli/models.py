@@ -1,4 +1,4 @@
-"""What kinds of models the commands know: a tree, rules, and trials of both that vote."""
+"""Kinds of models that the commands take: a tree, rules, and trials of both that vote."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def add_tree(parser: argparse.ArgumentParser) -> None:
 
 
 def has_rules(estimator: Any) -> bool:
-    """Whether a fitted model predicts by one rule set."""
+    """Return whether a fitted model predicts by one rule set."""
     return hasattr(estimator, "rules_")
 
 
@@ -33,7 +33,7 @@ def members_of(estimator: Any) -> list[Any]:
 
 
 def member_name(estimator: Any) -> str:
-    """What a part of a model that votes is called."""
+    """Name of a part of a model that votes: tree or trial."""
     return "trial" if hasattr(estimator, "estimator_errors_") else "tree"
 
 
@@ -81,7 +81,7 @@ def sizes(estimator: Any) -> dict[str, str]:
 
 
 def size_of(estimator: Any) -> list[str]:
-    """How large a fitted model is: its tree, and the rules of that; or its trials."""
+    """Size of a fitted model: of its tree, and the rules of that; or of its trials."""
     if has_rules(estimator):
         rules = estimator.rules_
         told = f"{counted(len(rules), 'rule')}, {counted(rules.n_conditions, 'condition')}"
@@ -107,7 +107,7 @@ def _left_out(estimator: Any) -> dict[str, str]:
 
 
 def parts(estimator: Any) -> tuple[str, int]:
-    """What the size of a model is counted in, and how many there are."""
+    """Unit of the size of a model, and the number of units."""
     if has_rules(estimator):
         return "rules", len(estimator.rules_)
     if members := members_of(estimator):
@@ -117,13 +117,13 @@ def parts(estimator: Any) -> tuple[str, int]:
 
 
 def set_verbose(estimator: Any, verbose: int) -> Any:
-    """Let a model, not fitted or fitted, report its progress."""
+    """Set how much a model, not fitted or fitted, reports of its progress."""
     of_tree = "estimator" in estimator.get_params(deep=False)
     return estimator.set_params(**{"estimator__verbose" if of_tree else "verbose": verbose})
 
 
 def about_costs(tree: Any) -> str:
-    """What the lines do not say of costs: weights of rows, and which class a leaf names."""
+    """Sentences on costs below the printed lines: row weights, and the class that a leaf names."""
     if getattr(tree, "costs_", None) is None:
         return ""
     told = " Rows are weighted by the misclassification costs of their class."

@@ -99,7 +99,7 @@ def given_of_rules(arguments: argparse.Namespace) -> dict[str, float]:
 
 
 def flag(name: str) -> str:
-    """How the user gives the parameter `name`."""
+    """Option of the command for the parameter `name`."""
     if name in _FLAGS:
         return _FLAGS[name]
     return f"--{'no-' if name in _SWITCHES else ''}{name.replace('_', '-')}"

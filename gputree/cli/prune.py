@@ -95,7 +95,7 @@ def _prune(arguments: argparse.Namespace) -> None:
 
 
 def _rows_needed(pruner: Pruner) -> str:
-    """Which rows a method requires; empty where none."""
+    """Rows that a method requires; empty where none."""
     from gputree.pruning import CostComplexityCV, Pessimistic, ValidationPruner
 
     if isinstance(pruner, ValidationPruner):

@@ -78,7 +78,7 @@ def _pair(name: str, item: str) -> tuple[str, Any]:
 
 
 def _value(text: str) -> bool | int | float | str:
-    """What the text stands for."""
+    """Convert the text of a value to a boolean or a number, if it is one."""
     if text.lower() in ("true", "false"):
         return text.lower() == "true"
     try:

@@ -1,4 +1,4 @@
-"""How files are written: the options of the command, and what a model keeps of them."""
+"""Options for the format of files, and those that a model keeps for the tables it predicts."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def format_of(arguments: argparse.Namespace, estimator: Any = None) -> FileForma
 def keep_reading(
     estimator: Any, arguments: argparse.Namespace, file: str, left_out: Iterable[str]
 ) -> None:
-    """Let a model keep how its table was read, for tables to come: files hold it."""
+    """Store in a model the options that its table was read with: model files contain them."""
     from gputree.datasets.readers import read_names
 
     if arguments.missing:

@@ -1,4 +1,4 @@
-"""What the commands share: their errors, and words on the terminal."""
+"""Errors of the commands, and messages on the terminal."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def say(message: str) -> None:
 
 
 def in_words_of_the_command(message: str) -> str:
-    """What the library says to those who write Python, to those who write commands."""
+    """Replace names of Python in a message of the library by options of the command."""
     for pattern, words in _WORDS:
         message = re.sub(pattern, words, message)
     return message

@@ -99,7 +99,7 @@ def _lines(model: Any, arguments: argparse.Namespace) -> Iterable[str]:
 
 
 def _head(estimator: Any) -> str:
-    """What the model is, and what its lines do not say."""
+    """Description above the lines of a model: its kind and size, missing values, costs."""
     first = (members_of(estimator) or [estimator])[0]
     tree = getattr(first, "estimator_", first)
     columns = counted(tree.n_features_in_, "column")
@@ -114,7 +114,7 @@ def _head(estimator: Any) -> str:
 
 
 def _missing_rule(tree: Tree) -> str:
-    """What the lines do not say of missing values."""
+    """Sentence on the child that missing values go to."""
     inner = ~tree.is_leaf
     if not inner.any():
         return "All rows get the same prediction."

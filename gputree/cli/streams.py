@@ -42,7 +42,7 @@ def check_output(output: str | None, *inputs: str | None) -> None:
 
 
 def table_origin(data: str) -> Any:
-    """What `gputree.datasets` reads a table from."""
+    """Argument of readers of `gputree.datasets` for a table: its file, or standard input."""
     if data != STANDARD:
         return data
     if sys.stdin.isatty():

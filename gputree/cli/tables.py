@@ -82,7 +82,7 @@ def training_table(arguments: argparse.Namespace, data: str) -> tuple[Any, Weigh
 
 
 def columns_to_read(arguments: argparse.Namespace) -> dict[str, Any]:
-    """Which columns of a table are read to train on, and how, by the arguments of readers."""
+    """Arguments of readers for a table to train on: its columns and their format."""
     weights = arguments.weights
     return {
         "columns": None if arguments.columns is None else with_column(arguments.columns, weights),
@@ -131,7 +131,7 @@ def categorical_features(arguments: argparse.Namespace, X: Any) -> list[str] | s
 
 
 def label_of(data: str) -> str:
-    """What messages call a table."""
+    """Name of a table in messages."""
     return "standard input" if data == STANDARD else data
 
 
@@ -300,7 +300,7 @@ def table_with_target(estimator: Any, arguments: argparse.Namespace) -> tuple[An
 def tables_with_target(
     estimator: Any, arguments: argparse.Namespace, files: list[str]
 ) -> tuple[Any, Weight]:
-    """As `table_with_target`, of several files, one after another."""
+    """Read several files as `table_with_target` does, one after another."""
     import pyarrow as pa
 
     found = []
@@ -317,7 +317,7 @@ def tables_with_target(
 
 
 def label_of_all(files: list[str]) -> str:
-    """What messages call the table of several files."""
+    """Name of the table of several files in messages."""
     more = f" and {len(files) - 1} more" if len(files) > 1 else ""
     return f"{label_of(files[0])}{more}"
 
@@ -325,7 +325,7 @@ def label_of_all(files: list[str]) -> str:
 def batches_with_target(
     estimator: Any, arguments: argparse.Namespace
 ) -> Iterator[tuple[Any, Weight]]:
-    """As `table_with_target`, in batches of rows, whose weights may be all zero."""
+    """Read as `table_with_target`, in batches of rows, whose weights may be all zero."""
     from gputree.datasets.readers import labelled_batches
     from gputree.datasets.sources import ARFF, C45, source_of
 

@@ -1,4 +1,4 @@
-"""What `gputree train` learns from: a table in memory, or one of files that is read in batches."""
+"""Tables that `gputree train` reads: in memory, or files in batches."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def read_training(arguments: argparse.Namespace, files: list[str]) -> Training:
 
 
 def _exceeds(file: str, arguments: argparse.Namespace) -> bool:
-    """Whether the table of a file takes more memory than it may."""
+    """Return whether the table of a file takes more memory than `--memory` allows."""
     from gputree.datasets.size import least_bytes
 
     memory = arguments.memory

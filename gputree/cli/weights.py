@@ -90,7 +90,7 @@ class WithoutWeights:
         self._found: list[Floats] = []
 
     def least_rows(self) -> int:
-        """That of the wrapped batches."""
+        """Lower bound on the rows of the wrapped batches."""
         return self._batches.least_rows()
 
     def __iter__(self) -> Iterator[tuple[Any, NDArray[Any]]]:
@@ -101,7 +101,7 @@ class WithoutWeights:
 
     @property
     def weight(self) -> Floats:
-        """Those of all rows that were read last."""
+        """Weights of all rows of the last pass."""
         if len(self._found) > 1:  # parts are not kept next to it
             self._found = [np.concatenate(self._found)]
         return self._found[0]

@@ -1,4 +1,4 @@
-"""What a table's columns hold, and the table as one matrix of numbers and category codes."""
+"""Types and categories of columns, and tables as one matrix of numbers and category codes."""
 
 from gputree.columns.specification import Columns, fit_columns, fit_encode
 

@@ -64,7 +64,7 @@ def in_order(values: NDArray) -> NDArray:
 
 
 def kind_of(values: NDArray) -> str | None:
-    """What all values are: "numbers" (or booleans) or "text"; None if neither, or no values."""
+    """Return "numbers" (or booleans) or "text"; None if values are neither, or there are none."""
     if values.size == 0:
         return None
     if values.dtype.kind in NUMBERS:
@@ -74,7 +74,7 @@ def kind_of(values: NDArray) -> str | None:
 
 
 def hold_text(categories: NDArray | None) -> bool:
-    """Whether categories are text, or text among numbers."""
+    """Return whether categories are text, or text among numbers."""
     if categories is None or categories.dtype.kind in NUMBERS:
         return False
     return any(isinstance(value, str) for value in categories) or categories.size == 0
@@ -117,7 +117,7 @@ class Lookup:
 
 
 def _are_small(*arrays: NDArray) -> bool:
-    """Whether integers of all arrays are exact as float64, to which NumPy compares them."""
+    """Return whether all integers are exact as float64, which NumPy compares them as."""
     return all(
         array.size == 0
         or array.dtype.kind in "bf"

@@ -92,7 +92,7 @@ def _dense(X: Any) -> NDArray[Any]:
 
 
 def is_frame(X: Any) -> bool:
-    """Whether `X` is a data frame: of pandas, polars, pyarrow or another narwhals knows."""
+    """Return whether `X` is a data frame: of pandas, polars, pyarrow or another narwhals knows."""
     if isinstance(X, np.ndarray | list | tuple):
         return False
     import narwhals as nw
@@ -167,7 +167,7 @@ def _of_narwhals(series: Any) -> Cells:
 
 
 def _is_enum(field: pa.Field) -> bool:
-    """Whether a column was an Enum of polars."""
+    """Return whether a column was an Enum of polars."""
     return any(key.startswith(b"_PL_ENUM") for key in field.metadata or ())
 
 
@@ -215,12 +215,12 @@ def _with_large(floats: Floats, cells: Any) -> Floats | Exact:
 
 
 def _are_large(floats: Floats) -> Bools:
-    """Which numbers may be others as integers."""
+    """Mark numbers that may be others as integers."""
     return np.isfinite(floats) & (np.abs(floats) >= EXACT_IN_FLOAT64)
 
 
 def _is_small(column: pa.Array | pa.ChunkedArray) -> bool:
-    """Whether integers are exact as float64."""
+    """Return whether all integers are exact as float64."""
     import pyarrow.compute as pc
 
     ends = pc.min_max(column).as_py()
@@ -271,7 +271,7 @@ def _of_codes(column: pa.DictionaryArray | pa.ChunkedArray, declared: bool) -> C
 
 
 def has_text_of_time(kind: pa.DataType) -> bool:
-    """Whether values of a type are days or times, which `text_of_times` takes."""
+    """Return whether values of a type are days or times, which `text_of_times` takes."""
     from pyarrow import types
 
     return bool(types.is_date(kind) or types.is_time(kind) or types.is_timestamp(kind))

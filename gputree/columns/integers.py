@@ -53,7 +53,7 @@ def count_codes(code: NDArray, categories: int) -> Int64s:
 
 
 def codes_present(values: NDArray, columns: Int64s) -> list[int] | None:
-    """How many codes each of some columns of a matrix has, if all from 0 on are present.
+    """Number of codes of each column in `columns`, if all from 0 on are present.
 
     None where a column holds other numbers, or misses some: they are to be coded. None of a matrix
     that the kernel has no form for, either.
@@ -73,12 +73,12 @@ def codes_present(values: NDArray, columns: Int64s) -> list[int] | None:
 
 
 def hold_codes(values: NDArray, columns: Int64s, counts: Int64s) -> bool:
-    """Whether some columns of a matrix hold nothing but codes below `counts`, and NaN."""
+    """Return whether columns of a matrix hold nothing but codes below `counts`, and NaN."""
     if not _is_read(values):
         return False
     return bool(mark_codes(writable(values), columns, counts, np.zeros((0, 0), np.bool_)))
 
 
 def _is_read(values: NDArray) -> bool:
-    """Whether there is a form of the kernel for a matrix."""
+    """Return whether there is a form of the kernel for a matrix."""
     return values.dtype in TYPES and values.flags.c_contiguous

@@ -21,7 +21,7 @@ _ADVICE = {
 
 
 class MergedColumns:
-    """What the columns of all batches hold, as far as they were seen; messages call them by labels.
+    """Columns merged from those of all batches seen so far; messages call them by labels.
 
     Categories are those of all batches: where batches declare the same, in their order, else
     numbers by value, then text by code point. Batches without a value of a column do not affect it.
@@ -119,7 +119,7 @@ class _Merged:
         self._all.update(dict.fromkeys(more.tolist()))
 
     def categories(self) -> NDArray | None:
-        """Those of all batches; None if no batch had any, not even none."""
+        """Categories of all batches, or None if no batch declared the column categorical."""
         if self._same:
             return self._first
         if not self._numeric:

@@ -45,7 +45,7 @@ class NearlyNumeric(NamedTuple):
 
 
 def is_decimal(text: str) -> bool:
-    """Whether a text is a decimal number, perhaps with an exponent and blanks around it."""
+    """Return whether a text is a decimal number, perhaps with an exponent and blanks around it."""
     return _NUMBER.fullmatch(text) is not None
 
 

@@ -35,7 +35,7 @@ def listed_columns(categorical_features: Any, X: Any) -> Bools | None:
 
 
 def declared_nominal(X: Any, categorical_features: Any, d: int) -> Bools:
-    """Which of the d columns are declared categorical: by a list, or by their types."""
+    """Mark the columns of d that are declared categorical: by a list, or by their types."""
     table = as_table(X)
     frame = table if is_frame(table) else np.empty((0, d))
     listed = listed_columns(categorical_features, frame)
@@ -65,7 +65,7 @@ def places_of(parameter: str, names: list[str], X: Any) -> list[int]:
 
 
 def labels_of(X: Any) -> list[str]:
-    """What messages call the columns: names in quotes, or indices."""
+    """Names of the columns in messages: in quotes, or indices."""
     names = _names(X)
     return list(map(repr, range(X.shape[1]) if names is None else names))
 

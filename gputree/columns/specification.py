@@ -1,4 +1,4 @@
-"""What each column of a table holds, learned in `fit`, and tables coded by it."""
+"""Types and categories of the columns of a table, learned in `fit`, and tables coded by them."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ class Columns:
         return cls(np.zeros(n_columns, np.bool_), (None,) * n_columns)
 
     def same_as(self, other: Columns) -> bool:
-        """Whether the other specifications give every cell the same number."""
+        """Return whether the other specifications give every cell the same number."""
         if self is other:
             return True
         return np.array_equal(self.nominal, other.nominal) and all(
@@ -116,7 +116,7 @@ class Columns:
         return self._matrix(cells, labels, X.shape[0], order)
 
     def _holds_codes(self, X: NDArray, coded: Bools) -> bool:
-        """Whether a table of numbers holds the codes themselves in its coded columns."""
+        """Return whether a table of numbers holds the codes themselves in its coded columns."""
         places = np.flatnonzero(coded)
         words = [w for w in self.categories if w is not None]
         if not all(w.dtype.kind in "iuf" and _counts_up(w) for w in words):
@@ -124,7 +124,7 @@ class Columns:
         return hold_codes(X, places, np.array([w.size for w in words]))
 
     def _lookups(self) -> list[Lookup | None]:
-        """What codes the values of each column of categories; None for a numeric one."""
+        """Lookup of the codes of each column of categories; None for a numeric one."""
         return [None if words is None else Lookup(words) for words in self.categories]
 
     def _matrix(
@@ -243,12 +243,12 @@ def _numbers_as_they_are(X: NDArray, listed: Bools | None) -> Columns | None:
 
 
 def _counts_up(words: NDArray) -> bool:
-    """Whether categories are their own codes: 0, 1, and so on."""
+    """Return whether categories are equal to their codes: 0, 1, and so on."""
     return np.array_equal(words, np.arange(words.size))
 
 
 def _is_nominal(cells: Cells, by_type: bool) -> bool:
-    """Whether a column is nominal by its type, or because it cannot be numeric."""
+    """Return whether a column is nominal by its type, or because it cannot be numeric."""
     if isinstance(cells, Coded):
         return by_type or cells.values.dtype.kind not in NUMBERS
     return by_type and not isinstance(cells, Exact) and cells.dtype.kind == "b"
@@ -285,7 +285,7 @@ def _as_floats(X: NDArray, order: Order) -> Values:
 
 
 def _as_narrow_floats(X: NDArray, order: Order) -> Values:
-    """As `_as_floats`, as float32 also where every number turns out to be exact in it."""
+    """Convert as `_as_floats`, to float32 also where every number turns out to be exact in it."""
     if X.dtype != np.float64 or not _all_fit_float32(list(X.T)):
         return _as_floats(X, order)
     _require_memory(X.shape[0], X.shape[1], np.float32)
@@ -301,7 +301,7 @@ def _require_memory(n: int, d: int, dtype: type[np.floating]) -> None:
 
 
 def _fits_float32(values: NDArray) -> bool:
-    """Whether every number is exact as float32."""
+    """Return whether every number is exact as float32."""
     kind, size = values.dtype.kind, values.dtype.itemsize
     if kind == "b" or values.size == 0:
         return True
@@ -315,7 +315,7 @@ def _fits_float32(values: NDArray) -> bool:
 
 
 def _all_fit_float32(columns: list[NDArray]) -> bool:
-    """Whether every number of all columns is exact as float32: first, whether some are."""
+    """Return whether every number of all columns is exact as float32; a sample is tested first."""
     some = (column[:: column.size // FIRST_LOOK + 1] for column in columns)
     return all(map(_fits_float32, some)) and all(map(_fits_float32, columns))
 

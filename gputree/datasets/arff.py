@@ -98,7 +98,7 @@ class Word(NamedTuple):
     quoted: bool = False
 
     def is_brace(self, brace: str) -> bool:
-        """Whether it is this one, in no quotes."""
+        """Return whether it is `brace`, not in quotes."""
         return self.text == brace and not self.quoted
 
 
@@ -146,7 +146,7 @@ def _header(label: str, lines: Iterator[tuple[int, str, list[Word]]]) -> list[At
 
 
 def _attribute(words: list[Word]) -> Attribute | None:
-    """What words behind @attribute declare; None where that is no column."""
+    """Column that words behind @attribute declare; None where they declare none."""
     if len(words) < 2:
         return None
     name, kind = words[0].text, words[1].text.lower()

@@ -126,7 +126,7 @@ def _columns(path: Path) -> list[_Column]:
 
 def _entries(path: Path, text: str) -> Iterator[tuple[str, list[str]]]:
     """Name, or none, and words of each entry."""
-    name, words, open_ = "", [""], False  # whether a comma or a colon asks for more
+    name, words, open_ = "", [""], False  # open_: a comma or a colon came last
     for mark, end, part in _TOKEN.findall(text + "\n"):
         if mark == ":=":
             raise InputError(f"{path}: columns that are computed (:=) are not supported.")

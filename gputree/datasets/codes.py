@@ -26,7 +26,7 @@ _LEADING_ZEROS = r"^\s*[+-]?0(\d+|[xX][0-9a-fA-F]+)\s*$"
 
 
 def says_more_than(kind: pa.DataType, words: pa.ChunkedArray) -> bool:
-    """Whether cells of text would lose something as values of the type a reader takes them for."""
+    """Return whether values of the type that a reader infers would lose something of their text."""
     if is_date(kind):
         return True
     number = types.is_integer(kind) or types.is_floating(kind)

@@ -1,4 +1,4 @@
-"""What the cells of a table that was read mean: missing, text, numbers, dates."""
+"""Convert the cells of a table: missing values, text, numbers, dates."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _ZEROS = re.compile(r"\s*[+-]?0\d")
 
 
 class Kinds(NamedTuple):
-    """What columns hold, by their names, as `read_table` documents it; others may be absent."""
+    """Names of columns by their kind, as `read_table` documents it; not all are in the table."""
 
     text: Sequence[str] = ()
     numeric: Sequence[str] = ()
@@ -134,12 +134,12 @@ def _as_numbers(label: str, name: str, column: pa.ChunkedArray) -> pa.ChunkedArr
 
 
 def is_date(kind: pa.DataType) -> bool:
-    """Whether a type is of dates, times or durations."""
+    """Return whether a type is of dates, times or durations."""
     return bool(pa.types.is_temporal(kind))
 
 
 def is_number_type(kind: pa.DataType) -> bool:
-    """Whether a type is of numbers."""
+    """Return whether a type is of numbers."""
     return bool(types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind))
 
 

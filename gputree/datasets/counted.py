@@ -17,9 +17,9 @@ from gputree.growth.progress import new_bar
 
 @contextmanager
 def opened(path: Path, verbose: bool, compression: str | None = None) -> Iterator[pa.NativeFile]:
-    """Open a file for pyarrow, with a bar of the bytes that are read where `verbose`.
+    """Open a file for pyarrow, with a progress bar of the bytes read where `verbose`.
 
-    `compression` is the codec of a compressed file; the bar counts compressed bytes.
+    `compression` is the codec of a compressed file, whose compressed bytes are counted.
     """
     bar = new_bar(
         path.stat().st_size, verbose, desc=f"reading {path.name}", unit="B", unit_scale=True,

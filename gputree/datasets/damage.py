@@ -21,7 +21,7 @@ MOST_TIMES = 1 << 16
 
 @contextmanager
 def told(source: Source) -> Iterator[None]:
-    """Errors of the reader name the file."""
+    """Re-raise errors of readers with the file's name."""
     try:
         yield
     except UnicodeDecodeError as error:
@@ -37,7 +37,7 @@ def told(source: Source) -> Iterator[None]:
 
 
 def _may_unpack_to(source: Source, error: MemoryError) -> bool:
-    """Whether a file of its length may need the bytes that there was no memory for."""
+    """Return whether a file of its length may need the bytes that could not be allocated."""
     size = source.path.stat().st_size if source.path is not None else LEAST_UNPACKED
     asked = re.search(r"size (\d+)", str(error))
     return asked is not None and int(asked[1]) <= max(LEAST_UNPACKED, MOST_TIMES * size)

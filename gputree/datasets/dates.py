@@ -94,6 +94,6 @@ def _all_dates(column: pa.ChunkedArray, marks: Collection[str]) -> pa.Array | No
 
 
 def _are_seasons(words: pa.Array) -> bool:
-    """Whether each is a year with the next one."""
+    """Return whether each word is a year with the next one."""
     parts = map(_SEASON.fullmatch, words.to_pylist())
     return all(part and (int(part[1]) + 1) % 100 == int(part[2]) for part in parts)

@@ -132,7 +132,7 @@ def _other_missing(words: pa.ChunkedArray) -> dict[str, int]:
 
 
 def spelling_of(source: Source, dialect: Dialect, name: str) -> Spelling:
-    """How the numbers of a column are written."""
+    """Spelling of the numbers of a column."""
     decimal = "." if name in dialect.pointed else dialect.decimal_point
     return Spelling(decimal, dialect.thousands, dialect.missing, name in source.form.units)
 
@@ -163,7 +163,7 @@ def _with_commas(words: pa.ChunkedArray, spelling: Spelling) -> pa.ChunkedArray 
 def delimited_batches(
     source: Source, opened: Opened, wanted: Sequence[str], kinds: Kinds, batch_bytes: int
 ) -> Iterator[pa.Table]:
-    """Some columns, batch by batch; each is of text, of numbers or of booleans.
+    """Yield the columns `wanted` batch by batch; each is of text, of numbers or of booleans.
 
     Categories that are of none of them are of integers, which may be of any length, and have
     fractions further down, where they are named as whole. The reader makes the numbers; where it

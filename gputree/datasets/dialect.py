@@ -20,7 +20,7 @@ _PARTS = {mark: re.compile(rf"\s*[+-]?\d*{mark}\d+([eE][+-]?\d+)?\s*") for mark 
 
 
 class Dialect(NamedTuple):
-    """How a table is written."""
+    """Format of a CSV table."""
 
     delimiter: str  # between cells
     decimal_point: str = "."  # within numbers: "." or, where cells are not separated by commas, ","
@@ -104,7 +104,7 @@ def _rows(head: str, is_whole: bool, delimiter: str) -> list[list[str]]:
 
 
 def _has(mark: str, cells: Sequence[str]) -> bool:
-    """Whether the numbers of a column have the decimal mark."""
+    """Return whether the numbers of a column have the decimal mark."""
     parts = list(filter(_PARTS[mark].fullmatch, cells))
     if all(map(_THOUSANDS[mark].fullmatch, parts)):  # or there are none
         return False
@@ -113,7 +113,7 @@ def _has(mark: str, cells: Sequence[str]) -> bool:
 
 
 def has_fractions(mark: str, cells: Sequence[str]) -> bool:
-    """Whether a number has a mark that is certainly a decimal one: not before three digits."""
+    """Return whether a number has a mark that is certainly decimal: not before three digits."""
     parts, groups = (
         _PARTS[re.escape(mark) if mark == "." else mark],
         _THOUSANDS[re.escape(mark) if mark == "." else mark],

@@ -1,4 +1,4 @@
-"""How a file is written, where neither its name nor its rows say so."""
+"""Format of a file, where neither its name nor its rows show it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ DECIMALS = (".", ",")
 
 
 class FileFormat(NamedTuple):
-    """What a file does not say itself; None is inferred from its name and its first rows.
+    """Format of a file; None is inferred from its name and its first rows.
 
     All but `format` and `encoding` are for text whose cells a mark separates: .csv, .tsv, .txt.
 
@@ -57,7 +57,7 @@ class FileFormat(NamedTuple):
 
     @property
     def is_headless(self) -> bool:
-        """Whether the first row holds values."""
+        """Return whether the first row holds values."""
         return not self.has_header or self.names is not None
 
     def names_of(self, width: int, label: str) -> list[str]:

@@ -309,7 +309,7 @@ def list_files(paths: Any) -> list[Path]:
 
 
 def _is_table(path: Path) -> bool:
-    """Whether a file of a folder is a table, by its name; hidden ones are none."""
+    """Return whether a file of a folder is a table, by its name; hidden ones are none."""
     if path.name.startswith((".", "_")) or not path.is_file():
         return False
     if path.suffix.lower() in (".txt", *C45):  # notes, or rows to test on
@@ -324,7 +324,7 @@ def _is_table(path: Path) -> bool:
 def _kinds(
     sources: list[Source], wanted: list[str], codes: Collection[str], missing: Sequence[str]
 ) -> dict[str, str]:
-    """Which columns of CSV files hold text, numbers or booleans, by their beginnings.
+    """Map columns of CSV files to text, numbers or booleans, by the beginnings of the files.
 
     By those of the first file that has a value there; unknown, if none has.
     """
@@ -353,6 +353,6 @@ _KINDS = {"string": "text", "bool": "boolean", "int64": "whole", "decimal128(38,
 
 
 def _state(path: Path) -> tuple[int, int]:
-    """What changes where a file does."""
+    """Size and time of a file, which change where its contents do."""
     found = os.stat(path)
     return found.st_size, found.st_mtime_ns

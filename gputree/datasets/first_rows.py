@@ -55,7 +55,7 @@ def _of_header(names: Sequence[str]) -> Guess:
 
 
 def header_is_row(names: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
-    """Whether names of columns are values as those below them.
+    """Return whether names of columns look like the values below them.
 
     Numbers that do not count columns or years; or, where no column holds numbers, words that all
     stand in their own columns, too.
@@ -83,7 +83,7 @@ def _mostly_decimal(cells: Sequence[str]) -> bool:
 
 
 def _count(numbers: Sequence[str]) -> bool:
-    """Whether names are numbers of columns, such as 0, 1, 2, or years, ascending."""
+    """Return whether names are numbers of columns, such as 0, 1, 2, or years, ascending."""
     if not all(map(_WHOLE.fullmatch, numbers)):
         return False
     steps = {int(b) - int(a) for a, b in pairwise(numbers)}

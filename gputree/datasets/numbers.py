@@ -30,7 +30,7 @@ _UNIT = re.compile(r"^([^\d\s.,+-]*)\s*([+-]?)([^\d\s.,+-]*)\s*([\d.,]+(?:[eE][+
 
 
 class Spelling(NamedTuple):
-    """How numbers are written."""
+    """Format of numbers in text."""
 
     decimal: str = "."
     thousands: str | None = None

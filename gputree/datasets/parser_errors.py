@@ -100,7 +100,7 @@ def _cause(row: list[str], width: int, opened: Opened) -> str:
 
 
 def _all_wide(opened: Opened, width: int) -> bool:
-    """Whether all of the first rows have so many cells."""
+    """Return whether each of the first rows has `width` cells."""
     return bool(opened.rows) and all(len(row) == width for row in opened.rows)
 
 
@@ -136,7 +136,7 @@ def _rows(source: Source, opened: Opened) -> Iterator[tuple[int, list[str], int]
 
 @contextmanager
 def _long_cells() -> Iterator[None]:
-    """Let the csv module read cells of any usual length."""
+    """Allow the csv module to read cells of any usual length."""
     before = csv.field_size_limit(_LONGEST_CELL)
     try:
         yield

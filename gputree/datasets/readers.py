@@ -339,7 +339,7 @@ def rows_of(
     verbose: bool = False,
     batch_bytes: int | None = None,
 ) -> Iterator[pa.Table]:
-    """As `read_batches`, of a file that may have no rows; in batches of the usual size if None."""
+    """Read as `read_batches`, also a file without rows; batches have the usual size if None."""
     batch_bytes = delimited.BATCH_BYTES if batch_bytes is None else batch_bytes
     with told(source):
         for batch in _batches(source, columns, kinds, verbose, batch_bytes):

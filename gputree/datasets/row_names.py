@@ -44,7 +44,7 @@ def index_columns(table: pa.Table) -> list[str]:
 
 
 def _is_index(column: pa.ChunkedArray) -> bool:
-    """Whether all cells of a column differ, or none has a value."""
+    """Return whether all cells of a column differ, or none has a value."""
     known = column.drop_null()
     return not len(known) or len(known.unique()) == len(column)
 
@@ -84,7 +84,7 @@ def guesses_of_counters(table: pa.Table) -> Iterator[Guess]:
 
 
 def counts_rows(column: pa.ChunkedArray) -> bool:
-    """Whether cells are 0, 1, 2 and so on, or begin with 1."""
+    """Return whether cells are 0, 1, 2 and so on, or begin with 1."""
     kind = column.type
     if not (pa.types.is_integer(kind) or pa.types.is_floating(kind)) or len(column) < 2:
         return False

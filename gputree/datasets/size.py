@@ -1,4 +1,4 @@
-"""What a file will take in memory, before it is read."""
+"""Estimates of the memory that a file will take, before it is read."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ADVICE = "Keep fewer rows or columns in the file, or use a machine with more mem
 
 
 def least_bytes(path: Path, form: FileFormat = INFERRED) -> float:
-    """What the table of a file will take in memory, about; 0 for what can be read once only."""
+    """Estimated bytes of the table of a file in memory; 0 for streams, which are read once only."""
     source = source_of(path, form)
     if source.is_stream:
         return 0.0  # it is unknown
@@ -52,7 +52,7 @@ def least_rows(path: Path, form: FileFormat = INFERRED) -> int:
             _, read, rows = _sample(path, source.delimiter, source.codec)
             return int(LEAST_SHARE * rows * path.stat().st_size / read) if read else 0
     except (pa.ArrowException, OSError, UnicodeDecodeError):
-        pass  # reading the whole file tells it better
+        pass  # reading the whole file gives a better estimate
     return 0
 
 
@@ -79,7 +79,7 @@ def _rows_of_parquet(path: Path, file: pq.ParquetFile) -> int:
 
 
 def least_bits(kind: pa.DataType) -> int:
-    """What a cell takes in Arrow's memory, at least."""
+    """Minimum bits of a cell in Arrow's memory."""
     try:
         return kind.bit_width
     except ValueError:  # of no fixed width: a place in a list of offsets
@@ -110,5 +110,5 @@ def _sample(path: Path, delimiter: str, compression: str | None) -> tuple[int, i
             io.BytesIO(head), parse_options=pcsv.ParseOptions(delimiter=delimiter)
         )
         return table.nbytes, read, table.num_rows
-    except (pa.ArrowInvalid, UnicodeDecodeError):  # reading the whole file tells it better
+    except (pa.ArrowInvalid, UnicodeDecodeError):  # reading the whole file gives a better estimate
         return 0, 0, 0

@@ -1,4 +1,4 @@
-"""Where a table comes from: a file by its name, or a stream of CSV text."""
+"""Sources of tables: a file by its name, or a stream of CSV text."""
 
 from __future__ import annotations
 
@@ -41,17 +41,17 @@ class Source(NamedTuple):
 
     @property
     def is_stream(self) -> bool:
-        """Whether it can be read once only."""
+        """Return whether it can be read once only."""
         return self.path is None or self.path.is_fifo()
 
     @property
     def is_plain(self) -> bool:
-        """Whether it lies in a file as it is read, so that it can be read again."""
+        """Return whether the file is read as it is, so that it can be read again."""
         return not self.is_stream and self.codec is None and self.form.encoding is None
 
     @property
     def delimiter(self) -> str:
-        """What separates the cells of a CSV file."""
+        """Separator of the cells of a CSV file."""
         return DELIMITERS[self.kind]
 
     @contextmanager

@@ -1,4 +1,4 @@
-"""All guesses about the feature columns of a table that was read."""
+"""Guesses about the feature columns of a table that was read."""
 
 from __future__ import annotations
 

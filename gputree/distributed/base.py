@@ -1,4 +1,4 @@
-"""What estimators over partitions share: the client, reading, lazy predictions, scores."""
+"""Base class of estimators over partitions: client, reading, lazy predictions, scores."""
 
 from __future__ import annotations
 
@@ -59,8 +59,8 @@ Returns
 def lazy(returns: str) -> Callable[[Method], Method]:
     """The method of the plain estimator, lazily mapped over the partitions of a collection.
 
-    The method that is decorated tells the type of the answer, and its columns or None; `returns` is
-    what its docstring says of it.
+    The decorated method returns the dtype of predictions, and their number of columns or None;
+    `returns` documents them.
     """
 
     def decorated(method: Method) -> Method:
@@ -103,7 +103,7 @@ class OverPartitions(TableEstimator):
     def _read(
         self, X: Any, y: Any, sample_weight: Any
     ) -> tuple[Tasks, Look, Rowsets, list[Identifier]]:
-        """Learn the columns and the target; the rows, and columns that tell rows apart."""
+        """Learn the columns and the target; return the rows, and columns of identifiers."""
         for name in ("missing_marks_", "reading_"):  # of the file that a former fit read
             self.__dict__.pop(name, None)
         caller = type(self).__name__
@@ -166,7 +166,7 @@ class OverPartitions(TableEstimator):
         return self.to_local().set_params(n_jobs=1)
 
     def report(self, X: Any, y: Any, sample_weight: Any = None) -> Report:
-        """As of the plain estimator; rows of collections are gathered for it.
+        """Report as the plain estimator does; rows of collections are gathered for it.
 
         Parameters
         ----------

@@ -12,12 +12,12 @@ from gputree.errors import InputError, InputTypeError
 
 
 def is_collection(X: Any) -> bool:
-    """Whether `X` is a collection of Dask."""
+    """Return whether `X` is a collection of Dask."""
     return bool(require("dask.base", "gputree.distributed").is_dask_collection(X))
 
 
 def is_frame(X: Any) -> bool:
-    """Whether a collection is a data frame, or a column of one."""
+    """Return whether a collection is a data frame, or a column of one."""
     return hasattr(X, "divisions")
 
 
@@ -68,7 +68,7 @@ def _along(name: str, own: Any, X: Any, count: int) -> list[Any]:
 
 
 def _known(own: Any) -> bool:
-    """Whether the rows of an array's blocks are known."""
+    """Return whether the numbers of rows of an array's blocks are known."""
     return not any(np.isnan(size) for size in own.chunks[0])
 
 

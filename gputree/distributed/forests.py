@@ -1,8 +1,8 @@
 """Random forests over the partitions of dask arrays and data frames.
 
 rows        read once; those of weight zero stay, so that places in the table are known
-draws       each partition hashes all draws of a tree, and counts those of its own rows
-a tree      grown over the drawn rows as a tree of its own, in the bins of all rows
+draws       each partition hashes all draws of a tree, and counts those of its rows
+a tree      grown over the drawn rows as a single tree, in the bins of all rows
 """
 
 from __future__ import annotations
@@ -145,7 +145,7 @@ class _Rows:
 
 # ------------------------------------------------------------------------- tasks
 class Extent(NamedTuple):
-    """Of rows that count: what differs from tree to tree of a `Measure`."""
+    """Number, target range and weight range of the rows with weight, which differ by tree."""
 
     n_rows: int
     ends: tuple[float, float]
@@ -193,7 +193,7 @@ def weighed_by_class(own: Read, by_class: Floats) -> Read:
 
 
 def extent_of(own: Read) -> Extent:
-    """What differs from tree to tree, of one partition."""
+    """Number, target range and weight range of the rows of a partition."""
     if len(own.target) == 0:
         return Extent(0, (np.inf, -np.inf), (np.inf, -np.inf))
     weight = np.ones(1) if own.weight is None else own.weight
@@ -202,7 +202,7 @@ def extent_of(own: Read) -> Extent:
 
 
 def join_extents(found: list[Extent]) -> Extent:
-    """That of some partitions together."""
+    """Combine the extents of partitions."""
     total = found[0]
     for n, ends, weights in found[1:]:
         total = Extent(

@@ -28,9 +28,7 @@ Partitions = list[tuple[Any, Any, Any]]
 
 
 def look_at(tasks: Tasks, partitions: Partitions, asked: Asked) -> Look:
-    """What all partitions hold; ValueError without rows or positive weights, or for what does not
-    fit.
-    """
+    """Inspect partitions; ValueError without rows or positive weights, or if they do not fit."""
     found: Look | None = tasks.tree(
         reading.join_looks,
         _compute(tasks, reading.look, [(*own, asked) for own in partitions], reading.join_looks),

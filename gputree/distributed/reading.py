@@ -1,9 +1,9 @@
-"""What partitions hold: looked at once, read once, and then known by their parts.
+"""Inspect partitions once, then read each of them once.
 
     look     a partition    ->  columns, kinds of numbers, labels or ends of targets
     read     a partition    ->  its matrix in memory, class codes or targets, weights
 
-Results of `look` are small, and those of some partitions make that of all of them, in any order.
+Results of `look` are small, and are combined over partitions in any order.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from gputree.validation import check_labels, code_dtype, read_targets
 
 
 class Asked(NamedTuple):
-    """How partitions are read."""
+    """Options of reading partitions."""
 
     caller: str  # the estimator that errors name
     categorical_features: Any
@@ -38,7 +38,7 @@ class Asked(NamedTuple):
 
 @dataclass(frozen=True)
 class Look:
-    """What some partitions hold."""
+    """Summary of partitions: rows, columns, labels or range of targets."""
 
     n_rows: int
     columns: Columns
@@ -52,7 +52,7 @@ class Look:
 
 
 class Known(NamedTuple):
-    """What partitions are read by, once all were looked at."""
+    """Specification that partitions are read by, once all were inspected."""
 
     asked: Asked
     columns: Columns
@@ -98,7 +98,7 @@ def _weights(sample_weight: Any, values: NDArray) -> Floats | None:
 
 
 def join_looks(looks: list[Look | None]) -> Look | None:
-    """What some partitions hold together; ValueError if they do not fit together."""
+    """Combine summaries of partitions; ValueError if they do not fit together."""
     held = [own for own in looks if own is not None]
     return reduce(_join_looks, held) if held else None
 

@@ -175,7 +175,7 @@ class Forest(Reporting, TableEstimator):
     def _set_draws(
         self, known: list[CompactTree], n: int, total: float | None, weight: Weight
     ) -> None:
-        """Choose the rows of each tree, of n that weigh `total`, or are as many without weights."""
+        """Choose the rows of each tree, of n with the total weight `total`, n without weights."""
         # of a file, or of a former fit
         for name in ("missing_marks_", "reading_", "_leaf_targets", *OUT_OF_BAG):
             self.__dict__.pop(name, None)
@@ -211,7 +211,7 @@ class Forest(Reporting, TableEstimator):
             compare_columns(self, X)
 
     def _require_same(self, before: Forest) -> None:
-        """Refuse new trees beside those of a fit on other categories or classes.
+        """Refuse to add trees to those of a fit on other categories or classes.
 
         Names of columns stay where the second table has none.
         """
@@ -230,17 +230,17 @@ class Forest(Reporting, TableEstimator):
 
     @property
     def _draws_anything(self) -> bool:
-        """Whether trees differ; then they differ in which of equal cuts they take as well.
+        """Return whether trees differ; then they also differ in which of equal cuts they take.
 
         Most cuts of two rows are equal. If all trees took the first of the columns, the others
-        would count for less than they tell.
+        would be less important than they are.
         """
         d = self.n_features_in_
         return self.bootstrap or self._draws_cuts or column_count(self.max_features, d) < d
 
     @property
     def _balances_subsamples(self) -> bool:
-        """Whether classes are balanced in the rows of each tree."""
+        """Return whether classes are balanced in the rows of each tree."""
         return False
 
     def _balanced(self, target: NDArray, weight: Weight) -> NDArray[np.float64]:
@@ -250,7 +250,7 @@ class Forest(Reporting, TableEstimator):
         return found
 
     def _counts(self, t: int) -> NDArray[np.int32] | None:
-        """How often tree t has drawn each row; None where it has all once."""
+        """Number of times that tree t has drawn each row; None where it has all once."""
         (seed, n, draws, weight), number = self._origins[t]
         if weight is not None and weight.size < n:
             raise InputError(
@@ -261,7 +261,7 @@ class Forest(Reporting, TableEstimator):
         return None if draws is None else bootstrap_counts(seed, number, n, draws, weight)
 
     def _grower(self, view: View) -> Any:
-        """What grows a tree, on this one's classes."""
+        """Estimator that grows a tree, on the forest's classes."""
         device, threads = "cpu", n_threads(self.n_jobs)
         if not self._draws_cuts:
             device = view.held.device or resolve_device(self.device, bool(self.verbose))
@@ -319,7 +319,7 @@ class Forest(Reporting, TableEstimator):
 
         Its parameters are those of the first one, but for `n_estimators`. Forests of one table with
         different seeds (`random_state`) are the forest of so many trees; those of different tables
-        answer with the mean weighted by their numbers of trees. The rows that trees have drawn are
+        predict the mean weighted by their numbers of trees. The rows that trees have drawn are
         known, ``oob_score_`` is not. With `warm_start` more trees are drawn by the seed of the
         second one.
 
@@ -390,7 +390,7 @@ class Forest(Reporting, TableEstimator):
         return hasattr(self, "_trees")
 
     def _descend(self, descent: Callable[..., NDArray], X: Any) -> NDArray:
-        """What `descent`, of `gputree.prediction.forest`, finds for each row of `X`."""
+        """Apply `descent`, of `gputree.prediction.forest`, to the rows of `X`."""
         check_is_fitted(self)
         return np.concatenate([self._descend_part(descent, part) for part in self._parts(X)])
 
@@ -470,7 +470,7 @@ class Forest(Reporting, TableEstimator):
 
     # ------------------------------------------------------- out of bag
     def _drawn(self, t: int) -> NDArray[np.bool_]:
-        """Which rows tree t has drawn."""
+        """Mark the rows that tree t has drawn."""
         counts = self._counts(t)
         if counts is None:
             raise InputError(WITHOUT_BOOTSTRAP)
@@ -569,7 +569,7 @@ class Forest(Reporting, TableEstimator):
 
 
 def balancing(of_class: NDArray[Any]) -> NDArray[np.float64]:
-    """By what classes of these weights are multiplied to weigh the same; absent ones by 0."""
+    """Factors that give all classes with weight the same total weight; 0 for the others."""
     present = of_class > 0
     found = np.zeros(of_class.size)
     found[present] = of_class.sum() / (np.count_nonzero(present) * of_class[present])
@@ -577,7 +577,7 @@ def balancing(of_class: NDArray[Any]) -> NDArray[np.float64]:
 
 
 def of_tree(grower: Any, origin: Origin) -> Any:
-    """What grows a tree; the first one warns for all."""
+    """Estimator that grows the tree of an origin; the first one warns for all."""
     own = copy(grower)
     own.random_state, own._warns = tree_seed(*origin.key), origin.number == 0
     return own
@@ -597,7 +597,7 @@ def _grow_tree(grower: Any, view: View, target: NDArray, weight: Weight) -> Comp
 
 
 def _draw_count(forest: Forest, n: int, total: float) -> int | None:
-    """Rows that a tree draws of n that weigh `total`, as scikit-learn counts them."""
+    """Number of rows that a tree draws of n with the total weight `total`, as in scikit-learn."""
     most = forest.max_samples
     if not forest.bootstrap:
         if most is not None:
@@ -624,7 +624,7 @@ def _draw_count(forest: Forest, n: int, total: float) -> int | None:
 
 
 def _seed(random_state: Any) -> int:
-    """What a forest's draws are hashed with."""
+    """Seed that a forest's draws are hashed with."""
     if isinstance(random_state, Integral):
         return int(random_state)
     return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))

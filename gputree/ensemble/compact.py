@@ -33,7 +33,7 @@ from gputree.tree import Tree
 
 T = TypeVar("T")
 
-# Types of whole numbers, the narrowest first.
+# Types of integers, the narrowest first.
 _NARROW = (np.uint8, np.uint16, np.uint32, np.int64)
 
 
@@ -217,9 +217,9 @@ def _pack(tree: CompactTree, dtype: Any) -> PackedTree:
 
 
 def _of_leaves(tree: Tree, values: NDArray[np.float64]) -> NDArray:
-    """The values of leaves, whose sums those of all nodes are; of all nodes where they are not.
+    """Values of leaves if those of all nodes are their sums; else of all nodes.
 
-    Sums are rounded, and those of whole numbers may pass the greatest integer.
+    Sums are rounded, and those of integers may exceed the largest one.
     """
     leaves = _narrow(values[tree.is_leaf])
     return leaves if _same(values, _over(tree.first_child, leaves)) else values
@@ -239,7 +239,7 @@ def _sums(statistics: NDArray) -> NDArray:
 
 
 def _impurity(criterion: str, statistics: NDArray[np.float64]) -> NDArray[np.float64] | None:
-    """Impurities of class weights; None of weights that are not whole numbers."""
+    """Impurities of class weights; None of weights that are not integers."""
     whole = _narrow(statistics)
     if whole.dtype.kind == "f":
         return None
@@ -247,7 +247,7 @@ def _impurity(criterion: str, statistics: NDArray[np.float64]) -> NDArray[np.flo
 
 
 def _narrow(values: NDArray) -> NDArray:
-    """Whole numbers in the narrowest type that holds them; others as they are."""
+    """Convert integers to the narrowest type that can represent them; leave others as they are."""
     least, greatest = values.min(), values.max()
     for dtype in _NARROW:
         if np.iinfo(dtype).min <= least and greatest < float(np.iinfo(dtype).max) + 1:

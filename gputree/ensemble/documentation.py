@@ -1,4 +1,4 @@
-"""What docstrings of forests share."""
+"""Parts of docstrings that forests share."""
 
 from __future__ import annotations
 

@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 from gputree.compilation import kernel
 from gputree.hashing import mix
 
-# What draws of rows, and permutations of them, are hashed with beside the tree's key.
+# Constants that draws and permutations of rows are hashed with, in addition to the tree's key.
 _ROWS = np.uint64(0x626F6F7473747261)
 _ORDER = np.uint64(0x7065726D75746174)
 
 
 class Draws(NamedTuple):
-    """Which rows the trees of a forest are grown on."""
+    """Draws of the rows that the trees of a forest are grown on."""
 
     seed: int
     n: int  # rows of the table
@@ -29,19 +29,19 @@ class Draws(NamedTuple):
 
 
 class Origin(NamedTuple):
-    """What a tree was grown on: the draws of its forest, and its number there."""
+    """Origin of a tree's rows: the draws of its forest, and its number there."""
 
     of: Draws
     number: int
 
     @property
     def key(self) -> tuple[int, int]:
-        """What its draws are hashed with."""
+        """Seed and number that the tree's draws are hashed with."""
         return self.of.seed, self.number
 
 
 def tree_key(seed: int, tree: int) -> np.uint64:
-    """What the draws of a tree are hashed with."""
+    """Key that the draws of a tree are hashed with."""
     with np.errstate(over="ignore"):
         key: np.uint64 = mix(mix(np.uint64(seed)) + np.uint64(tree))
     return key
@@ -55,7 +55,7 @@ def tree_seed(seed: int, tree: int) -> int:
 def bootstrap_counts(
     seed: int, tree: int, n: int, draws: int, weight: NDArray[np.float64] | None = None
 ) -> NDArray[np.int32]:
-    """How often each of n rows is among so many draws with replacement.
+    """Number of times that each of n rows is drawn, of `draws` with replacement.
 
     Rows are drawn in proportion to their weights, or evenly where `weight` is None.
     """
@@ -84,7 +84,7 @@ def part_counts(
     rows: tuple[int, int],
     ends: NDArray[np.float64] | None,
 ) -> NDArray[np.int32]:
-    """How often rows ``begin .. end`` of n are drawn; `ends` are those of `ends_of` around them."""
+    """Number of times that rows ``begin .. end`` of n are drawn; `ends` are their `ends_of`."""
     counts = np.zeros(rows[1] - rows[0], np.int32)
     with np.errstate(over="ignore"):
         key = tree_key(seed, tree) ^ _ROWS

@@ -56,7 +56,7 @@ def _of_trees(forest: Any, trees: list[CompactTree], origins: list[Origin]) -> A
 
 
 def _require_alike(first: Any, second: Any) -> None:
-    """Raise an error unless the trees of two forests answer the same question."""
+    """Raise an error unless two forests have the same class, columns, classes and training rows."""
     kinds = type(first).__name__, type(second).__name__
     if kinds[0] != kinds[1]:
         raise InputTypeError(f"Forests to join must be of one class, got {' + '.join(kinds)}.")

@@ -1,4 +1,4 @@
-"""What trees say of the rows that they have not drawn, which stand for new ones (Breiman 2001)."""
+"""Out-of-bag predictions, by trees that have not drawn a row (Breiman 2001)."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def permutation_importances(
     weight: Floats | None,
     n_threads: int,
 ) -> Floats:
-    """By how much each tree errs more, out of its bag, when a column is permuted there.
+    """Increase of each tree's error, out of its bag, when a column is permuted there.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What callers pass that is not taken, by habit from elsewhere: errors that say what to write."""
+"""Refuse arguments written as for other libraries, with an error that says what to write."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ def _of_method(method: str, names: list[str], args: tuple[Any, ...], unknown: li
 
 
 def advise(estimator: Any, name: str) -> str:
-    """What to write instead of a parameter `name` that the estimator lacks."""
+    """Hint for an error: the alternative to a parameter `name` that the estimator lacks."""
     if name in estimator._lacks:
         return estimator._lacks[name]
     if pruners := _with_parameter(name):

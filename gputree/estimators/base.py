@@ -1,4 +1,4 @@
-"""What all trees share: parameters, growth and pruning, descent to the leaves."""
+"""Base class of all trees: parameters, growth and pruning, descent to the leaves."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ class BaseDecisionTree(Reporting, TableEstimator):
         return pruner
 
     def _takes_device_labels(self, view: View, sample_weight: Any) -> bool:
-        """Whether labels may stay on a device: nothing but growth looks at them."""
+        """Return whether labels may stay on a device: only growth reads them."""
         return False
 
     def _for_folds(self, X: Any) -> tuple[Any, int]:
@@ -166,7 +166,7 @@ class BaseDecisionTree(Reporting, TableEstimator):
 
     # ---------------------------------------------------------- descent
     def _descend(self, descent: Callable[..., Any], X: Any) -> Any:
-        """What `descent`, of `gputree.prediction`, finds for each row of `X`."""
+        """Apply `descent`, of `gputree.prediction`, to the rows of `X`."""
         check_is_fitted(self, "tree_")
         parts = [self._descend_part(descent, part) for part in self._parts(X)]
         if len(parts) == 1:
@@ -181,7 +181,7 @@ class BaseDecisionTree(Reporting, TableEstimator):
         return found
 
     def _take(self, of_node: NDArray[Any], X: Any) -> NDArray[Any]:
-        """What `of_node` has for the node that each row of `X` reaches."""
+        """Look up `of_node` for the node that each row of `X` reaches."""
         found: NDArray[Any] = self._descend(partial(prediction.take, of_node=of_node), X)
         return found
 

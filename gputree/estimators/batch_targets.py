@@ -58,7 +58,7 @@ class Targets:
         self._parts.append(y if codes is None else codes)
 
     def are(self, place: int, y: NDArray[Any]) -> bool:
-        """Whether the targets of the batch at a place are these."""
+        """Return whether the targets of the batch at a place equal `y`."""
         codes = self._coded(y) if self._are_coded else y
         return codes is not None and np.array_equal(codes, self._parts[place])
 
@@ -73,7 +73,7 @@ class Targets:
         return CodedLabels(labels[order], self._joined(rank.dtype, rank))
 
     def _joined(self, dtype: np.dtype, rank: NDArray[Any] | None = None) -> NDArray[Any]:
-        """All parts in one array; of codes, the ranks of what they stand for."""
+        """Concatenate all parts, and free them; codes are replaced by the ranks of their labels."""
         whole = np.empty(sum(map(len, self._parts)), dtype)
         done = whole.size
         while self._parts:
@@ -83,7 +83,7 @@ class Targets:
         return whole
 
     def _labels(self) -> NDArray[Any]:
-        """What codes stand for."""
+        """Labels, in the order of their codes."""
         return np.array(list(self._code), self._dtype())
 
     def _dtype(self) -> np.dtype:

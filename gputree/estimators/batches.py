@@ -47,7 +47,7 @@ Batches = Iterable[Any] | Callable[[], Iterable[Any]]
 
 
 class Reader(Protocol):
-    """What reads one batch, as an estimator reads a table."""
+    """Reader of one batch, as an estimator reads a table."""
 
     columns_: Columns
 
@@ -66,7 +66,7 @@ class BatchTable(NamedTuple):
 
 
 class _Seen(NamedTuple):
-    """What the first pass found."""
+    """Results of the first pass."""
 
     sizes: list[int]  # rows of each batch
     sums: list[list[int]]  # of the columns of each batch: other numbers later have others
@@ -130,7 +130,7 @@ class MappedHeld(Held):
         self._folder = folder
 
     def of_rows(self, rows: Int64s) -> Held:
-        """Some rows, in a separate file."""
+        """Copy rows to a separate file."""
         shape, dtype = (rows.size, self.values.shape[1]), self.values.dtype
         with temporary_file(self._folder) as file:
             _reserve(file, rows.size * shape[1] * dtype.itemsize, self._folder)
@@ -218,7 +218,7 @@ def _write(
 
 
 def _is_as_seen(values: NDArray, y: Any, seen: _Seen, place: int) -> bool:
-    """Whether a batch of the second pass is that of the first."""
+    """Return whether a batch of the second pass equals that of the first."""
     nominal = seen.columns.nominal
     return (
         len(values) == seen.sizes[place]

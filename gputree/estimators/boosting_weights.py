@@ -48,7 +48,7 @@ class Outcome(NamedTuple):
 
 
 def outcome_of(weights: RowWeights, is_wrong: NDArray[np.bool_]) -> Outcome:
-    """What a tree with errors in some rows is worth."""
+    """Weight of the rows that a tree predicts right, and of those it predicts wrong."""
     wrong = int(weights.units[is_wrong].sum())
     return Outcome(int(weights.units.sum()) - wrong, wrong)
 

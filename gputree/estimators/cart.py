@@ -117,7 +117,7 @@ class Cart(BaseDecisionTree):
         )
 
     def _device(self, draws_cuts: bool) -> str:
-        """Where the tree is grown; cuts are drawn on the CPU."""
+        """Device on which the tree is grown; cuts are drawn on the CPU."""
         if draws_cuts and self.device == "auto":
             return "cpu"
         return resolve_device(self.device, bool(self.verbose))

@@ -1,4 +1,4 @@
-"""What all classifiers share: labels, class weights, predictions."""
+"""Base classes of all classifiers: labels, class weights, predictions."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ CLASSES = ["array-like", StrOptions({DECLARED}), None]
 
 
 class LogProbabilities:
-    """What classifiers have in addition to `predict_proba`."""
+    """Mixin of classifiers that have `predict_proba`."""
 
     predict_proba: Callable[..., NDArray[np.float64]]
 
@@ -115,7 +115,7 @@ class TableClassifier(LogProbabilities, ClassifierMixin, TableEstimator):
         return by_class if weight is None else weight * by_class
 
     def _loss_weights(self, weight: NDArray[np.float64], codes: NDArray) -> NDArray[np.float64]:
-        """As `_combine_weights`; also of rows whose labels no row had in `fit`, of the code -1.
+        """Combine weights as `_combine_weights`, also for labels not seen in `fit`, of code -1.
 
         They keep their weights. Where no error of the others costs, these have weight 0.
         """
@@ -139,12 +139,12 @@ class TableClassifier(LogProbabilities, ClassifierMixin, TableEstimator):
 
     @property
     def _given_costs(self) -> Costs | None:
-        """What errors cost, in the units of the parameter; None where all cost the same."""
+        """Costs of errors, in the units of the parameter; None where all cost the same."""
         return None if self.costs_ is None else given_costs(self, self.classes_)
 
     @property
     def _weighs_errors(self) -> bool:
-        """Whether the class of most weight may not be that of the minimum cost."""
+        """Return whether the class of most weight may not be that of the minimum cost."""
         return weighs_errors(self.costs_)
 
 
@@ -191,7 +191,7 @@ class TreeClassifier(TableClassifier, BaseDecisionTree):
 
     @property
     def _has_fractions(self) -> bool:
-        """Whether rows may go down several branches at once."""
+        """Return whether rows may go down several branches at once."""
         check_is_fitted(self, "tree_")
         tree = self.tree_
         return tree.soft_lower is not None or bool((tree.missing_child == MISSING_TO_ALL).any())

@@ -225,12 +225,12 @@ class CodedTable:
         )
 
     def take(self, rows: Any) -> CodedTable:
-        """Some of the rows, which share the codes.
+        """Select rows; they share the codes of the table.
 
         Parameters
         ----------
         rows : array-like of int or bool, or slice
-            Places of rows, counted from the end where negative, or a mask over all. Rows that
+            Indices of rows, counted from the end where negative, or a mask over all. Rows that
             are taken repeatedly are copied.
 
         Returns
@@ -340,7 +340,7 @@ def known_view(estimator: Any, table: CodedTable) -> View:
 
 
 def read_view(caller: str, X: Any, categorical_features: Any, device: str) -> View:
-    """All of a table as the estimators read it, its columns contiguous; errors name `caller`.
+    """Read a whole table as the estimators do, its columns contiguous; errors name `caller`.
 
     A `CodedTable` is taken as it is.
     """
@@ -356,7 +356,7 @@ def read_view(caller: str, X: Any, categorical_features: Any, device: str) -> Vi
 
 
 def _coded(held: Held) -> View:
-    """All of a table, coded."""
+    """Code a whole table."""
     n_threads = most_threads()
     try:
         held.on(held.device or "cpu", n_threads).prepare(held.max_bins or MAX_BINS, n_threads)

@@ -17,18 +17,18 @@ DECLARED = "declared"
 def declare_classes(
     estimator: Any, y: Any, present: NDArray[Any], codes: NDArray[np.integer]
 ) -> tuple[NDArray[Any], NDArray[np.integer]]:
-    """All classes, ascending, and the code of each row's label among them.
+    """Return the declared classes, ascending, and the code of each row's label among them.
 
     Parameters
     ----------
     estimator : classifier
-        Whose `classes` are an array-like of labels or "declared".
+        Its parameter `classes` is an array-like of labels or "declared".
     y : array-like of shape (n_rows,)
-        As it was given: its type may declare classes.
+        The user's: its type may declare classes.
     present : array
         Classes that y has, ascending.
     codes : integer array of shape (n_rows,)
-        Those of `present`.
+        Indices into `present`.
 
     Raises
     ------

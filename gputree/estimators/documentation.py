@@ -1,4 +1,4 @@
-"""What docstrings of estimators share: parameters and attributes, written once."""
+"""Parameters and attributes in docstrings of several estimators, written once."""
 
 from __future__ import annotations
 

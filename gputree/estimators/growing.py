@@ -39,7 +39,7 @@ MOST_STATISTICS_BYTES = 1 << 34
 
 
 class Options(NamedTuple):
-    """What a user's parameters amount to for one table."""
+    """Parameters of growth, resolved for one table."""
 
     criterion: str
     n_classes: int  # 0 for regression
@@ -224,7 +224,7 @@ def _to_tree(
 
 
 class BinaryShape(NamedTuple):
-    """Of nodes numbered breadth-first: parents, depths, rows, and row statistics (N, S)."""
+    """Nodes numbered breadth-first: parents, depths, rows, and row statistics (N, S)."""
 
     parent: NDArray[np.int32]
     depth: NDArray[np.int32]

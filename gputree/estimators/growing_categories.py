@@ -41,7 +41,7 @@ LEAST_ROWS = 5.0
 
 
 def search_of(split: CategoricalSplit) -> SubsetSearch:
-    """Which subsets `split` stands for."""
+    """Limits of the search of subsets that `split` stands for."""
     if split == "one_vs_rest":
         return SubsetSearch(0, np.inf, 0, 0)
     if split == "auto":

@@ -47,7 +47,7 @@ LEAST_LIST_BYTES = 1 << 28
 
 
 class ListOptions(NamedTuple):
-    """What a user's parameters amount to for one table.
+    """Parameters of growth over attribute lists, resolved for one table.
 
     Attributes
     ----------
@@ -214,7 +214,7 @@ def _to_tree(
 
 
 def _per_node(shape: Shape, per_split: NDArray, at_leaf: float) -> NDArray:
-    """What each split has, at its node; `at_leaf` elsewhere."""
+    """Scatter one number per split to its node; `at_leaf` elsewhere."""
     return np.append(per_split, np.array([at_leaf], per_split.dtype))[shape.split]
 
 
@@ -235,7 +235,7 @@ def _thresholds(
 def _missing_children(
     splits: Expansion, local: NDArray[np.int64], options: ListOptions
 ) -> NDArray[np.int64]:
-    """Where each split sends missing values."""
+    """Child to which each split sends missing values."""
     if not options.missing_is_category:
         return np.full(splits.node.size, MISSING_TO_ALL)
     last = splits.part[1:] - 1

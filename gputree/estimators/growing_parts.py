@@ -33,7 +33,7 @@ class Rowsets(NamedTuple):
 
 
 def layout_of(rowsets: Rowsets, options: Options) -> coding.Layout:
-    """How parts are coded."""
+    """Arguments that each part is coded with."""
     categories = categories_in_growth(rowsets.columns)
     return coding.Layout(rowsets.found, categories, options.max_bins, options.exact, rowsets.dtype)
 
@@ -88,7 +88,7 @@ def _warn_if_coarse(
     rounding: units.Rounding,
     weights: Weights,
 ) -> None:
-    """As `warn_if_coarse`, of some rows of each partition and the extreme ones."""
+    """Warn as `warn_if_coarse` does, from some rows of each partition and the extreme ones."""
     if rounding.finest is None and options.n_classes:
         return
     n = rowsets.found.n_rows

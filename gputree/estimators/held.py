@@ -25,7 +25,7 @@ BLOCK_BYTES = 1 << 26
 
 
 def missing_columns(values: NDArray, n_threads: int) -> NDArray[np.bool_]:
-    """Which columns have missing values.
+    """Mark columns with missing values.
 
     Raises
     ------
@@ -134,7 +134,7 @@ class Held:
 
 
 class View:
-    """Some rows of a table, or all.
+    """Rows of a table that an estimator is fitted on, some or all.
 
     Parameters
     ----------
@@ -180,14 +180,14 @@ class View:
         return None if self.rows is None else np.flatnonzero(self._mask(self.rows))
 
     def take(self, places: Int64s) -> View:
-        """Some rows of the view; those taken repeatedly are copied."""
+        """Select rows of the view; those taken repeatedly are copied."""
         rows = places if self.rows is None else self.rows[places]
         if np.count_nonzero(self._mask(rows)) < rows.size:
             return View(self.held.of_rows(rows))
         return View(self.held, rows)
 
     def _mask(self, rows: Int64s) -> NDArray[np.bool_]:
-        """Which rows of the table are among `rows`."""
+        """Mark the rows of the table that are among `rows`."""
         mask = np.zeros(self.held.values.shape[0], np.bool_)
         mask[rows] = True
         return mask
@@ -197,7 +197,7 @@ class View:
         return self if self.rows is None else View(self.held.of_rows(self.rows))
 
     def spread(self, column: NDArray[Any] | None) -> NDArray[Any] | None:
-        """What each row of the view has, for every row of the table; 0 for the others."""
+        """Scatter a column of the view to the rows of the table; 0 elsewhere."""
         if self.rows is None or column is None:
             return column
         whole = np.zeros(self.held.values.shape[0], column.dtype)

@@ -52,13 +52,13 @@ class Identifier(NamedTuple):
 
     @property
     def claim(self) -> str:
-        """What makes it one."""
+        """Reason why the column is taken for an identifier, for the warning."""
         rows = "every row" if self.share == 1.0 else f"{_percent(self.share)} of the rows"
         return f"has a unique value in {rows}"
 
 
 def have_few_categories(columns: Columns, n: int) -> NDArray[np.bool_]:
-    """Which columns are numeric or have fewer than ``FEW_CATEGORIES * n`` categories.
+    """Mark columns that are numeric or have fewer than ``FEW_CATEGORIES * n`` categories.
 
     All columns if there are none.
     """
@@ -169,7 +169,7 @@ def warn_of_quantities(estimator: Any, X: Any) -> None:
 
 
 def _are_quantities(words: NDArray, n: int) -> bool:
-    """Whether the distinct values in n rows are fractions or too many for codes."""
+    """Return whether the distinct values in n rows are fractions or too many for codes."""
     if words.dtype.kind == "b":
         return False
     fine = words.dtype.kind == "f" and (words != np.trunc(words)).any()

@@ -43,7 +43,7 @@ def warn_of_mixed_columns(
     names : array of str, or None
     categorical_features : "auto", None or array-like
     count : function of an index
-        Rows of each category of that column; asked for where a column may be one.
+        Rows of each category of that column; called where a column may be one.
     """
     mixed = list(_mixed_columns(columns, count))
     if not mixed:
@@ -83,7 +83,7 @@ def mixed_column(words: NDArray | None, count: Callable[[], NDArray]) -> NearlyN
 
 
 def claim(found: NearlyNumeric) -> str:
-    """How many cells a column has of either kind, and some of the fewer."""
+    """Number of cells of either kind in a column, with examples of text, for the warning."""
     numbers = f"{found.n_numbers:,} number{'s' * (found.n_numbers > 1)}"
     cells = "cell is" if found.n_text == 1 else "cells are"
     shown = ", ".join(map(repr, found.examples))
@@ -106,7 +106,7 @@ def _as_text(word: Any) -> Any:
 
 
 def _has_few_texts(words: list[Any]) -> bool:
-    """Whether so few of the categories are no numbers that the others may be meant as numbers."""
+    """Return whether few enough categories are text for the others to be meant as numbers."""
     most, texts = max(len(words) // (LEAST_NUMBERS + 1), len(MARKS)), 0
     for word in words:
         texts += not (isinstance(word, str) and is_decimal(word))

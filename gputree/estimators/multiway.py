@@ -1,4 +1,4 @@
-"""What ID3 and C4.5 share: multiway growth over attribute lists."""
+"""Base class of ID3 and C4.5: multiway growth over attribute lists."""
 
 from __future__ import annotations
 
@@ -89,5 +89,5 @@ class MultiwayTree(TreeClassifier):
         }
 
     def _device(self) -> str:
-        """Where the tree is grown: "cpu" or "cuda"."""
+        """Device on which the tree is grown: "cpu" or "cuda"."""
         return resolve_device(self.device, bool(self.verbose))

@@ -27,12 +27,12 @@ MARKED_ROWS = 1 << 14
 
 
 class Reporting:
-    """What estimators have that `report` of themselves."""
+    """Mixin of estimators that report on themselves."""
 
     predict: Callable[..., NDArray[Any]]
 
     def _html_repr(self) -> str:
-        """What scikit-learn shows of an estimator in a notebook, and the model below."""
+        """Return scikit-learn's diagram of an estimator for a notebook, and the model below it."""
         diagram: str = super()._html_repr()  # type: ignore[misc]
         return diagram + html_of_model(self)
 
@@ -70,11 +70,11 @@ class Reporting:
         return report(found, mean, self._report_size(), self._report_tables(X, y, weight))
 
     def _report_size(self) -> dict[str, int]:
-        """How large the model is."""
+        """Size of the model, by unit."""
         raise NotImplementedError
 
     def _report_tables(self, X: Any, y: NDArray[Any], weight: Weight) -> dict[str, Lines]:
-        """What the parts of the model do on rows; their weights are None, or may be zero."""
+        """Tables of a report on rows, by title; their weights are None, or may be zero."""
         return {}
 
     def _training_mean(self) -> float:
@@ -120,7 +120,7 @@ def column_usage(tree: Tree, parts: Iterable[Any], names: Any, weight: Weight) -
 
 
 def _tested(tree: Tree, rows: NDArray) -> NDArray[np.bool_]:
-    """Which columns are tested on the way of each row, and known there; shape (m, d)."""
+    """Mark columns that are tested on the path of each row and not missing there; shape (m, d)."""
     path = prediction.decision_path(tree, rows)
     row = np.repeat(np.arange(len(rows)), np.diff(path.indptr))
     inner = ~tree.is_leaf[path.indices]

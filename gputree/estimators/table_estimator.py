@@ -1,4 +1,4 @@
-"""What all estimators over tables share: parameters, reading, a fit that is whole or none."""
+"""Base class of estimators over tables: parameters, reading, fits that are whole or none."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ class TableEstimator(BaseEstimator):
         validate_parameter_constraints(self._parameter_constraints, given, kind.__name__)
 
     def _view(self, X: Any) -> View:
-        """All of a table to grow on; its columns are learned."""
+        """View of all rows of a table to grow on; its columns are learned."""
         if isinstance(X, CodedTable):
             return learn_table(self, X)
         values = check_table(self, X, reset=True, order=self._order)
@@ -164,7 +164,7 @@ class TableEstimator(BaseEstimator):
         return check_table(self, X, reset=False)
 
     def _parts(self, X: Any) -> Iterator[NDArray]:
-        """As `_values`, in parts where `X` is a coded table, whose rows are not copied at once."""
+        """Read `X` as `_values`; a coded table in blocks, lest its rows are copied at once."""
         if isinstance(X, CodedTable):
             yield from known_view(self, X).blocks()
         else:
@@ -179,7 +179,7 @@ class TableEstimator(BaseEstimator):
 
 @cache
 def _valid_defaults(kind: Any) -> dict[str, Any]:
-    """Of each parameter of a kind of estimators, its default if that is valid; else a mark."""
+    """Map parameters to their defaults if valid, else to an object that is no argument."""
     found = {}
     parameters = signature(kind).parameters
     for name in kind._get_param_names():

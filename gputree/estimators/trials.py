@@ -51,7 +51,7 @@ _log = logging.getLogger("gputree")
 
 
 def boosted_attributes(estimators: str) -> str:
-    """What estimators that boost have; `estimators` says what ``estimators_`` holds."""
+    """Attributes of boosted estimators, for docstrings; `estimators` documents ``estimators_``."""
     return f"""classes_ : array of shape (`n_classes_`,)
         Class labels, ascending.
     n_classes_ : int
@@ -187,7 +187,7 @@ class Boosted(Reporting, TableClassifier):
             warn(told)
 
     def _adopt(self, tree: C45Classifier) -> C45Classifier:
-        """Let a tree that was grown on class codes predict labels."""
+        """Change a tree that was grown on class codes to predict labels."""
         for name in ("classes_", "costs_", "classes", "misclassification_costs"):
             setattr(tree, name, getattr(self, name))
         tree.__dict__.pop("_leaves_per_weight", None)  # was for growth
@@ -199,7 +199,7 @@ class Boosted(Reporting, TableClassifier):
     def _member_of(
         self, tree: C45Classifier, table: CodedTable, target: NDArray, weight: NDArray | None
     ) -> Any:
-        """What votes, from a tree of class codes and the rows that it was grown on."""
+        """Member that votes, made from a tree of class codes and the rows that it was grown on."""
         raise NotImplementedError
 
     def _finished(self, member: Any, own: NDArray[np.intp]) -> Any:
@@ -215,7 +215,7 @@ class Boosted(Reporting, TableClassifier):
         raise NotImplementedError
 
     def _size_of(self, member: Any) -> tuple[str, int]:
-        """What the size of a member is counted in, and how many there are."""
+        """Unit of the size of a member, and the number of units."""
         raise NotImplementedError
 
     # ------------------------------------------------------------ votes
@@ -267,7 +267,7 @@ class Boosted(Reporting, TableClassifier):
 
     @explained
     def staged_predict_proba(self, X: Any) -> Iterator[NDArray[np.float64]]:
-        """As `predict_proba`, of the first member, the first two, and so on.
+        """Predict probabilities by the first member, the first two, and so on.
 
         Parameters
         ----------

@@ -58,7 +58,7 @@ def with_weight(view: View, target: NDArray, weight: Weight) -> tuple[View, NDAr
 def winnow(
     grower: Any, view: View, target: NDArray, weight: Weight, random_state: Any
 ) -> NDArray[np.bool_]:
-    """Which columns to grow on, of shape (n_features,).
+    """Mark the columns to grow on, shape (n_features,).
 
     The halves are drawn by position, so that rows in another order may winnow otherwise.
 

@@ -9,7 +9,7 @@ a separate leaf that predicts as the node does:
     a | b, c | d | (unknown: the node predicts)        {a}?  yes: 1
     1    2     3                                       \ {b, c}?  yes: 2
                                                           \ {d}?  yes: 3
-                                                             \ the node's answer
+                                                             \ as the node
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Binary(NamedTuple):
 
 
 class _End(NamedTuple):
-    """Where a value goes on: a node, or a leaf that predicts as a node that splits does."""
+    """End of a branch: a node, or a leaf that predicts as a node that splits does."""
 
     node: int
     answers: bool
@@ -101,7 +101,7 @@ class _Nodes:
         return len(self.source) - 1
 
     def preorder(self) -> tuple[list[int], list[int]]:
-        """Which node is at each place, one that has two parents at two; right children's places."""
+        """Nodes in preorder, those with two parents twice, and places of their right children."""
         order: list[int] = []
         right: list[int] = []
         rest = [(0, -1)]  # nodes, and the places whose right children they are; -1 for left ones

@@ -1,4 +1,4 @@
-"""What the tests above a node say of the columns that they test."""
+"""Bounds that the tests above a node set to the columns that they test."""
 
 from __future__ import annotations
 

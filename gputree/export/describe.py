@@ -29,7 +29,7 @@ _CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")  # would break or ga
 
 @dataclass(frozen=True)
 class Condition:
-    """What sends a row from a node to one of its children.
+    """Condition that sends a row from a node to one of its children.
 
     Attributes
     ----------
@@ -111,7 +111,7 @@ class Description:
 
     @cached_property
     def _answers(self) -> Floats:
-        """What each node's prediction is made from."""
+        """Values that each node's prediction is made from."""
         return self.tree.answers
 
     def support(self, node: int) -> str:
@@ -126,7 +126,7 @@ class Description:
 
     @property
     def error_name(self) -> str:
-        """What the impurity of a regression tree is called; nothing for classification."""
+        """Label of the impurity of a regression tree; empty for classification."""
         return OF_TARGETS[self.tree.criterion].label if self.tree.task == "regression" else ""
 
     def weights(self, node: int) -> str:

@@ -89,7 +89,7 @@ def export_html(
 
 
 def _data(description: Description) -> dict[str, Any]:
-    """What the page's script reads: a list of each kind with one entry a node."""
+    """Input of the page's script: lists with one entry a node."""
     tree, nodes = description.tree, range(description.tree.n_nodes)
     names = description.class_names
     sizes = [level.stop for level in tree.levels()]
@@ -117,7 +117,7 @@ def _class_bars(value: Floats) -> list[list[tuple[float, int]]]:
 
 
 def _mean_bars(mean: Floats) -> list[list[tuple[float, int]]]:
-    """Where each mean is between the minimum and the maximum."""
+    """Position of each mean between the minimum, 0, and the maximum, 1."""
     width = float(np.ptp(mean)) or 1.0
     return [[(round(float(x), 4), 0)] for x in (mean - mean.min()) / width]
 

@@ -108,7 +108,7 @@ def export_lightgbm(
 
 
 def _texts(model: Model) -> list[str]:
-    """What follows the number of each tree: one an output."""
+    """Text of each output's tree, without its number."""
     _forbid_small(model)
     binary = as_binary(model)
     value = model.tree.value[binary.source, 0]
@@ -133,7 +133,7 @@ def _forbid_small(model: Model) -> None:
 
 
 def _shape(binary: Binary, rows: Int64s) -> str:
-    """All but the predictions: splits, thresholds and sets, children, numbers of rows."""
+    """Text of a tree without predictions: splits, thresholds, sets, children, numbers of rows."""
     inner = np.flatnonzero(~binary.is_leaf)
     is_set = np.isnan(binary.threshold[inner])
     sets = [binary.codes[node] for node in inner[is_set].tolist()]
@@ -163,7 +163,7 @@ def _shape(binary: Binary, rows: Int64s) -> str:
 
 
 def _rows(tree: Tree) -> Int64s:
-    """Rows of each node, as often as they count where that is a whole number."""
+    """Rows of each node, by their weights where these are integers."""
     whole = (tree.weight == np.floor(tree.weight)).all() and tree.weight[0] < 1 << 31
     return tree.weight.astype(np.int64) if whole else tree.n_rows
 

@@ -1,4 +1,4 @@
-"""What formats are made from: a tree, the values behind its codes, and each split by itself."""
+"""Source of all formats: a tree, the values that its codes stand for, and single splits."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from gputree.tree import Tree
 
 @dataclass(frozen=True)
 class Split:
-    """Where one inner node sends each value of its column."""
+    """Children to which one inner node sends the values of its column."""
 
     node: int
     feature: int
@@ -42,7 +42,7 @@ class Split:
 
 @dataclass(frozen=True)
 class Names:
-    """What columns, codes and classes stand for."""
+    """Names of columns, codes and classes."""
 
     feature_names: list[str]
     classes: NDArray[Any] | None
@@ -174,7 +174,7 @@ class Models:
         return map(self._make, self._members)
 
     def at_most(self, n_nodes: int, caller: str, n_trees: int = 1 << 31) -> list[Model]:
-        """All of them; ValueError where a forest has more trees, or nodes in all, than these."""
+        """List the models; ValueError where a forest has more trees, or nodes in all."""
         found: list[Model] = []
         nodes = 0
         for model in self:
@@ -199,7 +199,7 @@ def models_of(
     missing: str | None = None,
     format_name: str = "",
 ) -> Models:
-    """As `model_of`, of the trees of a fitted forest, or of one tree.
+    """Make the models of the trees of a fitted forest, or of one tree, as `model_of` does.
 
     With `missing` every row has one path, for a format of that name: see `single_paths`.
     """
@@ -212,7 +212,7 @@ def models_of(
 
 
 def labels_of(shares: Floats, costs: Costs | None) -> NDArray[np.intp]:
-    """Classes of the highest of `shares` (n, K), or of the least expected cost; the first of
+    """Classes of the highest of `shares` (n, K), or of the minimum expected cost; the first of
     equals.
     """
     return shares.argmax(axis=1) if costs is None else least_cost(shares, costs)

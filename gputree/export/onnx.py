@@ -255,7 +255,7 @@ class _Graph:
         return self.onnx.numpy_helper.from_array(values, name)
 
     def _promise(self, name: str, kind: int, shape: list[Any]) -> None:
-        """Let the value of this name, which is still to be added, be an output."""
+        """Declare an output: the value of this name, which is still to be added."""
         if name in self.names:
             raise InputError(
                 f"ONNX cannot represent this tree: {name!r} is a column and an output. Pass "
@@ -277,5 +277,5 @@ def _labels(classes: NDArray[Any]) -> NDArray[Any]:
 
 
 def _is_large(value: Any) -> bool:
-    """Whether an integer may be another as float64."""
+    """Return whether an integer may be another as float64."""
     return not isinstance(value, float) and abs(value) > EXACT_IN_FLOAT64

@@ -1,4 +1,4 @@
-"""What the parameters of exports may be: one table, and one wording, for all of them."""
+"""Constraints of the parameters of exports: one table, and one wording, for all of them."""
 
 from __future__ import annotations
 

@@ -24,13 +24,13 @@ _BETWEEN = 3.0  # points between boxes of more lines
 _GAP = 30.0  # points between the columns of two depths, for the lines between boxes
 _PAD = 0.35 * _FONT_SIZE  # between a text and its box
 _BAR = 4.0  # points: the height of a bar
-_BAR_ROOM = 8.0  # and of the bar with what is above and below it
+_BAR_ROOM = 8.0  # and of a bar with its margins
 _WIDEST = 8.0  # points of the line that all rows would follow
 _LINES = 1.15  # from line to line, of the font size
 
 
 class _Layout(NamedTuple):
-    """Where the boxes of a tree stand, in points, from the upper left corner."""
+    """Positions of the boxes of a tree, in points, from the upper left corner."""
 
     labels: list[str]
     left: Floats
@@ -58,7 +58,7 @@ def plot_tree(
 
     Every box has the condition that leads to it, its prediction and, in parentheses, its support,
     as in `export_text`. Its colour is that of the prediction: the class, more saturated for purer
-    nodes, or the mean target, more saturated for larger values. The bar below a box has the class
+    nodes, or the mean target, more saturated for larger values. A bar below a box has the class
     proportions; in regression it runs from the minimum to the maximum of the tree, with the node's
     mean marked and, where the criterion is the squared error, a standard deviation to either side.
 

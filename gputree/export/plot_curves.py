@@ -278,7 +278,7 @@ def _cp_table(pruner_or_table: Any) -> NDArray[Any] | None:
 
 
 def _is_validated(table: NDArray[Any]) -> bool:
-    """Return True if errors of rows held out are known."""
+    """Return whether the errors of rows held out are known."""
     return not bool(np.isnan(table["xerror"]).all())
 
 
@@ -337,7 +337,7 @@ def _label_leaves(ax: Any, table: NDArray[Any]) -> None:
 
 
 def _apart(place: Floats) -> list[int]:
-    """Those of some monotone places that are so far apart that labels fit."""
+    """Indices of monotone places that are far enough apart for labels."""
     rows = [0]
     for row in range(1, place.size):
         if abs(place[row] - place[rows[-1]]) >= abs(place[-1] - place[0]) / _MOST_TICKS:

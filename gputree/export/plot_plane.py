@@ -1,4 +1,4 @@
-"""How a tree divides the plane of two columns, drawn with matplotlib."""
+"""Plot of how a tree divides the plane of two columns, drawn with matplotlib."""
 
 from __future__ import annotations
 

@@ -114,7 +114,7 @@ def path_rules(
 
 
 class _Known(NamedTuple):
-    """What the tests of a path say of one column."""
+    """Bounds that the tests of a path set to one column."""
 
     lower: float = -np.inf
     upper: float = np.inf
@@ -131,7 +131,7 @@ def _leaves(description: Description) -> Iterator[tuple[int, dict[int, _Known]]]
 
 
 def _narrowed(description: Description, node: int, before: _Known | None) -> _Known:
-    """What is known of the parent's column in `node`."""
+    """Add to `before`, the known bounds of the parent's column, the condition of `node`."""
     tree, parent = description.tree, int(description.tree.parent[node])
     ordinal, known = node - int(tree.first_child[parent]), before or _Known()
     takes = known.takes_missing and tree.missing_child[parent] == ordinal

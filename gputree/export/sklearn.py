@@ -140,7 +140,7 @@ def _check_splits(model: Model) -> None:
 
 
 def _of_float32_rows(model: Model, draws_rows: bool) -> Floats:
-    """Those of the tree; ValueError where float32 rows do not tell its children apart."""
+    """Thresholds of the tree; ValueError where float32 rows do not distinguish its children."""
     tree = model.tree
     numbers = (*bounds_above(tree), tree.threshold)
     lower, upper, at = (rounded_down(own, np.float32) for own in numbers)
@@ -193,7 +193,7 @@ class _Between:
         return np.concatenate([[-np.inf], np.unique(column[np.isfinite(column)]), [np.inf]])
 
     def thresholds(self, model: Model) -> Floats:
-        """Of a tree; ValueError where none divides what the images of its neighbours are."""
+        """Thresholds of a tree; ValueError where none separates its neighbours as float32."""
         tree, found = model.tree, model.tree.threshold.copy()
         inner = np.flatnonzero(~tree.is_leaf & np.isfinite(found))
         for feature in np.unique(tree.feature[inner]).tolist():

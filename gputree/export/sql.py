@@ -119,7 +119,7 @@ def _expression(writer: Writer, answer: Callable[[int], str]) -> str:
 
 
 def _of_forest(models: Models, dialect: Dialect, output: str, probability_of: Any) -> str:
-    """The mean over trees, added in their order; of labels, the first of the greatest mean.
+    """Mean over trees, added in their order; of labels, the first of the highest mean.
 
     A tree is a column of a subquery, since databases take long for a sum of long terms.
     """
@@ -161,7 +161,7 @@ def _of_forest(models: Models, dialect: Dialect, output: str, probability_of: An
 
 
 def _value(model: Model, dialect: Dialect, output: int) -> str:
-    """What a tree of a forest predicts; the query around it takes some of a parser's depth."""
+    """Prediction of a tree of a forest; the query around it takes some of a parser's depth."""
     writer = Writer(model, dialect._replace(deepest=dialect.deepest * 2 // 3))
     value = model.tree.value[:, 0, output]
     expression = _expression(writer, lambda node: writer.number(value[node]))

@@ -74,7 +74,7 @@ def walk(writer: Writer, name: str) -> str:
 
 
 def _value(writer: Writer, feature: int) -> str:
-    """What is compared of a column: a number, or the code of a category."""
+    """Operand of a comparison with a column: a number, or the code of a category."""
     categories, column = writer.model.categories[feature], writer.columns[feature]
     tree = writer.model.tree
     if categories is None and not (tree.tests_categories & (tree.feature == feature)).any():

@@ -23,7 +23,7 @@ _TEST = re.compile("WHEN (.*) THEN ", re.S)
 
 
 class Dialect(NamedTuple):
-    """How one database writes what the others write differently."""
+    """Syntax of one database, where databases differ."""
 
     double: str  # the type of float64 numbers
     truth: tuple[str, str]  # false, true

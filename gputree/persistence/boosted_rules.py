@@ -21,7 +21,7 @@ from gputree.rules.ruleset import RuleSet
 
 # ------------------------------------------------------------------ writing
 def contents_of(boosted: BoostedC45Rules) -> Contents:
-    """What a file holds of boosted rules."""
+    """Contents of a file of boosted rules."""
     check_is_fitted(boosted, "estimators_")
     members = boosted.estimators_
     sets: list[RuleSet] = [member.rules_ for member in members]

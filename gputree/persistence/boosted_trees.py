@@ -22,7 +22,7 @@ from gputree.tree import Tree
 
 
 def contents_of(boosted: BoostedC45Classifier) -> Contents:
-    """What a file holds of boosted trees."""
+    """Contents of a file of boosted trees."""
     check_is_fitted(boosted, "estimators_")
     trees = boosted.estimators_
     return Contents(header_of_trials(boosted, trees[0]), [tree.tree_ for tree in trees])

@@ -1,4 +1,4 @@
-"""Which codec turns an estimator into what files hold, and back.
+"""Choose the codec that converts an estimator to the contents of a file, and back.
 
 A codec is a module with ``contents_of(estimator) -> Contents`` and ``rebuild(contents) ->
 estimator``, imported on first use: estimators take time to import. It believes nothing that it
@@ -38,7 +38,7 @@ FORESTS = {name for name, (package, _) in CODECS.items() if package == "ensemble
 
 
 def contents_of(estimator: Any, caller: str, names: Collection[str] = CODECS) -> Contents:
-    """What files hold of an estimator of one of these names.
+    """Contents of a file of an estimator of one of `names`.
 
     NotFittedError; TypeError for what is not one of gputree's, or has a parameter that no file can
     represent; ValueError for a parameter that was set since `fit` and is none that the estimator

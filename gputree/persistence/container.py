@@ -48,7 +48,7 @@ class RefusedError(InputError):
 def write_container(path: FilePath, members: Iterable[tuple[str, bytes]]) -> None:
     """Write an archive; an older file of that name is replaced, or kept on failure.
 
-    Members are asked for one by one. The same ones give the same bytes (under one zlib): they have
+    Members are read one by one. The same ones give the same bytes (under one zlib): they have
     an order and no time stamp.
     """
     with replaced_file(path) as file, zipfile.ZipFile(file, "w") as archive:
@@ -91,7 +91,7 @@ def open_container(path: FilePath, max_bytes: int | None) -> Iterator[Members]:
 
 
 def _reason(error: Exception) -> str:
-    """What is wrong, without the words of the libraries that came upon it."""
+    """Reason why a file is refused, without the words of the libraries that found it."""
     if isinstance(error, (json.JSONDecodeError, UnicodeDecodeError, RecursionError)):
         return "its model.json is no JSON that can be read."
     if isinstance(error, ValueError):
@@ -134,7 +134,7 @@ class Members:
             return _read(stream, info.file_size, name).tobytes()
 
     def info(self, name: str) -> zipfile.ZipInfo:
-        """What the archive says of a member, compressed in a way that model files use."""
+        """Entry of the archive for a member, compressed in a way that model files use."""
         if name not in self:
             raise InputError(f"it holds no {name}.")
         info = self.archive.getinfo(name)

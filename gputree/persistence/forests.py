@@ -35,7 +35,7 @@ WEIGHT_ERROR = 1e-6
 
 
 def contents_of(forest: Forest) -> Contents:
-    """What a file holds of a forest."""
+    """Contents of a file of a forest."""
     check_is_fitted(forest)
     header = header_of(forest) | {"bootstrap": bootstrap_of(forest._origins)}
     trees = forest._trees.expanded
@@ -47,7 +47,7 @@ def contents_of(forest: Forest) -> Contents:
 
 
 def bootstrap_of(origins: Sequence[Origin]) -> dict[str, Any] | list[dict[str, Any]]:
-    """What the header says of draws: of one fit, or of several with the numbers of their trees."""
+    """Header of the draws: of one fit, or of several with the numbers of their trees."""
     found: list[dict[str, Any]] = []
     for _, group in groupby(origins, lambda origin: id(origin.of)):
         part = list(group)

@@ -1,4 +1,4 @@
-"""What files say of a fitted estimator in addition to its trees: one header for every format.
+"""Header of files, for every format: a fitted estimator without its trees.
 
 README.md lists its keys. Nothing here needs scikit-learn, or an estimator's class.
 """
@@ -92,7 +92,7 @@ def refusing(source: str, header: dict[str, Any]) -> Iterator[None]:
 
 
 def _reason(error: Exception) -> str:
-    """What is wrong, where the error knows: others are of code that met what it did not expect."""
+    """Message of an error of validation; a generic one for errors that damage causes elsewhere."""
     if isinstance(error, RecursionError):
         return "its header is nested too deep."
     if isinstance(error, (ArithmeticError, AttributeError, LookupError)):
@@ -139,7 +139,7 @@ def restore_marks(estimator: Any, header: dict[str, Any]) -> None:
 
 
 def _check_reading(reading: Any) -> dict[str, Any]:
-    """How a table was read, if its fields have the types that readers need."""
+    """Validate the options that a table was read with: fields of the types that readers need."""
     if not isinstance(reading, dict) or not isinstance(reading.get("format", {}), dict):
         raise InputError("reading must be an object, and so must its format.")
     form = reading.get("format", {})
@@ -199,7 +199,7 @@ def _cp_table(columns: Any) -> CPTable:
 
 
 def field_of(header: dict[str, Any], key: str, *kinds: type) -> Any:
-    """What the header has under a key, if it is of one of the kinds."""
+    """Value of a key of the header, if it is of one of the kinds."""
     if key not in header:
         raise InputError(f"its header lacks {key}.")
     if not isinstance(header[key], kinds):

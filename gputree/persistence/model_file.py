@@ -51,11 +51,11 @@ LEAF_TARGETS: Kinds = {
     "row": (ROW, 1),
     "leaf": (NODE, 2),
 }
-_FOLDERS = {"rules": RULES, "leaf_targets": LEAF_TARGETS}  # of arrays beside trees
+_FOLDERS = {"rules": RULES, "leaf_targets": LEAF_TARGETS}  # of arrays other than trees'
 
 
 class Contents(NamedTuple):
-    """What a model file holds."""
+    """Contents of a model file."""
 
     header: dict[str, Any]
     trees: Sequence[Tree]  # one or more
@@ -75,7 +75,7 @@ def write_model(path: FilePath, header: dict[str, Any], tree: Tree) -> None:
 def write_contents(path: FilePath, contents: Contents) -> None:
     """Write a model file of several trees, or with rules; otherwise as `write_model`.
 
-    Trees are asked for one by one, since those of a forest are made when they are needed.
+    Trees are read one by one, since those of a forest are made when they are needed.
     """
     header, trees, _ = contents
     version = _OF_ORDERED if _is_ordered(header) else _OF_SEVERAL
@@ -86,7 +86,7 @@ def write_contents(path: FilePath, contents: Contents) -> None:
 
 
 def _is_ordered(header: dict[str, Any]) -> bool:
-    """Whether a model has columns of ordered categories; of rules, the tree that they are of."""
+    """Return whether a model, or the tree that its rules are of, has ordered categories."""
     return "ordered" in header or "ordered" in header.get("tree_of", {})
 
 
@@ -173,7 +173,7 @@ def _read_tree(scalars: Any, folder: Folder) -> Tree:
 
 
 def _read_others(header: dict[str, Any], members: Members) -> dict[str, NDArray] | None:
-    """The arrays beside trees; None where there are none."""
+    """Arrays other than those of trees; None where there are none."""
     for name, kinds in _FOLDERS.items():
         folder = Folder(members, name)
         if header["format_version"] > _LAST_OF_ONE_TREE and any(key in folder for key in kinds):

@@ -14,7 +14,7 @@ from gputree.tree import Tree
 
 
 class SavedTree:
-    """What a fitted estimator of one tree knows; its own class has the name of the estimator's."""
+    """Fitted estimator of one tree, as saved; its class has the name of the estimator's."""
 
     costs_ = None
 
@@ -28,7 +28,7 @@ class SavedTree:
 
 
 def contents_of(estimator: Any) -> Contents:
-    """What files hold of an estimator of one tree."""
+    """Contents of a file of an estimator of one tree."""
     from sklearn.utils.validation import check_is_fitted
 
     check_is_fitted(estimator, "tree_")

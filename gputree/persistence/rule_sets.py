@@ -24,7 +24,7 @@ _KINDS: tuple[Kind, ...] = get_args(Kind)  # their order is that of the numbers 
 
 # ------------------------------------------------------------------ writing
 def contents_of(rules: C45Rules) -> Contents:
-    """What a file holds of rules."""
+    """Contents of a file of rules."""
     check_is_fitted(rules, "rules_")
     rules._validate_params()
     own, tree = rules.rules_, rules.estimator

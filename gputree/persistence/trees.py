@@ -52,7 +52,7 @@ class FutureModelError(RefusedError):
 
 
 class Source(Protocol):
-    """Where the arrays of a tree are: a folder of an archive, or lists of a JSON document."""
+    """Source of the arrays of a tree: a folder of an archive, or lists of a JSON document."""
 
     def __contains__(self, name: str) -> bool: ...
 
@@ -67,7 +67,7 @@ class Format(NamedTuple):
     plain: int  # that of trees without bounds, smoothing or soft thresholds
 
     def lines(self, tree: Tree, version: int | None = None) -> dict[str, Any]:
-        """What every header says first: format and version, the writer, the tree's scalars."""
+        """First lines of every header: format and version, the writer, the tree's scalars."""
         from gputree import __version__  # here, for the package imports this module
 
         return {
@@ -97,14 +97,14 @@ class Format(NamedTuple):
 
 # ------------------------------------------------------------------ writing
 def additions(tree: Tree) -> int:
-    """How many versions of a format beyond that of plain trees a tree needs."""
+    """Number of versions of a format beyond that of plain trees that a tree needs."""
     if tree.smoothing or tree.soft_lower is not None:
         return 2
     return int(tree.lower is not None)
 
 
 def scalars_of(tree: Tree) -> dict[str, Any]:
-    """What JSON says of a tree in any format."""
+    """Scalars of a tree, as JSON in any format."""
     return {
         "task": tree.task,
         "criterion": tree.criterion,

@@ -80,16 +80,16 @@ class LeafTargets:
         return cls(target[row], weight[row], row, leaf)
 
     def of_trees(self, places: NDArray[np.integer]) -> LeafTargets:
-        """Those of some trees."""
+        """Select trees."""
         return LeafTargets(self.target, self.weight, self.row, self.leaf[places])
 
     def joined(self, other: LeafTargets) -> LeafTargets:
-        """Those of the trees of two forests, of the same rows."""
+        """Append the leaves of the trees of another forest of the same rows."""
         leaf = np.concatenate([self.leaf, other.leaf])
         return LeafTargets(self.target, self.weight, self.row, leaf)
 
     def is_of_rows_of(self, other: LeafTargets) -> bool:
-        """Whether the targets are those of the same rows."""
+        """Return whether the targets are those of the same rows."""
         pairs = [(getattr(self, k), getattr(other, k)) for k in ("target", "weight", "row")]
         return all(np.array_equal(mine, theirs) for mine, theirs in pairs)
 

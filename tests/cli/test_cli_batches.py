@@ -22,7 +22,7 @@ pytestmark = pytest.mark.usefixtures("unknown_memory")
 
 @pytest.fixture
 def in_batches(monkeypatch):
-    """Whether tables were read in batches."""
+    """Record whether tables were read in batches."""
     made = []
     real = CodedTable.from_batches.__func__
 

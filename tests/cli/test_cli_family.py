@@ -294,7 +294,7 @@ def test_costs_are_checked_by_the_estimator(misused, tmp_path):
     assert "--costs must hold finite, non-negative costs" in error
 
 
-# -------------------------------------------------------------------------- answers
+# ---------------------------------------------------------------------- predictions
 @pytest.mark.parametrize("kind", ["tree", "rules", "boosted"])
 def test_answers(said, kind, request, tmp_path):
     path = request.getfixturevalue(kind)

@@ -11,7 +11,7 @@ TRAIN = ["train", GOLF, "--target", "play"]
 
 
 def fault(error):
-    """What stands in for a function that has a bug."""
+    """Return a function that has a bug."""
 
     def broken(*_, **__):
         raise error
@@ -60,7 +60,7 @@ def test_faults_of_other_commands(gputree, model, monkeypatch, command, place):
 
 
 def test_a_mistake_deep_down_is_one_of_the_user(fails, tmp_path, monkeypatch):
-    """What tells them apart is the kind of error, not its place."""
+    """Distinguish mistakes of users by the class of the error, not by its place."""
     monkeypatch.setattr("gputree.estimators.growing.grow", fault(InputError("of 3 rows")))
     assert fails(*TRAIN, "-o", tmp_path / "m") == "gputree: error: of 3 rows\n"
 

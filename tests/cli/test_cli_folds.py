@@ -1,4 +1,4 @@
-"""`--cv` on few rows: parts are dealt evenly, and what all of them answered is told together."""
+"""`--cv` on few rows: folds are of even size, and their predictions are scored together."""
 
 import contextlib
 import io
@@ -20,7 +20,7 @@ GOLF = load_golf().filename
 
 @given(st.lists(st.integers(1, 9), min_size=1, max_size=4), st.data())
 def test_parts(counts, data):
-    """Each row is asked about once; parts, and each class in them, differ by a row at most."""
+    """Each row is predicted once; folds, and each class in them, differ by a row at most."""
     y = np.random.default_rng(sum(counts)).permutation(np.repeat(np.arange(len(counts)), counts))
     if y.size < 2:
         return
@@ -64,7 +64,7 @@ def test_wekas_first_exercise(gputree, tmp_path, cv):
 
 
 def test_pooled_answers_are_those_of_scikit_learn():
-    """Parts that lack a class, and parts with one of their own."""
+    """Folds that lack a class, and folds with a class that others lack."""
     labels = [np.array(["a", "b"]), np.array(["a", "c"])]
     truth = [np.array(["a", "b", "b"]), np.array(["c", "c", "a"])]
     answer = [np.array(["a", "a", "b"]), np.array(["c", "a", "a"])]

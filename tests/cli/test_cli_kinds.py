@@ -1,4 +1,4 @@
-"""What `gputree warmup` compiles: which estimators it fits, to tables of which kinds."""
+"""Fits of `gputree warmup`: estimators, and the kinds of tables they are fitted to."""
 
 from typing import NamedTuple
 

@@ -1,4 +1,4 @@
-"""How files are read: what is guessed is said, options say otherwise, models keep it."""
+"""Formats of files: guesses are reported, options override them, models keep them."""
 
 import pytest
 

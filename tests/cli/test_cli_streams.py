@@ -223,7 +223,7 @@ def test_what_may_stand_before_a_header(gputree, golf, tmp_path, mark):
 
 @pytest.mark.full
 def test_line_breaks_within_quotes(gputree, tmp_path):
-    """Also where the reader's blocks of a megabyte meet."""
+    """Test line breaks also between the reader's blocks of a megabyte."""
     data, model = tmp_path / "data.csv", tmp_path / "model"
     rows = "".join(f'{i},"two\nlines, {i % 2}",{"ab"[i % 2]}\n' for i in range(60_000))
     data.write_text('"first\ncolumn",text,y\n' + rows)
@@ -247,7 +247,7 @@ def test_read_batches_errors(tmp_path):
 
 
 def test_errors_of_the_system_name_the_output(fails, tmp_path):
-    """Not the file beside it that is written first, and without their number."""
+    """Test that the temporary file next to it, and the errors' number, are not named."""
     long = tmp_path / ("m" * 250)
     error = fails("train", GOLF, "--target", "play", "-o", long)
     assert error == f"gputree: error: {long}: File name too long\n"

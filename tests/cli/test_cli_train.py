@@ -493,7 +493,7 @@ def test_prune_a_saved_model(said, gputree, tmp_path):
 
 
 def test_seeds_of_pruning(said, gputree, tmp_path, monkeypatch):
-    """That of a pruner comes before that of the command."""
+    """The seed of a pruner overrides that of the command."""
     seeds = []
     monkeypatch.setattr(
         CostComplexityCV, "prune",

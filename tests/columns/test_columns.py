@@ -271,7 +271,7 @@ def test_floats_are_not_copied():
     ],
 )
 def test_float32_only_where_it_is_exact(cells, dtype):
-    """A column of text beside the numbers takes the table through its columns."""
+    """A column of text next to the numbers has the table read by column."""
     frame = pandas.DataFrame({"a": cells, "b": "text"})
     values = fit_encode(frame)[1]
     assert values.dtype == dtype
@@ -324,7 +324,7 @@ def test_many_categories():
 
 
 def test_categories_of_another_kind():
-    """That "7" is none of the categories would be true, and no help."""
+    """The error names the kinds: that "7" is no category would be true, and no help."""
     text, numbers = objects(["7", "8"]), objects([7, 8])
     with pytest.raises(ValueError, match="held text in fit; now it holds numbers, such as 7"):
         fit_columns(text).encode(numbers)

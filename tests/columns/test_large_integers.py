@@ -1,6 +1,6 @@
-"""Whole numbers beyond 2**53 keep their identity: as categories, labels and ids, in every reader.
+"""Integers beyond 2**53 keep their identity: as categories, labels and ids, in every reader.
 
-What is right is told by Python's integers, and by pandas, polars and pyarrow.
+The oracles are Python's integers, pandas, polars and pyarrow.
 """
 
 import json
@@ -123,7 +123,7 @@ def test_numeric_columns_are_floats_as_before():
 
 
 def test_categories_of_batches():
-    """Integers in one batch, floats beside missing cells or decimals in others."""
+    """Integers in one batch, floats with missing cells or decimals in others."""
     merged = MergedColumns(["id"])
     for part in (
         pd.DataFrame({"id": pd.array([BASE + 1, None], "Int64")}),
@@ -327,7 +327,7 @@ def test_labels_of_batches_are_joined_exactly():
 
 
 def test_command(tmp_path, said):
-    """Trained on 20 digits with a missing cell; asked with ids that were not there."""
+    """Train on 20 digits with a missing cell; predict ids that were not there."""
     model, path, new = tmp_path / "m.gputree", tmp_path / "t.csv", tmp_path / "new.csv"
     cells = ["", *map(str, TWENTY[1:])]
     path.write_text("id,y\n" + "".join(f"{c},{'ab'[i % 2]}\n" for i, c in enumerate(cells)))

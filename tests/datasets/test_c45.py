@@ -62,7 +62,7 @@ def test_names_keep_periods_within_and_what_a_backslash_keeps(write):
 
 
 def test_the_tree_is_that_of_the_same_table(write):
-    """Of the 14 days of the CSV file; the classes are the target's, in alphabetical order."""
+    """Read the 14 days of the CSV file; the classes are the target's, in alphabetical order."""
     days = Path(load_golf().filename)
     header, *rows = [line.split(",") for line in days.read_text().split()]
     whole = read_table(days, header[-1])

@@ -1,6 +1,6 @@
 """A cell means the same whatever file it is in: marks of missing values, units of time, frames.
 
-What is right is told by pandas, polars and Python.
+The oracles are pandas, polars and Python.
 """
 
 import datetime
@@ -201,7 +201,7 @@ def test_a_fold_may_lack_the_words():
 
 # ------------------------------------------------------------------------------ no value at all
 def test_a_csv_column_without_a_value_is_unknown_in_batches(tmp_path):
-    """As in one table: text in it later is no error, and no file says that it holds numbers."""
+    """Text in it later is no error, as in one table, and no file says that it holds numbers."""
     for name, rows in {"a": ",1,n\n,2,p\n", "b": ",3,n\n,4,p\n"}.items():
         (tmp_path / f"{name}.csv").write_text("void,x,y\n" + rows)
     batches = open_batches(tmp_path, target="y")

@@ -1,4 +1,4 @@
-"""The textbook tables have their textbook values; readers take good files and tell bad ones."""
+"""The textbook tables have their textbook values; readers take good files and refuse bad ones."""
 
 import gzip
 from decimal import Decimal

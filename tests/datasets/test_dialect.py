@@ -1,4 +1,4 @@
-"""What separates cells and the parts of numbers is told by the rows, column by column."""
+"""Separators of cells and of parts of numbers are inferred from the rows, column by column."""
 
 import io
 
@@ -48,7 +48,7 @@ def test_thousands_are_no_decimals(write):
     ],
 )
 def test_headers_that_hold_other_marks(write, header, rows, names):
-    """As when commas part all rows alike, too: they do so within the cells."""
+    """Read marks in the header as text, also where commas split all rows alike."""
     path = write("\n".join([header, *rows]) + "\n")
     assert read_table(path).names == names == read_names(path)
 
@@ -143,7 +143,7 @@ def test_leading_zeros_are_kept_in_targets_and_categories(write):
         (["0", "10", "100"], False),
         (["00", "1"], True),
         (["-07", "1"], True),
-        (["0.5", "00.25"], False),  # no whole numbers
+        (["0.5", "00.25"], False),  # no integers
         (["250.1", "007"], True),
         (["NA", "07"], True),
         (["0x7", "7"], True),

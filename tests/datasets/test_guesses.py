@@ -1,4 +1,4 @@
-"""What is guessed about a file is a warning, and ordinary files have none."""
+"""Guesses about a file are warnings, and ordinary files have none."""
 
 import json
 import lzma
@@ -55,7 +55,7 @@ Y = ["p" if n > 30 else "n" for n in N]
         (["0", "1", "2"], [["4.9", "3.0", "7"]], False),  # columns that are counted
         (["city", "2019", "2020"], [["x", "3", "4"]], False),  # years
         (["a", "b"], [["1", "2"]], False),
-        (["x", "o"], [["o", "x"], ["x", "o"]], True),  # words of their own columns
+        (["x", "o"], [["o", "x"], ["x", "o"]], True),  # words of the same columns
         (["x", "o"], [["x", "x"], ["x", "x"]], False),
         (["a", "1.5"], [["x", "y"]], False),  # a number that names text
         (["1", "a"], [], False),

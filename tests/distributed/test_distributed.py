@@ -24,7 +24,7 @@ from gputree.distributed import (  # noqa: E402
     DaskDecisionTreeRegressor,
 )
 
-# Small tables of many categories: one in every row, which is told and does not matter here.
+# Small tables of many categories: one in every row, which is warned of and does not matter here.
 pytestmark = pytest.mark.filterwarnings("ignore:.* has a unique value in:UserWarning")
 
 ON_DASK = {
@@ -293,7 +293,7 @@ def cluster():
 
 
 def disturb(monkeypatch, at, act):
-    """Let `act` happen before the sum number `at`."""
+    """Call `act` before the sum number `at`."""
     tree, count = tasks.Tasks.tree, iter(range(10**6))
 
     def disturbed(self, combine, futures):

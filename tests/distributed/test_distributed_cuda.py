@@ -13,7 +13,7 @@ from gputree import DecisionTreeClassifier  # noqa: E402
 from gputree.backends.cuda.copies import Copies  # noqa: E402
 from gputree.backends.sharded import cuda_shard  # noqa: E402
 
-# Small tables of many categories: one in every row, which is told and does not matter here.
+# Small tables of many categories: one in every row, which is warned of and does not matter here.
 pytestmark = pytest.mark.filterwarnings("ignore:.* has a unique value in:UserWarning")
 
 

@@ -81,7 +81,7 @@ def test_each_tree_is_that_of_the_rows_that_it_has_drawn(fitted):
 @pytest.mark.parametrize("weight", [1e17 / 3, 2.0**60, 1 / 91, 1 / 75, 0.1, "drawn", "huge"])
 @pytest.mark.parametrize("model", [DecisionTreeClassifier, DecisionTreeRegressor])
 def test_compact_trees_have_the_weights_of_grown_ones(model, weight, tmp_path):
-    """Also where sums of leaves pass the greatest integer, or are rounded otherwise."""
+    """Include sums of leaves that exceed the largest integer, or are rounded otherwise."""
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(273, 3)), rng.integers(0, 2, 273)
     y[X[:, 0] > 0.5] = 1
@@ -100,7 +100,7 @@ def test_compact_trees_have_the_weights_of_grown_ones(model, weight, tmp_path):
 
 @pytest.mark.parametrize("kind", list(TREE_OF))
 def test_forests_draw_among_columns_that_tie(kind):
-    """Of five equal columns all are used; a tree by itself uses the first."""
+    """Forests use all of five equal columns; a tree by itself uses the first."""
     x = np.arange(200.0)
     X, y = np.repeat(x[:, None], 5, axis=1), x % 7 > 2
     forest = kind(n_estimators=8, max_features=None, random_state=0).fit(X, y)
@@ -166,7 +166,7 @@ def test_threads_tables_and_steps_grow_the_same_forest(fitted):
     ],
 )
 def test_wide_tables_grow_the_same_forest(kind):
-    """Whether the columns that a node draws are looked at alone, or all; and in parts."""
+    """Grow from the columns that a node draws, from all, and from a table in parts."""
     rng = np.random.default_rng(1)
     X = np.round(rng.normal(size=(300, 40)), 1)
     X[rng.random(X.shape) < 0.05] = np.nan

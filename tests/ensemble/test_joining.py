@@ -1,4 +1,4 @@
-"""Forests of some trees of a forest, and of the trees of two: what they answer and know."""
+"""Forests of some trees of a forest, and of the trees of two: predictions, out-of-bag rows."""
 
 import pickle
 import warnings

@@ -39,7 +39,7 @@ def weights_of(leaf, leaves, weight):
 
 
 def least_reaching(y, weight, level):
-    """The least target up to which the weights add up to the level."""
+    """Smallest target up to which the weights add up to the level."""
     return min(v for v in y if sum(w for w, u in zip(weight, y, strict=True) if u <= v) >= level)
 
 
@@ -68,7 +68,7 @@ def test_quantiles_are_those_of_the_paper(fitted):
 
 
 def test_training_rows_out_of_the_bag(fitted):
-    """By the trees that have not drawn them, and without their own target."""
+    """Predict by the trees that have not drawn them, and without their target."""
     forest, X, y, weight = fitted
     leaves, found = forest.apply(X), forest.predict_quantiles(quantiles=[0.2, 0.8])
     samples = forest.estimators_samples_

@@ -41,7 +41,7 @@ Y = (X[:, 0] + 0.5 * RNG.normal(size=80) > 0).astype(int)
 # ------------------------------------------------------------ constructors
 @pytest.mark.parametrize("kind", [*ESTIMATORS, *FORESTS])
 def test_every_parameter_of_scikit_learn_is_taken_or_explained(kind):
-    """What `kind` lacks is refused with a text of its own, at once and by `set_params`."""
+    """Refuse each parameter that `kind` lacks with a separate text, at once and by `set_params`."""
     theirs = set()
     for name in ("DecisionTreeClassifier", "DecisionTreeRegressor"):
         theirs |= set(inspect.signature(getattr(sklearn_tree, name)).parameters)
@@ -174,7 +174,7 @@ def test_values_of_other_trees(model, message):
 
 @pytest.mark.parametrize("kind", [Classifier, Regressor, *FORESTS])
 def test_parameters_of_scikit_learn_come_back(kind):
-    """What its tree or forest has by default may be written out, and set from there."""
+    """Defaults of its tree or forest may be written out, and set from there."""
     theirs = of_scikit_learn(kind)().get_params()
     few = {"n_estimators": 2} if kind in FORESTS else {}
     grown = kind(**theirs).set_params(**theirs | few).fit(X, Y)

@@ -83,7 +83,7 @@ def test_room_is_looked_at_before_the_work(tmp_path):
 @pytest.mark.usefixtures("full")
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])
 def test_room_for_files_is_looked_at_before_they_are_read(tmp_path, monkeypatch, suffix):
-    """40 rows x 2 columns x 5 bytes; of CSV half of what the first rows tell."""
+    """Files of 40 rows x 2 columns x 5 bytes; CSV counts half of what the first rows indicate."""
     path = tmp_path / f"t.{suffix}"
     table = pa.table({"a": np.arange(40.0), "b": np.arange(40.0), "y": ["n", "p"] * 20})
     (parquet.write_table if suffix == "parquet" else csv.write_csv)(table, path)

@@ -33,7 +33,7 @@ def small_parts(monkeypatch):
 
 
 def frame(n: int = 400, seed: int = 0) -> tuple[pa.Table, np.ndarray]:
-    """Numbers, text, truth values and whole numbers, with holes, and classes."""
+    """Numbers, text, booleans and integers, with missing values, and classes."""
     rng = np.random.default_rng(seed)
     a, b = rng.normal(size=n), rng.integers(0, 40, n)
     word = rng.choice(["x", "y", "zz", "w"], n).astype(object)
@@ -110,7 +110,7 @@ def test_merged_categories_are_those_declared_or_in_order(lists):
 
 
 def test_work_on_categories_is_linear_in_the_batches(monkeypatch):
-    """Every batch has words of its own; counted are words that something is made of."""
+    """Count words that something is made of; every batch has other words."""
     made = []
 
     class Counting(Lookup):
@@ -240,7 +240,7 @@ def test_a_folder_without_room(monkeypatch, tmp_path, which):
 
 
 def test_a_disk_that_is_full_while_it_is_written_to(monkeypatch, tmp_path):
-    """As where the file system cannot take room ahead."""
+    """Fail as where the file system cannot reserve space in advance."""
 
     class Full(io.BytesIO):
         def write(self, _):
@@ -257,7 +257,7 @@ def test_a_disk_that_is_full_while_it_is_written_to(monkeypatch, tmp_path):
 
 
 def open_files() -> int:
-    """Files that this process has open, where the system tells."""
+    """Files that this process has open, where the system reports them."""
     gc.collect()
     folder = "/proc/self/fd"
     return len(os.listdir(folder)) if os.path.isdir(folder) else 0

@@ -169,7 +169,7 @@ def test_a_coded_table():
 
 @pytest.mark.full
 def test_a_table_in_batches(tmp_path):
-    """Of several thousand rows, so that all rules of C5.0 have a say."""
+    """Use several thousand rows, so that all rules of C5.0 have a say."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(4000, 4)).round(2)
     y = ((X[:, 0] > 0) ^ (rng.random(4000) < 0.2)).astype(int)

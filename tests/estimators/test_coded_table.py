@@ -34,13 +34,13 @@ def codings(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 @pytest.fixture
 def by_histograms(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let small tables be coded, and only small nodes be finished."""
+    """Code small tables, too, and build only the subtrees of small nodes at once."""
     monkeypatch.setattr(grower, "FEWEST_ROWS", 8)
     monkeypatch.setattr(grower, "finish_rows", lambda *_: 24)
 
 
 def table_of(kind: str, n: int = 300) -> tuple[Any, np.ndarray]:
-    """A table and its target: of numbers with missing values, or of words beside numbers."""
+    """Return a table and its target: numbers with missing values, or words and numbers."""
     sample = random_sample(5, n, 5, 0 if kind == "regression" else 3, False)
     if kind != "words":
         return sample.values, sample.y

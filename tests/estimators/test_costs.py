@@ -1,4 +1,4 @@
-"""Costs of misclassification: what they weigh, what they decide, and what is refused."""
+"""Costs of misclassification: weights, decisions, and what is refused."""
 
 import json
 
@@ -67,7 +67,7 @@ def same_trees(a, b):
 
 
 def naive_weights(y, costs, weight=None):
-    """Of each row: its weight x what errors of its class cost; the total is kept."""
+    """Multiply the weight of each row by the cost of errors of its class; keep the total."""
     weight = np.ones(len(y)) if weight is None else weight
     costly = np.array([w * sum(costs[k]) for w, k in zip(weight, y, strict=True)])
     return costly * (weight.sum() / costly.sum())
@@ -131,12 +131,12 @@ def test_the_order_of_rows_changes_nothing(kind, weighted):
     np.testing.assert_array_equal(one.predict(X[order]), other.predict(X)[order])
 
 
-# -------------------------------------------------------------------- answers
+# ---------------------------------------------------------------- predictions
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_answers_of_least_expected_cost(kind):
-    """As a plain loop over classes finds them from the shares of rows as they are."""
+    """Find them by a plain loop over classes, from the class proportions without cost weights."""
     X, y = table(0)
     X[np.random.default_rng(0).random(X.shape) < 0.1] = np.nan
     costs = np.array([[0, 9, 1], [1, 0, 9], [9, 1, 0]])
@@ -289,7 +289,7 @@ def test_exports_that_would_answer_otherwise_are_refused():
 
 
 def words_of_leaves(model):
-    """What texts say that each leaf answers, from left to right."""
+    """Predictions of leaves in texts, from left to right."""
     return [line.rpartition(": ")[2].partition(" (")[0]
             for line in export_text(model).splitlines() if ": " in line]  # fmt: skip
 
@@ -318,7 +318,7 @@ def test_texts_name_the_class_of_the_least_expected_cost(model):
 
 
 def walked(tree, row):
-    """The answer of nested dictionaries."""
+    """Prediction of nested dictionaries."""
     while isinstance(tree, dict):
         ((name, branches),) = tree.items()
         x = row[int(name[1:])]

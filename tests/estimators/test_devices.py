@@ -1,4 +1,4 @@
-"""What `device` amounts to: what a machine lacks is told, and "auto" goes by the check."""
+"""The parameter `device`: requirements that a machine lacks are named, "auto" goes by the check."""
 
 import importlib
 import sys
@@ -25,13 +25,13 @@ def cupy() -> Iterator[Any]:
 
 
 def set_driver(monkeypatch: pytest.MonkeyPatch, release: tuple[int, int] | None) -> None:
-    """Let the driver installed be one for this CUDA release."""
+    """Replace the release of CUDA that the driver installed is for."""
     for module in (_optional, machine):
         monkeypatch.setattr(module, "driver_version", lambda: release)
 
 
 def set_capability(monkeypatch: pytest.MonkeyPatch, capability: tuple[int, int] | None) -> None:
-    """Let the device installed be of this compute capability."""
+    """Replace the compute capability of the device installed."""
     for module in (_optional, machine):
         monkeypatch.setattr(module, "device_capability", lambda: capability)
 
@@ -42,7 +42,7 @@ def no_cupy(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def fails(kind: type[Exception]) -> str:
-    """What `device="cuda"` says; "auto" grows on the CPU instead."""
+    """Error of `device="cuda"`; "auto" grows on the CPU instead."""
     assert resolve_device("auto") == "cpu"
     assert not backends.has_device()
     with pytest.raises(kind) as caught:
@@ -134,7 +134,7 @@ def test_no_nvrtc(cupy, monkeypatch, release, capability, extra):
     ],
 )
 def test_nothing_compiles(cupy, monkeypatch, said, kind, expected):
-    """Told before a fit; once it has been mended, the next one goes on."""
+    """Fail before a fit; once the cause is mended, the next fit goes on."""
 
     def fail(_: Any) -> None:
         raise RuntimeError(said)
@@ -188,7 +188,7 @@ def test_cupy_for_another_driver(cupy, monkeypatch):
     ],
 )  # fmt: skip
 def test_old_devices(cupy, monkeypatch, capability, least, kind, said):
-    """What NVRTC compiles for is its own to say."""
+    """NVRTC itself reports the devices that it compiles for."""
     properties = {"name": b"Quadro", "major": capability[0], "minor": capability[1]}
     monkeypatch.setattr(cupy.cuda.runtime, "getDeviceProperties", lambda device: properties)
     monkeypatch.setattr(cupy.cuda.nvrtc, "getSupportedArchs", lambda: (least, 120))

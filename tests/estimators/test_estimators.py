@@ -184,7 +184,7 @@ def test_a_seed_reaches_the_pruner(pruning):
 
 
 def test_shares_of_rows_count_those_without_weight():
-    """As in scikit-learn."""
+    """Count all rows for the minimum fraction of a leaf, as scikit-learn does."""
     rng = np.random.default_rng(0)
     X, y = rng.integers(0, 6, (60, 3)).astype(float), rng.integers(0, 3, 60)
     weight = np.repeat([0.0, 1.0], 30)

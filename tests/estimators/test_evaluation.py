@@ -1,4 +1,4 @@
-"""`report`: a tree and its answers beside the truth."""
+"""`report`: a tree and its predictions compared with the true values."""
 
 import json
 
@@ -34,7 +34,7 @@ def test_a_report_is_what_it_counts():
 
 @given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2)), min_size=2, max_size=30))
 def test_kappa_and_errors_are_those_of_the_definition(pairs):
-    """The tree answers with its column; two of three classes may not be there."""
+    """The tree predicts its column; two of three classes may be missing."""
     answer, truth = np.array(pairs).T
     X = np.arange(3.0)[:, None]
     model = DecisionTreeClassifier().fit(X, [0, 1, 2])

@@ -1,4 +1,4 @@
-"""`laplace=True`: shares of classes smoothed by one more row of each."""
+"""`laplace=True`: class proportions smoothed by one more row of each class."""
 
 import numpy as np
 import pytest

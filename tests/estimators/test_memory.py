@@ -24,7 +24,7 @@ USERS = (specification, encoding, coded_table, size)
 
 @pytest.fixture
 def room(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """``room(n)``: let n bytes be available, and none too few to be asked for."""
+    """Return ``room(n)``, which makes n bytes available; small allocations are tested, too."""
 
     def leave(n: int | None) -> None:
         monkeypatch.setattr(_memory, "NEGLIGIBLE", 0)
@@ -36,7 +36,7 @@ def room(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """What is asked for, by all who ask."""
+    """Record the bytes of all allocations that are tested."""
     sizes: list[float] = []
     for module in USERS:
         monkeypatch.setattr(module, "require_memory", lambda needed, *_: sizes.append(needed))
@@ -177,7 +177,7 @@ def table() -> pa.Table:
 @pytest.mark.parametrize("ending", [".csv", ".csv.gz", ".parquet"])
 def test_a_file_that_fits_is_read(tmp_path, table, asked, room, ending):
     path = write_table(table, tmp_path / f"table{ending}")
-    room(1)  # whatever is asked for
+    room(1)  # whatever is required
     columns = read_table(path).columns
     assert len(asked) == 1
     assert 0.2 * columns.nbytes < asked[0] <= columns.nbytes
@@ -207,7 +207,7 @@ def test_the_command(tmp_path, table, room, capsys):
 
 @pytest.mark.parametrize("text", ["", "a,b\n1,2\n3\n", "\xff\n1\n"])
 def test_a_sample_that_tells_nothing(tmp_path, room, text):
-    """What is wrong with a file is told by those who read it."""
+    """Leave it to readers to report what is wrong with a file."""
     path = tmp_path / "table.csv"
     path.write_text(text, "latin-1")
     room(1)

@@ -1,4 +1,4 @@
-"""What a notebook shows of an estimator: scikit-learn's diagram, and the model below."""
+"""Estimators in a notebook: scikit-learn's diagram, and the model below."""
 
 import html
 import re

@@ -184,7 +184,7 @@ def test_layout_of_the_table(iris, dtype, layout):
     "dtype", ["f2", "i1", "u1", "i2", "i4", "i8", "u8", ">i4", ">u2", "<f2", "bool"]
 )
 def test_types_of_numbers(iris, dtype):
-    """Columns are taken by value; truth values are numbers where no column is nominal."""
+    """Columns are taken by value; booleans are numbers where no column is nominal."""
     X, y = iris
     X = np.round(X * 10).astype(np.uint8) if dtype != "bool" else X > 2.0
     typed = DecisionTreeClassifier(categorical_features=None).fit(X.astype(dtype), y)

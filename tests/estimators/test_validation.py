@@ -1,4 +1,4 @@
-"""What users should not pass, and what looks wrong but is right."""
+"""Input that is refused, and input that looks wrong but is right."""
 
 import warnings
 
@@ -148,7 +148,7 @@ def test_values_beyond_float32_are_told_apart():
 
 
 def test_integers_beyond_float64_are_rounded():
-    """Up to 2**53 integers are told apart; beyond, those of one float64 are one value."""
+    """Up to 2**53 integers are distinct; beyond, those of one float64 are one value."""
     below, above = 2**52 + ROWS[:, None], 2**60 + ROWS[:, None]
     assert fit(Classifier, below, ROWS).get_n_leaves() == 50
     assert fit(Classifier, above, ROWS).get_n_leaves() == 1

@@ -1,4 +1,4 @@
-"""What fit warns of: the line of the caller, targets that vanish, columns that name rows."""
+"""Warnings of fit: the line of the caller, targets that vanish, columns that name rows."""
 
 import warnings
 
@@ -44,7 +44,7 @@ def test_the_line_is_the_callers(call):
 
 
 def test_kernels_that_cannot_be_kept_are_told_once(monkeypatch):
-    """Where warnings are errors, the first is no reason for silence about the next."""
+    """Warn again after a warning that was raised as an error."""
     monkeypatch.setattr(folders, "folders", list)
     monkeypatch.setattr(store, "_warned", False)
     for _ in range(2):

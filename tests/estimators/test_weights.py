@@ -76,7 +76,7 @@ def rows_of(name, of_numbers):
 
 
 def numbers(model, X):
-    """All that a fitted model says in numbers and texts, but for the numbers of rows."""
+    """Collect the numbers and texts of a fitted model, but for the numbers of rows."""
     found = {"predict": model.predict(X)}
     if hasattr(model, "predict_proba"):
         found["proba"] = model.predict_proba(X)
@@ -217,7 +217,7 @@ MEASURED = [DecisionTreeClassifier(max_depth=1), DecisionTreeRegressor(max_depth
 
 @pytest.mark.parametrize("model", MEASURED)
 def test_measures_of_weighted_rows(model):
-    """Those of copies; one weight for all changes no standard error either."""
+    """Weights give the measures of copies; one weight for all changes no standard error either."""
     rng = np.random.default_rng(5)
     X = rng.normal(size=(N, 2))
     y = np.digitize(X[:, 0] + 0.5 * rng.normal(size=N), [-0.5, 0.5])
@@ -233,7 +233,7 @@ def test_measures_of_weighted_rows(model):
 
 
 def test_the_standard_error_of_weighted_losses():
-    """Of a mean of independent losses whose shares are given, with n - 1 degrees of freedom."""
+    """Test a mean of independent losses with known weights, with n - 1 degrees of freedom."""
     loss, weight = np.array([0.0, 1.0, 4.0]), np.array([1.0, 1.0, 2.0])
     found = Answers(loss, loss, None, None, weight).error(loss)
     deviation, share = loss - 2.25, weight / 4

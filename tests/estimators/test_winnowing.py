@@ -8,7 +8,7 @@ from gputree import BoostedC45Classifier, C45Classifier, CodedTable
 
 
 def table(seed: int, n: int = 300):
-    """Categories, numbers and holes; two columns matter and six do not."""
+    """Categories, numbers and missing values; two columns matter and six do not."""
     rng = np.random.default_rng(seed)
     X = np.empty((n, 8), object)
     for f in range(8):
@@ -20,7 +20,7 @@ def table(seed: int, n: int = 300):
 
 
 def oracle(X, y, state, weight=None, **params):
-    """Which columns stay."""
+    """Mark the columns that stay."""
     weight = np.ones(len(y)) if weight is None else weight
     order = check_random_state(state).permutation(len(y))
     a, b = np.sort(order[: len(y) // 2]), np.sort(order[len(y) // 2 :])
@@ -96,7 +96,7 @@ def test_boosted_trees_share_the_columns_that_are_left():
 @pytest.mark.full
 @pytest.mark.parametrize("kind", [C45Classifier, BoostedC45Classifier])
 def test_all_columns_stay(kind):
-    """By default, where no column is tested, and of one row."""
+    """Keep all columns by default, where no column is tested, and of one row."""
     X, y = table(0)
     assert not kind().fit(X, y).winnowed_.any()
     noise = np.zeros((20, 3))

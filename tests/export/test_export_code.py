@@ -1,4 +1,4 @@
-"""Trees as Python and C: what the code answers is what `predict_proba` does, to the bit."""
+"""Trees as Python and C: the code predicts as `predict_proba` does, bit for bit."""
 
 import ctypes
 import shutil
@@ -118,7 +118,7 @@ def test_c_knows_categories_by_their_text(tmp_path):
     ],
 )
 def test_categories_that_are_one_text_in_c(words, message):
-    """Asked for by its text, one would answer for the other."""
+    """Refuse them: by its text, one would be taken for the other."""
     model = ID3Classifier().fit(np.array(words, object)[:, None], np.arange(len(words)))
     with pytest.raises(ValueError, match=message):
         export_c(model)

@@ -1,4 +1,4 @@
-"""Forests in the formats of other programs, which answer as the forest does, to the bit."""
+"""Forests in the formats of other programs, which predict as the forest does, bit for bit."""
 
 import numpy as np
 import pandas as pd
@@ -56,7 +56,7 @@ def forest(request):
 
 
 def answers(forest, rows=ROWS):
-    """Class shares of the rows, or targets, of shape (n, K)."""
+    """Probabilities of classes, or targets, of shape (n, K)."""
     shares = hasattr(forest, "classes_")
     return forest.predict_proba(rows) if shares else forest.predict(rows)[:, None]
 

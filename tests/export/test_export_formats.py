@@ -1,4 +1,4 @@
-"""Trees in the formats of other programs, which answer as the tree does, to the bit."""
+"""Trees in the formats of other programs, which predict as the tree does, bit for bit."""
 
 import inspect
 
@@ -204,7 +204,7 @@ def trees():
 
 @pytest.mark.parametrize("name", INNER)
 def test_columns_named_as_values_of_the_graph(trees, name):
-    """The truth is that of the table, which these trees have learned by heart."""
+    """The expected labels are those of the table, which these trees overfit."""
     table, *both = trees
     for model, truth in both:
         for names in (["t", name], [name, f"{name}_"]):

@@ -1,4 +1,4 @@
-"""The page of a tree in a browser: it opens, closes, zooms, finds and tells."""
+"""The page of a tree in a browser: it opens, closes, zooms, finds and reports."""
 
 import json
 import re
@@ -72,7 +72,7 @@ document.body.textContent = "TOLD" + JSON.stringify(told) + "TOLD";
 
 
 def use(page, folder):
-    """What the page tells of being used."""
+    """Record of a browser that has used the page."""
     file = folder / "tree.html"
     file.write_text(page.replace("</body>\n", USE), "utf-8")
     options = ["--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={folder}/profile"]

@@ -48,7 +48,7 @@ def test_thresholds_of_missing_values_are_infinite():
 
 # ------------------------------------------- a reader that knows nothing but the documentation
 def sent(tree, t, x):
-    """Where a node sends a value: the ordinal of a child, -1 to all, -2 to none."""
+    """Child that a node sends a value to: its ordinal, -1 for all, -2 for none."""
     missing = tree["missing_child"][t]
     if x is None:
         return missing

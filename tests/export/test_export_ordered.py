@@ -1,4 +1,4 @@
-"""Ordered categories in every format: the answers of `predict`, also for levels without a rank."""
+"""Ordered categories in every format: predictions as by `predict`, also without a rank."""
 
 from __future__ import annotations
 

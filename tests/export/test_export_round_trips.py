@@ -1,6 +1,6 @@
-"""Ten thousand rows of words and numbers through formats that take them: the answers of `predict`.
+"""Ten thousand rows of words and numbers through formats that take them: as by `predict`.
 
-That every format answers as random trees do is held where the format is tested, on codes.
+Predictions of random trees are compared on codes, in the tests of each format.
 """
 
 import numpy as np
@@ -17,7 +17,7 @@ WORDS = np.array(["Bern", "Kyiv", "L'Aquila", 'say "so"', "", "Lima", None], obj
 @pytest.mark.full
 @pytest.mark.parametrize("kind", [DecisionTreeClassifier, DecisionTreeRegressor])
 def test_fitted_estimators_asked_by_words(kind):
-    """Numbers beside words, holes, and words that training did not have."""
+    """Predict numbers, words, missing values, and words that training did not have."""
     rng = np.random.default_rng(1)
     table = np.empty((N_ROWS, 3), object)
     table[:, 0], table[:, 2] = rng.normal(size=N_ROWS).round(3), rng.integers(0, 50, N_ROWS) / 4

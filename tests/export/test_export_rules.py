@@ -19,7 +19,7 @@ NUMBER = r"-?[\d.e+-]+|inf"
 
 
 def holds(condition: str, row: np.ndarray) -> bool | None:
-    """Whether a row of known values fulfils a condition."""
+    """Return whether a row without missing values satisfies a condition."""
     text = condition.strip("()").removesuffix(" or missing")
     if found := re.fullmatch(rf"({NUMBER}) < x(\d) <= ({NUMBER})", text):
         lower, j, upper = found.groups()
@@ -42,7 +42,7 @@ def test_rows_of_a_leaf_are_those_of_its_rule(case):
     for row, leaf in zip(values, apply(tree, values), strict=True):
         for rule in rules:
             told = all(holds(condition, row) for condition in rule.conditions)
-            # A category without a branch follows missing values, of which rules tell apart.
+            # A category without a branch follows missing values, which rules distinguish.
             assert told <= (rule.node == leaf) or impossible(tree, rule.node)
             if rule.node == leaf and all(0 <= row[j] < 2 for j in (1, 2, 3)):
                 assert told or unlisted(tree, leaf, row)
@@ -64,7 +64,7 @@ def path(tree, node):
 
 
 def impossible(tree, leaf) -> bool:
-    """Whether a later test of a column asks for categories that an earlier one sent elsewhere."""
+    """Return whether a later test of a column needs categories sent elsewhere before."""
     seen: dict[int, set] = {}
     for parent, node in path(tree, leaf):
         codes = set(tree.categories(node).tolist())
@@ -76,7 +76,7 @@ def impossible(tree, leaf) -> bool:
 
 
 def unlisted(tree, leaf, row) -> bool:
-    """Whether the row came by a value that no branch names."""
+    """Return whether a value that no branch names led the row to the leaf."""
     return any(
         tree.split_kind[parent] != 1
         and row[tree.feature[parent]] not in tree.categories(node).tolist()
@@ -164,7 +164,7 @@ def test_subsets_are_tuples():
 
 
 def walk(nested, row):
-    """The answer of a row of known values; None where no branch has a value."""
+    """Prediction of a row without missing values; None where no branch has a value."""
     while isinstance(nested, dict):
         ((name, branches),) = nested.items()
         nested = next((below for key, below in branches.items() if leads(key, row[name])), None)

@@ -23,7 +23,7 @@ IRIS = load_iris()
 
 # -------------------------------------------------------------------- oracle
 def expected(tree, row, known, node=0):
-    """The answer where the row's values of some columns are known, and weights decide else."""
+    """Prediction if the values of some columns are known, and weights decide the rest."""
     if tree.is_leaf[node]:
         return answer(tree, node)
     children = list(tree.children(node))
@@ -40,7 +40,7 @@ def expected(tree, row, known, node=0):
 
 
 def by_definition(tree, row):
-    """What each column adds to every subset of the others, averaged; what no column gives."""
+    """Mean gain of each column over the subsets of the others; what no column gives."""
     d = tree.n_features
     subsets = [set(s) for size in range(d + 1) for s in combinations(range(d), size)]
     worth = {tuple(sorted(s)): expected(tree, row, s) for s in subsets}

@@ -1,4 +1,4 @@
-"""Trees as SQL: databases answer as the tree does, to the bit."""
+"""Trees as SQL: databases predict as the tree does, bit for bit."""
 
 import sqlite3
 from contextlib import ExitStack
@@ -40,7 +40,7 @@ DATABASES = {"sqlite": in_sqlite, "duckdb": in_duckdb, "postgres": None}
 
 @pytest.fixture(scope="module", autouse=True)
 def _servers():
-    """A Postgres server, started when it is first asked."""
+    """A Postgres server, started when it is first queried."""
     with ExitStack() as stack:
         folder = []
 
@@ -56,7 +56,7 @@ def _servers():
 
 
 def columns_of(values: np.ndarray) -> dict:
-    """Columns with None where missing; codes are whole numbers."""
+    """Columns with None where missing; codes are integers."""
     out = {}
     for j, (column, n_codes) in enumerate(zip(values.T, N_CODES, strict=True)):
         kind = float if n_codes == 0 else int

@@ -1,4 +1,4 @@
-"""The tree as text: every leaf once, words and numbers as asked for."""
+"""The tree as text: every leaf once, words and numbers as requested."""
 
 import re
 from dataclasses import replace

@@ -103,7 +103,7 @@ def test_the_command_draws_with_the_font_that_is_there(with_chinese, tmp_path, c
 
 @pytest.mark.parametrize("with_chinese", ["known"], indirect=True)
 def test_letters_of_two_scripts_take_two_fonts(with_chinese, monkeypatch):
-    """Of the fonts that have some, the one that has the most comes first."""
+    """The font that has the most letters comes first."""
     from gputree.export import glyphs
 
     thai = font_manager.FontEntry(fname="thai.ttf", name="Thai")

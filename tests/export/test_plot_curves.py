@@ -73,7 +73,7 @@ def test_cp_table_is_drawn_as_it_is():
 
 
 def test_both_rules_are_marked():
-    ax = plot_cp_table(cp_table())  # the least error is 0.6, its bar ends at 0.702
+    ax = plot_cp_table(cp_table())  # the minimum error is 0.6, and its bar ends at 0.702
     entries = [text.get_text() for text in ax.get_legend().get_texts()]
     assert entries == ["least + 1 SE", 'rule="min": 65 leaves', 'rule="1se": 37 leaves']
     marks = [(int(mark.get_xdata()[0]), mark.get_ydata()[0]) for mark in ax.lines[-2:]]
@@ -131,7 +131,7 @@ def test_the_path_with_the_error_of_rows_held_out():
     assert steps.get_ydata().tolist() == table["relative_error"][::-1].tolist()
     held_out, _, (bars,) = ax.containers[0]
     assert held_out.get_ydata().tolist() == table["xerror"].tolist()
-    assert held_out.get_drawstyle() == "steps-pre"  # from the greatest alpha down
+    assert held_out.get_drawstyle() == "steps-pre"  # from the largest alpha down
     low, high = np.array([segment[:, 1] for segment in bars.get_segments()]).T
     np.testing.assert_allclose(high - low, 2 * table["xstd"])
     entries = [text.get_text() for text in ax.get_legend().get_texts()]
@@ -207,7 +207,7 @@ def test_importance(kind):
 
 
 def test_importance_by_permutation():
-    """Of a forest, whose result has names, and of scikit-learn's, whose result has none."""
+    """Plot the result of a forest, which has names, and scikit-learn's, which has none."""
     frame = pytest.importorskip("pandas").DataFrame(CARS.data, columns=CARS.feature_names)
     forest = RandomForestRegressor(n_estimators=3, min_samples_leaf=20, random_state=0)
     found = forest.fit(frame, CARS.target).oob_permutation_importance(frame, CARS.target)

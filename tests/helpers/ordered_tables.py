@@ -11,7 +11,7 @@ LEVELS = ["very low", "low", "medium", "high", "top, above all"]
 def ordered_table(n=120, seed=0, missing=True):
     """A frame of ordered categories, numbers and text; labels and targets.
 
-    The level matters in no order of its names, with holes that count among the highest.
+    The target does not follow the order of the levels; missing ones count among the highest.
     """
     rng = np.random.default_rng(seed)
     code = rng.integers(0, len(LEVELS), n)

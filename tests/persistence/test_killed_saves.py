@@ -1,4 +1,4 @@
-"""What a save that was killed has left is removed by the next one, and nothing else is."""
+"""Files that a killed save has left are removed by the next one, and nothing else is."""
 
 import os
 import subprocess

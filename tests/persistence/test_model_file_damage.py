@@ -1,6 +1,6 @@
-"""Model files that somebody broke, or made: a clear ValueError, and no more memory than allowed.
+"""Model files that are damaged, or forged: a clear ValueError, and no more memory than allowed.
 
-Of one tree, of several and of rules.
+Files of one tree, of several and of rules are tested.
 """
 
 import bz2
@@ -61,7 +61,7 @@ def any_model(request, tmp_path):
 
 
 def load_or_refuse(path):
-    """A file is refused in the way it should be, or holds a whole model that answers."""
+    """Refuse a file in the way it should be, or load a whole model that predicts."""
     is_shown = is_shown_or_refused(path)
     try:
         model = load_model(path)
@@ -82,7 +82,7 @@ def load_or_refuse(path):
 
 
 def is_shown_or_refused(path):
-    """Whether the tree that a file holds, whatever its parameters are, has lines."""
+    """Return whether the tree of a file, whatever its parameters are, has lines."""
     try:
         shown = read_saved(path)
         return not hasattr(shown, "tree_") or bool(list(text_lines(describe(shown))))
@@ -248,7 +248,7 @@ def test_trust_is_a_parameter(model):
 
 
 def test_methods_that_unpack_at_once_are_refused(model):
-    """Of bz2 and lzma zipfile decompresses a block whole, however long it gets."""
+    """Refuse bz2 and lzma, whose blocks zipfile decompresses whole, however long they get."""
     parts = unpack(model)
     assert len(bz2.compress(parts["tree/gain.npy"])) > 0
     for method in (zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA):

@@ -1,4 +1,4 @@
-"""The model file: what is written comes back, and damage is told, never guessed at."""
+"""The model file: what is written comes back, and damage is reported, never guessed at."""
 
 import errno
 import io
@@ -83,7 +83,7 @@ def test_round_trip(model):
 
 
 def held_tree():
-    """The small tree with bounds of its answers."""
+    """Return the small tree with bounds on its predictions."""
     return small_tree().within(np.full(5, -np.inf), np.array([np.inf, 0.25, 1.0, 0.5, 1.0]))
 
 
@@ -327,7 +327,7 @@ def test_what_is_no_file(tmp_path):
 @pytest.mark.parametrize("code", [errno.EIO, errno.ENOSPC, errno.ENOMEM, errno.EACCES])
 @pytest.mark.parametrize("place", ["open", "seek", "read"])
 def test_errors_of_reading_are_told_as_what_they_are(model, monkeypatch, code, place):
-    """Whether the first call fails or a later one: none of them is damage."""
+    """No error is taken for damage, whether the first call fails or a later one."""
     for calls in (0,) if place == "open" else (0, 20):
         error = OSError(code, os.strerror(code))
         with monkeypatch.context() as patch:

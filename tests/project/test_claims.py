@@ -125,7 +125,7 @@ def numbers(text: str) -> list[str]:
 
 
 def is_rounded(figure: str, of: list[float]) -> bool:
-    """Whether a figure is one of the numbers, rounded to its decimals."""
+    """Return whether a figure is one of the numbers, rounded to its decimals."""
     decimals = len(figure.partition(".")[2])
     step = 10**-decimals / 2 * (1 + 1e-9)
     return any(abs(float(figure) - number) <= step for number in of)
@@ -154,7 +154,7 @@ def figures_of(text: str) -> list[str]:
 def measured(page: Path) -> list[tuple[str, list[re.Match]]]:
     """Rows of tables, paragraphs and items of lists that have figures, and their commands.
 
-    Commands of a row are in it, in the head of its table, or in the paragraph above.
+    Commands of a row are in it, in the header of its table, or in the paragraph above.
     """
     commands: list[re.Match] = []
     found = []

@@ -1,4 +1,4 @@
-"""What holds in every file of the package: one place for sentinels, one meaning of a range."""
+"""Conventions of every file of the package: one place for sentinels, one meaning of a range."""
 
 import ast
 import re
@@ -46,7 +46,7 @@ def test_sentinels_are_in_one_file():
 
 @pytest.mark.parametrize("name", ["MISSING_CODE", "PUT_OFF", "WAITS"])
 def test_kernels_have_the_same_sentinels(name):
-    """What both sides of a launch compare has one value."""
+    """Sentinels that both sides of a launch compare have one value."""
     macros = "\n".join(source.read_text("utf-8") for source in KERNELS)
     defined = re.findall(rf"#define {name} \(?(-?[0-9a-fx]+?)u?\)?\s", macros)
     assert [int(value, 0) for value in defined] == [int(getattr(dtypes, name))]
@@ -139,7 +139,7 @@ def places_taken(text: str, module: str, is_package: bool = False) -> set[str]:
 
 
 def takers(*allowed: str) -> dict[str, set[str]]:
-    """What files of the package import of `gputree.backends`, by their paths, but for `allowed`."""
+    """Names that files import from `gputree.backends`, by their paths, but for `allowed`."""
     found = {}
     for source in SOURCES:
         module = module_name(source)
@@ -155,13 +155,13 @@ def test_every_package_is_listed():
 
 @pytest.mark.parametrize("package", PACKAGES)
 def test_packages_import_from_those_below(package):
-    """What several need lies next to them, in `gputree.backends`."""
+    """Code that several packages need lies next to them, in `gputree.backends`."""
     found = takers(*PACKAGES[package], *(BESIDE - ENTRANCES))
     assert {path for path in found if path.startswith(f"{BACKENDS}/{package}/")} == set()
 
 
 def test_some_files_of_shards_know_cuda():
-    """Those on CPUs need none of it."""
+    """Shards on CPUs need none of it."""
     found = takers(*(PACKAGES.keys() - {"cuda"}), *BESIDE)
     names = ("copies", "cuda_shard", "device", "plan", "table")
     expected = [f"{BACKENDS}/sharded/{name}.py" for name in names]

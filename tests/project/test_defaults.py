@@ -59,7 +59,7 @@ def test_estimators_document_every_default(name):
 
 @pytest.mark.parametrize("command", _COMMANDS)
 def test_numbers_in_the_help(command):
-    """What follows "default:" is what is taken, or what some public name takes that it goes to."""
+    """Find the number after "default:" among the defaults of public names with the option."""
     parsers = next(
         action for action in _parser([command])._actions
         if isinstance(action, argparse._SubParsersAction)

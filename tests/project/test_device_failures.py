@@ -1,4 +1,4 @@
-"""The plugin of tests on a device: what fails is told at once, what follows from it is not run."""
+"""The plugin of tests on a device: failures are reported at once, tests that need them not run."""
 
 import re
 import subprocess

@@ -1,4 +1,4 @@
-"""What `import gputree` brings along: seen from a fresh interpreter."""
+"""Modules that `import gputree` loads, seen from a fresh interpreter."""
 
 import ast
 import os

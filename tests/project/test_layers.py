@@ -124,7 +124,7 @@ def _below(name: str) -> str:
 
 
 def violation(importer: str, imported: str) -> str | None:
-    """What is wrong with this import, or None."""
+    """Fault of an import, or None."""
     above, below = package(importer), package(imported)
     if above == below:
         return None

@@ -1,4 +1,4 @@
-"""Which cases of a product run by default: few, but every value of every axis."""
+"""Cases of a product that run by default: few, but every value of every axis."""
 
 from itertools import product
 

@@ -50,7 +50,7 @@ def test_texts_annotations_and_inner_statements_stay():
 
 
 def test_bugs_are_drawn_again_by_their_seed():
-    """Each is one change of a text that occurs once, in a file of its own."""
+    """Each is one change of a text that occurs once, in a separate file."""
     drawn = draw(ROOT, 3, 8)
     assert drawn == draw(ROOT, 3, 12)[:8] != draw(ROOT, 4, 8)
     assert len({mutant.file for mutant in drawn}) == 8
@@ -73,7 +73,7 @@ ENTERED = {
 
 
 def test_tests_that_enter_a_function_are_chosen():
-    """Of all cases of a test one first; the package's before others'."""
+    """Choose one case of each test first; the package's before others'."""
     mutant = Mutant("gputree/tree.py:3 f: inverted: a -> b", "a", "b", "gputree/tree.py")
     chosen = likeliest_first(ENTERED, mutant)
     names = ["tree/test_b.py::two[b]", "cli/test_a.py::one", "tree/test_b.py::two[a]"]

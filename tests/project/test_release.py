@@ -1,4 +1,4 @@
-"""What a release claims: one version, bounds that are tested, files that a host or a tool reads."""
+"""Claims of a release: one version, bounds that are tested, files that a host or a tool reads."""
 
 import importlib.metadata
 import os

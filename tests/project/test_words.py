@@ -116,7 +116,7 @@ WRITTEN = [*PACKAGE.glob("export/templates/*.txt"), PACKAGE / "persistence/model
 
 @pytest.mark.parametrize("source", WRITTEN, ids=lambda path: path.name)
 def test_what_exports_write(source):
-    """Their text, comments and names, words of which are parted by underscores."""
+    """Test their text, comments and names, words of which are separated by underscores."""
     assert avoided_in(source.read_text("utf-8").replace("_", " ")) == []
 
 

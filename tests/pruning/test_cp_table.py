@@ -130,7 +130,7 @@ def test_a_table_is_saved_with_its_tree(tmp_path):
 # ----------------------------------------------------------------------- the command
 @pytest.fixture
 def shown(said, gputree, tmp_path):
-    """What `gputree show --cp` prints of a model that is trained with some options."""
+    """Return a function that trains a model with options and returns the output of `show --cp`."""
 
     def show(table, target, *options):
         path = tmp_path / "model"

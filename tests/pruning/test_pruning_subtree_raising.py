@@ -313,7 +313,7 @@ def test_ends_are_numpys_however_rows_are_taken(order, n, wide, block, monkeypat
 
 
 def test_ends_of_rows_after_whole_blocks(monkeypatch):
-    """Blocks of 5 rows, and none to 4 after them, the least and the greatest among these."""
+    """Use blocks of 5 rows, and none to 4 after them with the minimum and the maximum."""
     monkeypatch.setattr(raising_splits, "WIDE_ROW", 15)
     for n in range(1, 17):
         X = np.zeros((n, 3))

@@ -242,7 +242,7 @@ def test_a_climb_takes_the_best_step_each_time(seed, heaviest):
 
 
 def test_of_equal_rules_the_first_is_chosen():
-    """Of more than subsets are tried of: 6 blocks of rows, each covered by two rules."""
+    """Choose among more rules than subsets are tried of: 6 blocks of rows, two rules for each."""
     own = np.arange(60) < 48
     covered = [np.arange(8 * k, 8 * k + 8) for k in [*range(6), *range(6)]]
     begin = np.append(0, np.cumsum([part.size for part in covered]))

@@ -1,4 +1,4 @@
-"""Which categories lead to nodes: lists, what nodes share of them, and how they are looked up."""
+"""Categories that lead to nodes: their lists, ranges that nodes share, and lookup."""
 
 import os
 import sys
@@ -23,7 +23,7 @@ CHAIN = 40
 
 
 def chain(n_words: int = CHAIN, seed: int = 0) -> DecisionTreeClassifier:
-    """A tree that parts one word after another from the rest."""
+    """Grow a tree that separates one word after another from the rest."""
     rng = np.random.default_rng(seed)
     word = rng.permutation(np.repeat(np.arange(n_words), 2))
     model = DecisionTreeClassifier(

@@ -60,7 +60,7 @@ def test_methods_by_routed_rows_do_not_walk_every_path(pruner, deep):
         kept = pruner.prune_tree(tree, rows)
         kept.check()
         if isinstance(pruner, ReducedError):
-            assert kept.equals(tree)  # every split tells some rows from the others
+            assert kept.equals(tree)  # every split separates some rows
 
 
 @pytest.mark.parametrize("power", [1, 2])
@@ -108,7 +108,7 @@ def test_descent_and_paths():
 @pytest.mark.full
 @pytest.mark.parametrize("shape", [chain(1500, rows_a_leaf=8), balanced(10, rows_a_leaf=8)])
 def test_raising_stores_the_rows_of_a_path_once(shape, monkeypatch):
-    """All rows of a path in a place of their own would be 700 times the table in a chain."""
+    """Separate copies of all rows of a path would be 700 times the table in a chain."""
     held, walks, visit = [], [], subtree_raising.visit_nodes
 
     def spy(walk, n_threads):
@@ -125,7 +125,7 @@ def test_raising_stores_the_rows_of_a_path_once(shape, monkeypatch):
 
 @pytest.mark.full
 def test_raising_routes_only_the_other_rows_down_a_branch():
-    """All rows down every branch would be 1e11 steps here."""
+    """Test a chain in which all rows down every branch would be 1e11 steps."""
     shape = chain(6_000, rows_a_leaf=4)
     assert Pessimistic().prune_tree(shape.tree, shape.rows).equals(shape.tree)
 

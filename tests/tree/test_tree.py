@@ -169,7 +169,7 @@ def test_importances_of_branches(case):
 
 
 def test_missing_values_lower_the_importance_of_their_column():
-    """C4.5 counts a gain by the share of the rows that it knows."""
+    """C4.5 multiplies a gain by the fraction of rows whose value is not missing."""
     rng = np.random.default_rng(0)
     X = rng.integers(0, 2, (400, 2)).astype(float)
     y = X[:, 0].astype(int)
