@@ -17,7 +17,7 @@ def _between() -> tuple[str, ...]:
     return tuple(os.path.join(os.path.dirname(os.path.abspath(file)), "") for file in files)
 
 
-def warn(message: str, category: type[Warning] = UserWarning) -> None:
+def warn(message: str | Warning, category: type[Warning] = UserWarning) -> None:
     """Warn, at the line outside of this package and of scikit-learn that led here."""
     frame, level = sys._getframe(1), 2
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_between()):

@@ -53,7 +53,8 @@ class Answers(NamedTuple):
         """Select rows."""
         names = ("y", "predicted", "shares", "weight", "cost")
         given: dict[str, Any] = {name: getattr(self, name) for name in names}
-        return self._replace(**{k: v if v is None else v[rows] for k, v in given.items()})
+        found: dict[str, Any] = {k: v if v is None else v[rows] for k, v in given.items()}
+        return self._replace(**found)
 
     def total(self, of_rows: NDArray[Any]) -> float:
         """Weighted sum of a number per row."""

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
@@ -135,6 +136,19 @@ def run(n_threads: int, task: Callable[..., Any], arguments: Sequence[tuple]) ->
         wait(others)
         raise
     return tasks.results
+
+
+@contextmanager
+def beside(task: Callable[[threading.Event], None]) -> Iterator[None]:
+    """Run a task in a separate thread during the block; it returns once the event is set."""
+    done = threading.Event()
+    thread = threading.Thread(target=task, args=(done,), daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()
 
 
 def spans(sizes: Int64s, n_threads: int, smallest: int) -> list[tuple[int, int]]:

@@ -195,7 +195,7 @@ class Copy:
             return Outcome("-"), None
         if code < 0:
             return Outcome("hangs" if -code in (24, 9) else "crashes"), None
-        if failed is None and code != pytest.ExitCode.INTERRUPTED:
+        if failed is None and "\nERROR " not in output:
             raise RuntimeError(f"pytest ended with {code}: {output}")
         if failed is None:  # in collection
             return Outcome("caught", output.strip()[-100:]), None

@@ -93,17 +93,22 @@ def _message(error: BaseException) -> str:
 
 def _showing_warnings() -> Callable[..., None]:
     """Return a function that shows each warning once, in one line: drawing repeats some."""
+    from gputree.datasets.guesses import ReadingWarning
+
     said: set[str] = set()
 
     def show(message: Warning | str, *_: Any, **__: Any) -> None:
         words = in_words_of_the_command(str(message))
-        if (guess := getattr(message, "guess", None)) is not None:
+        is_certain = False
+        if isinstance(message, ReadingWarning):
             from gputree.cli.reading import as_options
 
+            guess = message.guess
             words = f"{message.label}: {guess.sentence(as_options(guess.options))}"
+            is_certain = guess.is_certain
         if words not in said:
             said.add(words)
-            say(words if guess is not None and guess.is_certain else f"warning: {words}")
+            say(words if is_certain else f"warning: {words}")
 
     return show
 

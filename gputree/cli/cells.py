@@ -157,7 +157,7 @@ def warn_of_marks(columns: list[str]) -> None:
 @contextmanager
 def told(missing: Sequence[str]) -> Iterator[None]:
     """Add advice to errors about cells that are no numbers."""
-    from gputree.datasets.conversion import NotANumberError
+    from gputree.datasets.numbers import NotANumberError
 
     try:
         yield

@@ -48,9 +48,9 @@ def _root_risk(tree: Tree, risk: Risk) -> str:
 
 
 def _hint(tree: Tree, table: CPTable, is_validated: bool) -> str:
-    """Hint: the option that makes the tree of a line, and that which adds errors of new rows."""
+    """Advice on how to get the tree of a line, and the errors of new rows."""
     risk = f",risk={table.risk}" if tree.task == "classification" else ""
-    told = f"--pruning cost_complexity:cp=CP{risk} makes the tree of a line."
+    advice = f"--pruning cost_complexity:cp=CP{risk} makes the tree of a line."
     if is_validated:
-        return told
-    return f"{told} xerror and xstd: train or prune with --pruning cost_complexity_cv."
+        return advice
+    return f"{advice} xerror and xstd: train or prune with --pruning cost_complexity_cv."

@@ -3,6 +3,7 @@
 In batches a process holds, in addition to what Python and its libraries take,
 
     while reading   a batch; of Parquet, about 4 MB a column
+    evaluate        the sums of what was read, and a block of rows
     growth          the bytes a row of `row_bytes`, kernels, and buffers, which are made to fit
 
 Trees do not depend on any of it.
@@ -21,6 +22,7 @@ from typing import Any
 from gputree._memory import private_bytes, resident_bytes
 from gputree.cli.report import say
 from gputree.compilation.waits import n_compiled
+from gputree.threads import beside
 
 _UNITS = {unit: 1000**k for k, unit in enumerate(("", "K", "M", "G", "T"))}
 _UNITS |= {f"{unit}I": 1024**k for k, unit in enumerate(("", "K", "M", "G", "T")) if unit}
@@ -37,7 +39,7 @@ LEAST_BATCH = 1 << 20
 # Of a column of Parquet: pages that are compressed and not, dictionaries.
 COLUMN_BYTES = 4_000_000
 
-LOOK_SECONDS = 0.1  # between two looks at the memory of the process, which take 1 ms
+LOOK_SECONDS = 0.2  # between two looks at the memory of the process; they take up to 20 ms
 
 KERNEL_BYTES = 40_000_000  # kernels once they are loaded, and what is imported for them
 
@@ -150,12 +152,12 @@ def watched_memory(memory: int | None, is_estimated: bool = False) -> Iterator[N
     if memory is None or taken is None or (is_estimated and taken > memory):
         yield
         return
-    done, greatest = threading.Event(), [0]
+    greatest = [0]
 
-    def look() -> None:
+    def look(done: threading.Event) -> None:
         while True:
             is_last = done.wait(LOOK_SECONDS)
-            taken = resident_bytes(folder) or 0
+            taken = resident_bytes(folder, max(memory, greatest[0])) or 0
             if taken > memory >= greatest[0]:
                 say(
                     f"warning: --memory {_megabytes(memory)} is exceeded: the process takes "
@@ -165,13 +167,10 @@ def watched_memory(memory: int | None, is_estimated: bool = False) -> Iterator[N
             if is_last:
                 return
 
-    thread = threading.Thread(target=look, daemon=True)
-    thread.start()
     try:
-        yield
+        with beside(look):
+            yield
     finally:
-        done.set()
-        thread.join()
         if greatest[0] > memory:
             compiled = n_compiled()
             with_kernels = f", compiling {compiled} kernels included" if compiled else ""

@@ -127,5 +127,10 @@ def _as_option(name: str, value: Any) -> list[str]:
     if name == "names" and not value:
         return [flag, "A,B,..."]
     if name == "missing":
-        return [word for mark in value for word in (flag, shlex.quote(mark))]
+        return [
+            f"{flag}={shlex.quote(mark)}"
+            if mark.startswith("--")
+            else f"{flag} {shlex.quote(mark)}"
+            for mark in value
+        ]
     return [flag, as_argument(value) if isinstance(value, list) else shlex.quote(value)]

@@ -83,8 +83,6 @@ def _in_batches(arguments: argparse.Namespace, files: list[str]) -> Training:
     """A table in files of this process."""
     from gputree import CodedTable
     from gputree.datasets import open_batches
-    from gputree.datasets.guesses import warn_of
-    from gputree.datasets.words import guesses_of_text
 
     label = files[0] if len(files) == 1 else f"{files[0]} and {len(files) - 1} more"
     if arguments.algorithm == "id3":
@@ -121,7 +119,7 @@ def _in_batches(arguments: argparse.Namespace, files: list[str]) -> Training:
     words, y = _words(table), table._target
     assert y is not None  # with --target
     check_cells(label, words, y, arguments)
-    warn_of(label, guesses_of_text(_undeclared(words, arguments)))
+    _warn_of_guesses(arguments, files, label, words)
     tell_dropped(label, files_read.n_dropped)
     weight = None
     if arguments.weights is not None:
@@ -150,10 +148,18 @@ def _warn_of_memory(
     warn_if_exceeded(arguments.memory, held, batches.least_rows(), row, read)
 
 
-def _undeclared(words: Any, arguments: argparse.Namespace) -> Any:
-    """The columns whose kind the user has not said."""
+def _warn_of_guesses(
+    arguments: argparse.Namespace, files: list[str], label: str, words: Any
+) -> None:
+    """Warn of guesses about columns of text whose kind the user has not said."""
+    from gputree.datasets.guesses import warn_of
+    from gputree.datasets.sources import DELIMITERS, source_of
+    from gputree.datasets.words import guesses_of_text
+
     said = {*arguments.numeric, *arguments.categorical}
-    return words.select([name for name in words.column_names if name not in said])
+    others = words.select([name for name in words.column_names if name not in said])
+    is_delimited = source_of(files[0], format_of(arguments)).kind in DELIMITERS
+    warn_of(label, guesses_of_text(others, is_delimited))
 
 
 def _words(table: Any) -> Any:

@@ -19,7 +19,8 @@ def guesses_about(
     """Guesses about the feature columns of a table; those with a given kind are none."""
     sure = {*kinds.text, *kinds.numeric, *kinds.categorical, *kinds.whole}
     open_ = columns.drop_columns([name for name in columns.column_names if name in sure])
-    found = [*guesses_of_counters(open_), *guesses_of_integers(open_), *guesses_of_text(open_)]
+    texts = guesses_of_text(open_, opened is not None)
+    found = [*guesses_of_counters(open_), *guesses_of_integers(open_), *texts]
     if opened is not None:
         numbers = [field.name for field in columns.schema if is_number_type(field.type)]
         first = guesses_of_first_rows(opened, numbers, sure, form.decimal is not None)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -28,8 +28,8 @@ MANY_LINES = 10
 _SIGNS = "%‰$€£¥₹₽₩°"
 
 
-def guesses_of_text(columns: pa.Table) -> Iterator[Guess]:
-    """Guesses about the columns of text of a table."""
+def guesses_of_text(columns: pa.Table, is_delimited: bool) -> Iterator[Guess]:
+    """Guesses about the columns of text of a table, which may be one of delimited text."""
     yield from guesses_of_quotes(columns)
     among_text: dict[str, list[str]] = {}
     for name, column in zip(columns.column_names, columns.columns, strict=True):
@@ -40,7 +40,8 @@ def guesses_of_text(columns: pa.Table) -> Iterator[Guess]:
         if (near := nearly_numeric(words, counted.field("counts").to_pylist())) is not None:
             yield _of_few_texts(name, near)
         elif (guess := _of_notation(name, words)) is not None:
-            yield guess
+            plain = guess._replace(advice="Write plain numbers to the file", options=())
+            yield guess if is_delimited else plain
         else:
             known = set(pc.utf8_trim_whitespace(words).to_pylist())
             for mark in _AMONG_TEXT:
@@ -98,18 +99,18 @@ def _of_notation(name: str, words: pa.Array) -> Guess | None:
             )
         return None
     for decimal, thousands in _NOTATIONS:
-        if not isinstance(numbers_of(cells, Spelling(decimal, thousands)), str):
-            return _of_marks(name, known, decimal, thousands)
+        mark = thousands or decimal
+        such = min((word for word in known if mark in word), default=None)
+        found = such and numbers_of(cells, Spelling(decimal, thousands))
+        if such is not None and not isinstance(found, str):
+            return _of_marks(name, such, decimal, thousands)
     return None
 
 
-def _of_marks(name: str, words: Sequence[str], decimal: str, thousands: str | None) -> Guess | None:
-    marks = {",": decimal == "," and thousands is None}
+def _of_marks(name: str, such: str, decimal: str, thousands: str | None) -> Guess:
+    """The guess about numbers with these marks, such as `such`."""
     mark = thousands or decimal
-    such = min((word for word in words if mark in word), default=None)
-    if such is None:
-        return None  # they are numbers as they stand, of a file that declares text
-    if marks.get(mark):
+    if thousands is None:
         return Guess(
             f"column {name!r} holds numbers with commas, such as {such}, and is taken for text",
             "If these are decimal commas, add {0}",
@@ -130,7 +131,8 @@ def _of_marks(name: str, words: Sequence[str], decimal: str, thousands: str | No
 def guess_of_missing(name: str, counts: Mapping[str, int]) -> Guess:
     """The guess about cells of a column of numbers that were taken as missing by their spelling."""
     cells = sum(counts.values())
-    words = shown(sorted(counts, key=lambda word: -counts[word]), 3)
+    ranked: list[str] = sorted(counts, key=counts.__getitem__, reverse=True)
+    words = shown(ranked, 3)
     return Guess(
         f"column {name!r} holds numbers and {words} in {cells:,} "
         f"{'cell, which is' if cells == 1 else 'cells, which are'} taken as missing",

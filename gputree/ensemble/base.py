@@ -67,6 +67,7 @@ class Forest(Reporting, TableEstimator):
     quantreg = False
     columns_: Columns
     n_features_in_: int
+    feature_names_in_: NDArray[Any]
     _trees: Trees
     _draws: Draws  # of the last fit, which more trees are drawn with
     _origins: list[Origin]  # one a tree

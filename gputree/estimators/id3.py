@@ -55,6 +55,9 @@ class ID3Classifier(MultiwayTree):
     _every_nominal: ClassVar[bool] = True
     _lacks = ID3_LACKS
 
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {**MultiwayTree._parameter_constraints}
+    del _parameter_constraints["ordered_categories"]
+
     @explained
     def __init__(
         self,

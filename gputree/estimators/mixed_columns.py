@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from numbers import Real
 from typing import Any
 
@@ -94,7 +95,7 @@ def _mixed_columns(
     columns: Columns, count: Callable[[int], NDArray]
 ) -> Iterator[tuple[int, NearlyNumeric]]:
     for f in np.flatnonzero(columns.nominal).tolist():
-        found = mixed_column(columns.categories[f], lambda f=f: count(f))
+        found = mixed_column(columns.categories[f], partial(count, f))
         if found is not None:
             yield f, found
 

@@ -126,8 +126,9 @@ class _Graph:
             kind = kinds.STRING if is_text else kinds.DOUBLE
             self.graph.input.append(self.helper.make_tensor_value_info(name, kind, ["n", 1]))
             unknown = np.nan if f in model.ordered else -1.0
-            coded = categories is not None
-            parts.append(self._code(name, categories, is_text, unknown) if coded else name)
+            if categories is not None:
+                name = self._code(name, categories, is_text, unknown)
+            parts.append(name)
         return self.add("Concat", parts, "matrix", axis=1)
 
     def _code(self, name: str, categories: NDArray[Any], is_text: bool, unknown: float) -> str:

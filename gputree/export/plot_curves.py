@@ -181,8 +181,8 @@ def plot_importance(
 def _draw_permutations(found: Any, names: Sequence[str] | None, most: int | None, ax: Any) -> Any:
     """Mean decreases of a score by permuting columns, and their standard deviations."""
     mean = np.asarray(found.importances_mean)
-    own = found.get("feature_names") or [f"x{f}" for f in range(mean.size)]
-    known = check_names("feature_names", names, mean.size) or own
+    default = found.get("feature_names") or [f"x{f}" for f in range(mean.size)]
+    known = check_names("feature_names", names, mean.size) or default
     order = np.argsort(-mean, kind="stable")
     labels, spread = [known[f] for f in order], np.asarray(found.importances_std)[order]
     about = "increase of the error when permuted"
@@ -278,7 +278,7 @@ def _cp_table(pruner_or_table: Any) -> NDArray[Any] | None:
 
 
 def _is_validated(table: NDArray[Any]) -> bool:
-    """Return whether the errors of rows held out are known."""
+    """Return True if errors of rows held out are known."""
     return not bool(np.isnan(table["xerror"]).all())
 
 

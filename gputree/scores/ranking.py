@@ -106,11 +106,11 @@ class FeatureRanking:
         """Format the cuts of a column, or a description in place of them."""
         if self.categorical[j]:
             return "categories"
-        cuts, levels = self.cuts[j][:MOST_CUTS], self.levels[j]
-        if levels is None:
-            cuts = [format_number(cut, 4) for cut in cuts]
-        else:
-            cuts = [f"<= {level_below(levels, cut)}" for cut in cuts]
+        levels = self.levels[j]
+        cuts = [
+            format_number(cut, 4) if levels is None else f"<= {level_below(levels, cut)}"
+            for cut in self.cuts[j][:MOST_CUTS].tolist()
+        ]
         more = self.cuts[j].size - len(cuts)
         return ", ".join(cuts) + (f" and {more} more" if more else "")
 

@@ -1,16 +1,13 @@
 """A device is checked before it is believed."""
 
-import io
 import json
 import os
 import re
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -22,7 +19,7 @@ from gputree import DecisionTreeClassifier
 from gputree.backends.cuda import kernels, machine
 from gputree.backends.cuda.backend import CudaBackend
 from gputree.backends.devices import resolve_device
-from gputree.check import check_device, child, comparison, record, trust
+from gputree.check import check_device, comparison, record, trust
 from gputree.check.cases import CASES, numbers
 from gputree.check.comparison import Side, first_difference
 from gputree.cli import main
@@ -375,28 +372,3 @@ def test_the_command_without_a_device(cupy, capsys, monkeypatch):
     assert errors.count("\n") == 1
     assert re.match("gputree: error: a CUDA device needs an NVIDIA driver.*; and NVRTC,", errors)
     assert "device=" not in errors
-
-
-def test_a_child_sends_headings_and_its_verdict(monkeypatch):
-    """Output that libraries print is not sent."""
-    sent, moved = io.StringIO(), []
-    sent.close = lambda: None
-    monkeypatch.setattr(child.sys, "argv", ["-c", "3"])
-    monkeypatch.setattr(child.os, "dup", lambda number: number)
-    monkeypatch.setattr(child.os, "fdopen", lambda number, *_, **__: sent)
-    monkeypatch.setattr(child.os, "dup2", lambda *numbers: moved.append(numbers))
-    chosen = []
-    monkeypatch.setattr(machine, "device", lambda number: chosen.append(number) or nullcontext())
-    report = SimpleNamespace(differences=["a: b"], completed=False)
-
-    def compare(send):
-        send("one table")
-        return ["identity"], report
-
-    monkeypatch.setattr(child, "compare_device", compare)
-    child.main()
-    lines = [json.loads(line) for line in sent.getvalue().splitlines()]
-    verdict = {"identity": ["identity"], "differences": ["a: b"], "completed": False}
-    assert lines == ["one table", verdict]
-    assert chosen == [3]
-    assert moved == [(2, 1)]

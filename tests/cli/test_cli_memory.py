@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pandas
@@ -20,6 +21,7 @@ from gputree import (
     save_model,
     to_rules,
 )
+from gputree._memory import resident_bytes
 from gputree.cli import evaluate
 from gputree.cli.memory import watched_memory
 from gputree.datasets import delimited, load_auto_mpg, load_iris, readers
@@ -189,7 +191,7 @@ def test_a_limit_that_is_exceeded_is_said_once_with_its_bytes(monkeypatch, capsy
     taken = iter([100, 250, 320, 280])
     monkeypatch.setattr("gputree.cli.memory.LOOK_SECONDS", 0.0)
     monkeypatch.setattr(
-        "gputree.cli.memory.resident_bytes", lambda folder: next(taken, 280) * 1_000_000
+        "gputree.cli.memory.resident_bytes", lambda *given: next(taken, 280) * 1_000_000
     )
     with watched_memory(200_000_000):
         while next(taken, None) is not None:
@@ -202,6 +204,17 @@ def test_a_limit_that_is_exceeded_is_said_once_with_its_bytes(monkeypatch, capsy
     with watched_memory(1, is_estimated=True):  # which another warning has said
         pass
     assert capsys.readouterr().err == ""
+
+
+@pytest.mark.skipif(not Path("/proc/self/smaps").exists(), reason="the system does not say it")
+def test_mapped_tables_are_not_counted(tmp_path):
+    path = tmp_path / "table"
+    before = resident_bytes(str(tmp_path))
+    path.write_bytes(bytes(1 << 26))
+    table = np.memmap(path, np.uint8, "r")
+    assert table.sum() == 0
+    assert resident_bytes(str(tmp_path)) < before + (1 << 25) < resident_bytes("/no folder")
+    assert resident_bytes(str(tmp_path), 1 << 60) > before + (1 << 25)
 
 
 @pytest.mark.parametrize("command", ["predict", "evaluate"])

@@ -35,14 +35,14 @@ def test_guesses_are_in_words_of_the_command(train):
 
 def test_options_as_they_are_typed():
     options = [
-        Option("missing", ["?", "n.d."]),
+        Option("missing", ["?", "n.d.", "--"]),
         Option("units", ["a b", "c,d"]),
         Option("thousands", "'"),
         Option("missing_target", "drop"),
         Option("ignore", [""]),
     ]
     assert as_options(options) == [
-        "--missing '?' --missing n.d.",
+        "--missing '?' --missing n.d. --missing=--",
         "--units 'a b,\"c,d\"'",
         "--thousands ''\"'\"''",
         "--drop-missing-target",

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from gputree import C45Classifier
 from gputree.columns import fit_columns
-from gputree.datasets import load_golf, read_batches, read_table
+from gputree.datasets import load_golf, open_batches, read_batches, read_table
 from gputree.datasets.arff import read_arff
 
 WEATHER = """% of Weka's kind
@@ -203,3 +203,27 @@ def test_what_is_refused(tmp_path, text, message):
     path.write_text(text, "utf-8")
     with pytest.raises(ValueError, match=message):
         read_table(path)
+
+
+# ---------------------------------------------------------------------------- sparse rows, weights
+def test_sparse_rows_are_dense_rows(tmp_path):
+    head = HEAD.replace("@data", "@attribute s string\n@attribute t {'a b',c}\n@data")
+    sparse, dense = tmp_path / "sparse.arff", tmp_path / "dense.arff"
+    sparse.write_text(head + "{}\n{0 2.5, 3 c}\n{1 y, 2 'w w', 3 ?}\n{0 ?}\n1,x,q,c\n")
+    dense.write_text(head + "0,x,?,'a b'\n2.5,x,?,c\n0,y,'w w',?\n?,x,?,'a b'\n1,x,q,c\n")
+    found = read_table(sparse)
+    assert found.columns.equals(read_table(dense).columns)
+    assert found.weight is None
+
+
+def test_weights_of_rows(tmp_path):
+    path = tmp_path / "t.arff"
+    path.write_text(HEAD + "1,x,{2}\n{0 3}, {0.5}\n?,?\n")
+    table = read_table(path, "c", missing_target="drop")
+    assert table.names == ["a"]
+    assert table.weight.tolist() == [2.0, 0.5]
+    assert read_table(path).weight.tolist() == [2.0, 0.5, 1.0]
+    with pytest.raises(ValueError, match="has weights of rows, which are read of one file in mem"):
+        open_batches(path)
+    path.write_text(HEAD + "1,x,{1}\n2,y\n")
+    assert read_table(path).weight is None

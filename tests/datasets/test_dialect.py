@@ -120,6 +120,7 @@ def in_batches(path, *arguments, **options):
     return pa.concat_tables(tables), np.concatenate(targets)
 
 
+@pytest.mark.filterwarnings("ignore::gputree.datasets.ReadingWarning")
 def test_leading_zeros_are_kept_in_targets_and_categories(write):
     path = write("zip,n,y\n007,007,01\n7,7,1\n07,07,2\n")
     categories = ["zip", "absent"]

@@ -425,7 +425,10 @@ def test_truth_values_of_csv_are_those_of_memory(tmp_path, monkeypatch):
 
 
 BAD_FILES = {
-    "ragged": (b"a,y\n1,0\n2,1,5\n", r"Cannot read .*t\.csv: .*Expected 2 columns, got 3"),
+    "ragged": (
+        b"a,y\n1,0\n2,1,5\n",
+        r"t\.csv, line 3: expected 2 cells, as the first row has, got 3",
+    ),
     "latin-1": ("a,y\ncaf\u00e9,0\n".encode("latin-1"), r"t\.csv is not UTF-8 text"),
     "a latin-1 name": ("a\u00e9,y\n1,0\n".encode("latin-1"), r"t\.csv is not UTF-8 text"),
 }
@@ -444,7 +447,10 @@ def test_a_bad_row_further_down(tmp_path, monkeypatch):
     folder = tmp_path / "files"
     folder.mkdir()
     path = tmp_path / "t.csv"
-    for row, message in (("1,2,3", "Expected 2 columns"), ("x,0", "must hold numbers.* 'x'")):
+    for row, message in (
+        ("1,2,3", "line 52: expected 2 cells"),
+        ("x,0", "must hold numbers.* 'x'"),
+    ):
         path.write_text("a,y\n" + "1,0\n" * 50 + row + "\n")
         with pytest.raises(ValueError, match=message):
             CodedTable.from_batches(open_batches(path, "y"), folder=folder)

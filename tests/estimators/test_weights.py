@@ -133,6 +133,20 @@ def test_a_row_without_weight_is_left_out(name):
         assert found["0 weight"][0] == pytest.approx(weight.sum(), rel=1e-14)
 
 
+def test_soft_thresholds_without_rows_of_no_weight():
+    """Leave out rows that lie between two others, or cost errors."""
+    rng = np.random.default_rng(1)
+    X = np.round(rng.normal(size=(40, 2)), 1)
+    y = (X[:, 0] + 0.7 * rng.normal(size=40) > 0).astype(int)
+    weight = rng.choice([1.0, 2.5], 40)
+    weight[::4] = 0.0
+    kept = np.flatnonzero(weight)
+    model = C45Classifier(soft_thresholds=True)
+    expected = numbers(model.fit(X[kept], y[kept], weight[kept]), X)
+    assert expected["0 soft_lower"].size > 1
+    assert_same(numbers(model.fit(X, y, weight), X), expected)
+
+
 # C4.5's limits, costs and pruning are in rows.
 LIMITLESS = {
     "mdl_correction": False, "pruning": None, "min_samples_leaf": 1e-9, "min_samples_split": 1e-9,

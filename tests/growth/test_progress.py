@@ -176,7 +176,7 @@ def test_a_file_that_cannot_be_read_takes_its_bar_away(tmp_path, monkeypatch):
     path.write_text("a,b\n1,2\n3\n")
     stream = Terminal()
     monkeypatch.setattr(sys, "stderr", stream)
-    with pytest.raises(ValueError, match=r"Cannot read .*broken\.csv"):
+    with pytest.raises(ValueError, match=r"broken\.csv"):
         read_table(path, verbose=True)
     assert stream.getvalue().endswith("\r")
 

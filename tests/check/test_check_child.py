@@ -1,0 +1,34 @@
+"""The process that checks a device, without a device: what it sends to the one that waits."""
+
+import io
+import json
+from contextlib import nullcontext
+from types import SimpleNamespace
+
+from gputree.backends.cuda import machine
+from gputree.check import child
+
+
+def test_a_child_sends_headings_and_its_verdict(monkeypatch):
+    """Output that libraries print is not sent."""
+    sent, moved = io.StringIO(), []
+    sent.close = lambda: None
+    monkeypatch.setattr(child.sys, "argv", ["-c", "3"])
+    monkeypatch.setattr(child.os, "dup", lambda number: number)
+    monkeypatch.setattr(child.os, "fdopen", lambda number, *_, **__: sent)
+    monkeypatch.setattr(child.os, "dup2", lambda *numbers: moved.append(numbers))
+    chosen = []
+    monkeypatch.setattr(machine, "device", lambda number: chosen.append(number) or nullcontext())
+    report = SimpleNamespace(differences=["a: b"], completed=False)
+
+    def compare(send):
+        send("one table")
+        return ["identity"], report
+
+    monkeypatch.setattr(child, "compare_device", compare)
+    child.main()
+    lines = [json.loads(line) for line in sent.getvalue().splitlines()]
+    verdict = {"identity": ["identity"], "differences": ["a: b"], "completed": False}
+    assert lines == ["one table", verdict]
+    assert chosen == [3]
+    assert moved == [(2, 1)]
