@@ -19,13 +19,29 @@ SUBSET_MUTANTS = [
     ),
     (
         "subsets: heads kept out forgotten",
-        "if (!__any_sync(ALL_LANES, kept > best.score)) return best;",
+        "if (!__any_sync(ALL_LANES, kept.small > best.score)) return best;",
         "return best;",
     ),
     (
         "subsets: moves of no head",
-        "if (head) n += add_runs(measure, runs, width, head - stride, head);",
+        "if (h) n += add_runs(measure, runs, width, heads[h - 1], head);",
         "",
+    ),
+    (
+        "subsets: sides without events forgotten",
+        "if (__any_sync(ALL_LANES, kept.refused > best.score)) {",
+        "if (false) {",
+    ),
+    (
+        "subsets: events moved at no runs alone",
+        "return {2, without, 0};",
+        "return {2, 0, 0};",
+    ),
+    (
+        "subsets: moves kept out forgotten",
+        "const Subset own = {found.score, side, number, head | (i + 1) << MOVED_BITS};\n"
+        "                kept.add(found);",
+        "const Subset own = {found.score, side, number, head | (i + 1) << MOVED_BITS};",
     ),
     ("subsets: moved to the left alone", "sign = i < head ? -1 : 1;", "sign = 1;"),
     (

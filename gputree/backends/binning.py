@@ -33,6 +33,11 @@ class Bins(NamedTuple):
     even: NDArray  # (d,) bool: as many rows in each bin; else fewer the nearer it is to an end
 
 
+def bin_bytes(itemsize: int) -> int:
+    """Bytes that the bins of a column take, values being of so many, and their ends in float64."""
+    return (2 * MAX_BINS + 2 * MAX_BINS) * itemsize + GRID_CELLS + 2 * MAX_BINS * 8
+
+
 @lru_cache
 def uneven_quantiles(max_bins: int) -> NDArray[np.float64]:
     """Quantiles at which the edges of exact bins lie: fewer rows the closer they are to an end.

@@ -16,10 +16,11 @@ MOST_MOVED = 256
 class SubsetSearch(NamedTuple):
     """Sizes that decide which subsets of a column's categories are tried.
 
-    With two classes or a regression target, the best subset is a prefix of the categories ordered
-    by the probability of one class or by the mean target (Breiman et al. 1984, section 4.2.2;
-    Fisher 1958). For more classes, where not every subset is tried, it is the best prefix over the
-    orders by the probability of each class.
+    With two classes or a regression target, the best of all subsets is a prefix of the categories
+    ordered by the probability of one class or by the mean target (Breiman et al. 1984, section
+    4.2.2; Fisher 1958); the best admissible one may be another where limits exclude that prefix
+    (`gputree.backends.cpu.subsets`). For more classes, where not every subset is tried, it is the
+    best prefix over the orders by the probability of each class.
     """
 
     # With more than `many_categories` in a node, a single one is split off the others, if these

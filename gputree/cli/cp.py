@@ -48,7 +48,7 @@ def _root_risk(tree: Tree, risk: Risk) -> str:
 
 
 def _hint(tree: Tree, table: CPTable, is_validated: bool) -> str:
-    """Advice on how to get the tree of a line, and the errors of new rows."""
+    """Hint: the option that makes the tree of a line, and that which adds errors of new rows."""
     risk = f",risk={table.risk}" if tree.task == "classification" else ""
     advice = f"--pruning cost_complexity:cp=CP{risk} makes the tree of a line."
     if is_validated:

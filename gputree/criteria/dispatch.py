@@ -55,6 +55,11 @@ def score(criterion, state, left, total):
 
 
 @stub
+def refused_score(criterion, state, left, total):
+    """Score at this state of a cut that `score` refuses, were it admitted; else -infinity."""
+
+
+@stub
 def means(criterion, state, left, total):
     """Means of both sides of a cut: probabilities of class 1, or mean targets in units."""
 

@@ -67,15 +67,30 @@ def excess(total, weight, mean):
     return total * log2(total / weight / mean) if total > 0.0 else 0.0
 
 
-@formula(dispatch.score, Poisson)
-def _poisson_score(criterion, state, left, total):
-    """Score a cut; -infinity for a side without events, whose rate has no logarithm."""
+@jitable
+def splits_events(state):
+    """True where both sides of a cut have events."""
+    return 0 < state[2] < state[3]
+
+
+@jitable
+def both_excesses(state):
+    """`excess` of both sides of a cut, summed."""
     weight_left, all_weight, sum_left, whole, mean = state
-    if sum_left <= 0 or sum_left >= whole:
-        return -np.inf
     side = excess(np.float64(sum_left), np.float64(weight_left), mean)
     other = excess(np.float64(whole - sum_left), np.float64(all_weight - weight_left), mean)
     return side + other
+
+
+@formula(dispatch.score, Poisson)
+def _poisson_score(criterion, state, left, total):
+    """No cut leaves a side without events: its rate would have no logarithm."""
+    return both_excesses(state) if splits_events(state) else -np.inf
+
+
+@formula(dispatch.refused_score, Poisson)
+def _poisson_refused_score(criterion, state, left, total):
+    return -np.inf if splits_events(state) else both_excesses(state)
 
 
 @formula(dispatch.gain, Poisson)

@@ -31,6 +31,11 @@ def _tight_already(criterion, left, cells, at, total, value, needed):
     return value
 
 
+@formula(dispatch.refused_score, *OF_CLASSES, SquaredError)
+def _nothing_refused(criterion, state, left, total):
+    return -np.inf
+
+
 @formula(dispatch.margin, Gini, WideGini, SquaredError)
 def _share_of_value(criterion, value, total):
     return BOUND_MARGIN * value

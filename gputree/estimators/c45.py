@@ -57,7 +57,8 @@ class C45Classifier(MultiwayTree):
     Parameters
     ----------
     min_samples_leaf : float, default=2
-        Minimum weight (number of rows without weights) of two of a split's branches.
+        Minimum weight (number of rows without weights) of two of a split's branches. Numeric cuts
+        also need a minimum number of rows with known values, see Notes.
     criterion : "gain_ratio" or "gain", default="gain_ratio"
         Columns are compared by the gain ratio, or by the information gain; C4.5's ``-g``. The cut
         of a number is that of the highest gain in either case. Zhou's trees (Machine Learning,
@@ -121,7 +122,9 @@ class C45Classifier(MultiwayTree):
     Notes
     -----
     Either side of a numeric cut has at least `min_samples_leaf` or, if that is more, a tenth of the
-    known weight divided by the number of classes, limited to 25. Weights are fixed-point, with at
+    known weight divided by the number of classes, limited to 25. As in J48, a numeric column is cut
+    in a node only if at least twice as many of its rows have a known value; these rows are
+    counted, whatever their weights. Weights are fixed-point, with at
     least 2**-50 of the total weight as the unit: smaller fractional weights are dropped.
 
     J48 (Weka) is followed where it differs from Release 8: numbers are doubles, subtrees are

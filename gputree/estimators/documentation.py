@@ -91,16 +91,19 @@ CART_PARAMETERS = """max_depth : int, default=None
     categorical_split : "auto", "exhaustive", "ordered" or "one_vs_rest", default="auto"
         Which subsets of a column's categories are tried. "ordered": prefixes of the categories
         ordered by the proportion of a class, or by the mean target; with two classes in the node,
-        and in regression, the best prefix is the best of all subsets; with more classes the best
-        prefix over the orderings by each class is taken. "exhaustive": with more than
-        two classes every subset, of up to 20 categories present in the node.
+        and in regression, the best prefix is the best of all subsets, unless limits exclude it;
+        with more classes the best prefix over the orderings by each class is taken.
+        "exhaustive": with more than two classes every subset, of up to 20 categories present in the
+        node.
         "one_vs_rest": one-vs-rest splits, as with one-hot encoding. "auto": every subset
         of up to 10 categories; for more, prefixes of orderings, or one-vs-rest splits if categories
         have fewer than 5 rows on average. Where `min_samples_leaf` or
         `min_weight_fraction_leaf` excludes a prefix that is better than those they admit,
         every admissible subset of up to 10 categories ("exhaustive": 20) is tried, which finds
         the best; of more, the prefixes with one category moved across (for more than 256
-        categories: one-vs-rest splits), which may miss it. Names do not matter, except that among
+        categories: one-vs-rest splits), which may miss it. Where ``criterion="poisson"`` excludes
+        a prefix with a child without events, the best subset with events in both is found among
+        any number of categories. Names do not matter, except that among
         categories of the same rows and statistics the first is taken. (Where no column
         has more than two categories, these are cut as the numbers 0 and 1 are.)
     random_state : int, RandomState instance or None, default=None

@@ -73,7 +73,7 @@ def _files(properties: Any) -> list[str]:
 
 @lru_cache(maxsize=1 << 12)  # opening each installed font takes long
 def _letters_of(path: str, letters: frozenset[str]) -> frozenset[str]:
-    """Letters, among some, that the font in a file has; none where it is gone or broken."""
+    """Select the letters that the font in a file has; none of a file that is gone, or broken."""
     from matplotlib import font_manager
 
     try:

@@ -278,7 +278,7 @@ def _cp_table(pruner_or_table: Any) -> NDArray[Any] | None:
 
 
 def _is_validated(table: NDArray[Any]) -> bool:
-    """Return True if errors of rows held out are known."""
+    """Return whether the errors of rows held out are known."""
     return not bool(np.isnan(table["xerror"]).all())
 
 

@@ -53,7 +53,7 @@ class Labels(NamedTuple):
         parts = tree.statistics[1:] if tree.n_nodes > 1 else tree.statistics
         if missing is not None and missing.size:
             weight = None if self.weight is None else self.weight[missing]
-            beside = np.bincount(self.code[missing], weight, self.n_labels)
+            beside = np.bincount(self.code[missing], weight, parts.shape[1])  # of 2 classes or more
             parts = np.concatenate([parts, beside[None]])
         branch, label = np.nonzero(parts)
         return Cells(branch, label, parts[branch, label])

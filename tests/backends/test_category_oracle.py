@@ -1,7 +1,10 @@
 """Subsets of categories under limits: against brute force, under other names, on both devices."""
 
+import itertools
+
+import numpy as np
 import pytest
-from category_oracle import Case, check_case, draw_case
+from category_oracle import Case, cells_of, check_case, draw_case, gains, statistics_of
 from twins import fit_both
 
 TABLES = 300  # of 20,000 and more that `category_oracle` runs through at length
@@ -34,6 +37,48 @@ def test_no_node_of_small_tables_misses_a_subset_on_cuda(cuda_device, categories
 
     for seed in range(EMULATED):
         assert_held(draw_case(seed, categories), seed, fit)
+
+
+# ------------------------------------------------------------------- sides without events
+def case_of_events(code, y) -> Case:
+    X = np.array(code, float)[:, None]
+    parameters = {"categorical_split": "ordered", "max_depth": 1}
+    return Case(X, np.array([True]), np.array(y), None, "poisson", parameters)
+
+
+def test_the_best_subset_with_events_on_both_sides_need_not_be_a_prefix():
+    """{A} | {B, C}: rates are 16/9, 1 and 2, and {B} | {A, C} has none on the left."""
+    code = [0] * 9 + [1] + [2] * 4
+    case = case_of_events(code, [2.0] * 8 + [1.0, 0.0] + [2.0] * 4)
+    assert_held(case, 0)
+    assert case.fit().decision_path(case.X)[:, 1].toarray().ravel().tolist() == [1] * 9 + [0] * 5
+
+
+def best_of_events(cells: np.ndarray) -> float:
+    """Best gain with events on both sides: some category left, another right, the rest in order.
+
+    Scores are convex, so that the rest, on which nothing is required, is split at a mean.
+    """
+    total, best = cells.sum(axis=0), -np.inf
+    order = np.argsort(cells[:, 2] / cells[:, 1], kind="stable")
+    for one, other in itertools.permutations(np.flatnonzero(cells[:, 2] > 0), 2):
+        rest = cells[order[~np.isin(order, (one, other))]]
+        left = cells[one] + np.vstack([np.zeros(4), np.cumsum(rest, axis=0)])
+        best = max(best, gains("poisson", left, total).max())
+    return best
+
+
+@pytest.mark.parametrize(("categories", "rows"), [(12, 200), (300, 60)])
+def test_events_are_split_best_among_any_number_of_categories(categories, rows):
+    """Four categories have events, at rates that differ little, in a few rows or in many."""
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        code = np.append(np.repeat(np.arange(4), rng.integers(2, rows, 4)), np.arange(categories))
+        y = np.where(code < 4, rng.choice([2.0, 2.0, 3.0], code.size), 0.0)
+        case = case_of_events(code, y)
+        expected = best_of_events(cells_of(case.X[:, 0], statistics_of(case)).known)
+        found = case.fit().tree_
+        assert found.gain[0] * found.weight[0] == pytest.approx(expected, rel=1e-9)
 
 
 # ----------------------------------------------------------------------------- the oracle

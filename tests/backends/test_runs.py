@@ -138,7 +138,7 @@ def test_runs_of_a_node(seed, categories, n, held, missing):
 
 @pytest.mark.parametrize(("count", "most"), [(5, 5), (5, 3), (1, 1)])
 def test_moves_of_one_run(count, most, monkeypatch):
-    """Move each run across the cut, once: for each prefix, or for the first and the last one."""
+    """Move each run across the cut after every prefix, or after the first and the last."""
     monkeypatch.setattr(subsets, "MOST_MOVED", most)
     rng = np.random.default_rng(count)
     cells, rows = rng.integers(0, 9, (count, 2)), rng.integers(1, 5, count)
@@ -147,13 +147,14 @@ def test_moves_of_one_run(count, most, monkeypatch):
     runs.cells[: 2 * count] = cells.ravel()
     runs.order[:count] = order = rng.permutation(count)
     node = SimpleNamespace(number=count, runs=runs, held=True, listed=None, left=np.zeros(2))
-    heads, stride = subsets.moved_heads(count)
+    heads = runs.spare[: subsets.list_heads(runs, subsets.MOVED, count)].tolist()
+    assert heads == (list(range(count + 1)) if count <= most else [0, count])
     seen, n = set(), 0
-    for i in range(heads * count):
+    for i in range(len(heads) * count):
         place, added = subsets.next_subset(node, subsets.MOVED, i + 1, 0)
         n += added
         left = [subsets.is_left_of(place, k) for k in range(count)]
-        head, moved = i // count * stride, i % count
+        head, moved = heads[i // count], i % count
         assert left == [(k < head) != (k == moved) for k in range(count)]
         assert node.left.tolist() == cells[order[left]].sum(axis=0).tolist()
         assert n == rows[order[left]].sum()

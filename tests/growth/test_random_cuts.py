@@ -6,10 +6,11 @@ import numpy as np
 import pandas as pd
 import pytest
 from oracles import tie_rank
-from scipy.stats import kstest
+from scipy.stats import chisquare, kstest
 
 from gputree import CodedTable, DecisionTreeClassifier, DecisionTreeRegressor, ExtraTreesClassifier
 from gputree.backends.cpu.draw import drawn_columns
+from gputree.backends.cpu.drawn_columns import first_difference
 from gputree.compilation.tiers import forced
 from gputree.estimators import cart
 from gputree.hashing import child_key, mix
@@ -48,12 +49,20 @@ class Naive:
         low, high = np.nanmin(x), np.nanmax(x)
         if low == high:
             return ~missing if missing.any() else None
+        if self.categories[f]:
+            digits = np.array([list(format(int(np.nan_to_num(v) * 2**53), "054b")) for v in x])
+            differ = (digits[~missing] != digits[~missing][0]).any(axis=0)
+            left = (digits[:, np.argmax(differ)] == "0") & ~missing
+            return left | missing if missing.any() and self.sends_missing_left(f, key) else left
         share = fraction(hashed(key, f, 1))
         threshold = max(low * (1.0 - share) + high * share, low)
         left = x <= (threshold if threshold < high else low)
-        if missing.any() and int(hashed(key, f, 2) >> np.uint64(63)) == 0:
+        if missing.any() and self.sends_missing_left(f, key):
             left = left | missing
         return left
+
+    def sends_missing_left(self, f, key):
+        return int(hashed(key, f, 2) >> np.uint64(63)) == 0
 
     def score(self, rows, left):
         total = 0.0
@@ -146,18 +155,30 @@ def test_cuts_are_drawn_evenly_between_the_ends():
     assert kstest(cuts, "uniform", (2.0, 4.0)).pvalue > 1e-3
 
 
-def test_categories_are_parted_in_any_way():
-    """Every subset of three categories is drawn, but for order: three ways to part them."""
-    frame = pd.DataFrame({"word": list("abc")})
-    found = {
-        tuple(
-            DecisionTreeRegressor(splitter="random", max_depth=1, random_state=seed)
-            .fit(frame, [1.0, 2.0, 4.0])
-            .predict(frame)
-        )
-        for seed in range(60)
-    }
-    assert len(found) == 3
+def test_every_subset_of_categories_is_drawn_as_often():
+    """Draw the 14 subsets of four categories, without none and all."""
+    drawn = []
+    for key in range(1_500):
+        with np.errstate(over="ignore"):
+            numbers = [fraction(mix(hashed(key, 0, 3) + np.uint64(c))) for c in range(4)]
+        threshold = first_difference(min(numbers), max(numbers))
+        drawn.append(sum((x <= threshold) << c for c, x in enumerate(numbers)))
+    subsets, counts = np.unique(drawn, return_counts=True)
+    assert subsets.tolist() == list(range(1, 15))
+    assert chisquare(counts).pvalue > 1e-3
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "middle"),
+    [
+        (0.0, 2.0**-53, 2.0**-53),
+        (0.25, np.nextafter(0.25, 1.0), np.nextafter(0.25, 1.0)),
+        (1.0 - 2.0**-24, 1.0, 1.0 - 2.0**-25),  # of float32, rounded up
+        (0.1, 0.9, 0.5),
+    ],
+)
+def test_the_first_difference_lies_between_the_ends(low, high, middle):
+    assert low <= first_difference(low, high) < middle <= high
 
 
 @pytest.mark.parametrize("criterion", ["squared_error", "poisson"])

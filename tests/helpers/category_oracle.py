@@ -5,7 +5,9 @@ out from their definitions, subsets are listed one by one. Every node of every t
 
 leaf            it splits where any split is admissible
 subset          no admissible subset that its setting promises gains more
-limits          both children are as large as the limits require
+limits          both children are as large as the limits require, and have events where the deviance
+                is Poisson's; cuts of numbers are in the order and within the bounds of signs, which
+                do not bind subsets
 gain            the gain it states is that of its rows
 absent          a category it has no rows of goes as missing values do there
 renaming        exchanging the names of categories changes nothing but the names, unless
@@ -21,13 +23,16 @@ from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.special import xlogy
 
 from gputree import DecisionTreeClassifier, DecisionTreeRegressor
 
-CRITERIA = ("gini", "entropy", "squared_error")
+CRITERIA = ("gini", "entropy", "squared_error", "poisson")
+OF_TARGETS = CRITERIA[2:]
 SPLITS = ("auto", "exhaustive", "ordered", "one_vs_rest")
 TARGETS = np.array([-1.5, 0.0, 0.25, 1.0, 2.0, 7.0])
-WEIGHTS = np.array([0.25, 1.0, 1.0, 1.5, 3.0])
+EVENTS = np.array([0.0, 0.0, 0.0, 1.0, 2.0, 0.25, 7.0])
+WEIGHTS = np.array([0.25, 1.0, 1.0, 1.5, 3.0, 0.0])
 TOLERANCE = 1e-9  # of gains, relative to the node's impurity
 
 
@@ -46,13 +51,27 @@ class Case(NamedTuple):
         return np.ones(self.y.size) if self.weight is None else self.weight
 
     @property
+    def of_targets(self) -> bool:
+        return self.criterion in OF_TARGETS
+
+    @property
+    def signs(self) -> np.ndarray:
+        return np.array(self.parameters.get("monotonic_cst", np.zeros(self.nominal.size, int)))
+
+    @property
+    def used(self) -> Case:
+        """Rows of a weight above zero: others take no part."""
+        if self.weight is None:
+            return self
+        rows = self.weight > 0
+        return self._replace(X=self.X[rows], y=self.y[rows], weight=self.weight[rows])
+
+    @property
     def nominal_columns(self) -> np.ndarray:
         return self.X.T[self.nominal]
 
     def model(self, **parameters: Any) -> Any:
-        kind = (
-            DecisionTreeRegressor if self.criterion == "squared_error" else DecisionTreeClassifier
-        )
+        kind = DecisionTreeRegressor if self.of_targets else DecisionTreeClassifier
         return kind(
             criterion=self.criterion,
             categorical_features=self.nominal,
@@ -84,10 +103,18 @@ def draw_case(seed: int, categories: int = 8) -> Case:
     X[rng.random((n, d)) < rng.choice([0.0, 0.1, 0.4], d, p=[0.6, 0.25, 0.15])] = np.nan
     if criterion == "squared_error":
         y = rng.choice(TARGETS[: rng.integers(2, 7)], n)
+    elif criterion == "poisson":
+        y = rng.choice(EVENTS[: rng.integers(4, 8)], n)
+        y[0] = 1.0  # some must not be zero
     else:
         y = rng.integers(0, rng.choice([2, 2, 3, 4]), n)
     weight = rng.choice(WEIGHTS, n) if rng.random() < 0.35 else None
-    return Case(X, nominal, y, weight, criterion, _parameters(rng, n))
+    if weight is not None:
+        weight[:2] = 1.0
+    parameters = _parameters(rng, n)
+    if rng.random() < 0.5 and (criterion in OF_TARGETS or np.unique(y).size == 2):
+        parameters["monotonic_cst"] = np.where(nominal, 0, rng.integers(-1, 2, d)).tolist()
+    return Case(X, nominal, y, weight, criterion, parameters)
 
 
 def _column(rng: np.random.Generator, n: int, categories: int) -> np.ndarray:
@@ -102,6 +129,8 @@ def _parameters(rng: np.random.Generator, n: int) -> dict[str, Any]:
         parameters["min_samples_leaf"] = int(rng.integers(1, rng.choice([4, n // 2 + 2])))
     if rng.random() < 0.2:
         parameters["min_weight_fraction_leaf"] = float(rng.uniform(0.0, 0.5))
+    if rng.random() < 0.2:
+        parameters["min_impurity_decrease"] = float(rng.uniform(0.0, 0.1))
     if rng.random() < 0.5:
         parameters["max_depth"] = int(rng.choice([1, 1, 2]))
     return parameters
@@ -119,10 +148,11 @@ def rename(case: Case, rng: np.random.Generator) -> Case:
 
 # ----------------------------------------------------------------------------- definitions
 def statistics_of(case: Case) -> np.ndarray:
-    """Statistics of each row: its number, weight, and class weights or target and its square."""
+    """Statistics of each row: its number, weight, and class weights or target and its term."""
     weight, one = case.weights, np.ones(case.y.size)
-    if case.criterion == "squared_error":
-        return np.stack([one, weight, weight * case.y, weight * case.y**2], axis=1)
+    if case.of_targets:
+        term = case.y**2 if case.criterion == "squared_error" else xlogy(case.y, case.y)
+        return np.stack([one, weight, weight * case.y, weight * term], axis=1)
     classes = case.y[:, None] == np.unique(case.y)
     return np.concatenate([one[:, None], weight[:, None], weight[:, None] * classes], axis=1)
 
@@ -132,6 +162,8 @@ def impurity(criterion: str, sums: np.ndarray) -> np.ndarray:
     weight = np.where(sums[..., 1] > 0, sums[..., 1], 1.0)
     if criterion == "squared_error":
         return sums[..., 3] - sums[..., 2] ** 2 / weight
+    if criterion == "poisson":
+        return sums[..., 3] - xlogy(sums[..., 2], sums[..., 2] / weight)
     share = sums[..., 2:] / weight[..., None]
     if criterion == "gini":
         return weight * (1.0 - (share**2).sum(axis=-1))
@@ -146,12 +178,14 @@ def gains(criterion: str, left: np.ndarray, total: np.ndarray) -> np.ndarray:
 
 
 def is_admissible(case: Case, left: np.ndarray, total: np.ndarray) -> np.ndarray:
-    """True where both sides have the rows and the weight that the limits require."""
+    """True where both sides have the rows, the weight and the events that they must."""
     least = max(case.parameters.get("min_samples_leaf", 1), 1)
     fraction = case.parameters.get("min_weight_fraction_leaf", 0.0)
     least_weight = fraction * case.weights.sum()
     right = total - left
     enough = (left[..., 0] >= least) & (right[..., 0] >= least)
+    if case.criterion == "poisson":
+        enough &= (left[..., 2] > 0) & (right[..., 2] > 0)
     return enough & (left[..., 1] >= least_weight) & (right[..., 1] >= least_weight)
 
 
@@ -203,8 +237,9 @@ def promise_of(case: Case, cells: Cells) -> str:
     count, rows = len(cells.known), cells.known[:, 0].sum()
     if split == "one_vs_rest" or (split == "auto" and count > 10 and rows < 5 * count):
         return "one_vs_rest"
-    two = case.criterion == "squared_error" or cells.known.shape[1] == 4
-    if split == "exhaustive" or (count <= 10 and (two or split == "auto")):
+    two = case.of_targets or cells.known.shape[1] == 4
+    sizes = {"min_samples_leaf", "min_weight_fraction_leaf"} & case.parameters.keys()
+    if split == "exhaustive" or (count <= 10 and (two or split == "auto")) or (two and not sizes):
         return "exhaustive"
     return "ordered"
 
@@ -221,7 +256,7 @@ def _sides(left: np.ndarray, cells: Cells) -> np.ndarray:
 
 def _heads(cells: Cells, criterion: str) -> Iterator[np.ndarray]:
     """Prefixes of the categories by class proportion or mean, equal ones together."""
-    for k in (2,) if criterion == "squared_error" else range(2, cells.known.shape[1]):
+    for k in (2,) if criterion in OF_TARGETS else range(2, cells.known.shape[1]):
         share = cells.known[:, k] / cells.known[:, 1]
         heads = [cells.known[share <= s].sum(axis=0) for s in np.unique(share)]
         yield _sides(np.array(heads), cells)
@@ -242,24 +277,61 @@ class Nodes(NamedTuple):
 def check_tree(case: Case, model: Any) -> Iterator[Violation]:
     """Violations of the nodes of a tree, without those of renaming."""
     nodes, statistics = Nodes.of(model, case.X), statistics_of(case)
+    bounds = bounds_of(case, nodes, statistics)
     for node in range(nodes.tree.n_nodes):
-        yield from _check_node(case, nodes, node, statistics)
+        yield from _check_node(case, nodes, node, statistics, bounds[node])
     yield from _check_absent(case, model, nodes)
 
 
-def _check_node(case: Case, nodes: Nodes, node: int, statistics: np.ndarray) -> Iterator[Violation]:
+def means_of(case: Case, sums: np.ndarray) -> np.ndarray:
+    """Mean target, or fraction of the second of two classes."""
+    return sums[..., 2 if case.of_targets else 3] / sums[..., 1]
+
+
+def bounds_of(case: Case, nodes: Nodes, statistics: np.ndarray) -> np.ndarray:
+    """Bounds on the means in each node, (nodes, 2): parents come before their children."""
+    bounds = np.full((nodes.tree.n_nodes, 2), (-np.inf, np.inf))
+    for node in np.flatnonzero(~nodes.tree.is_leaf):
+        first = nodes.tree.first_child[node]
+        bounds[first : first + 2] = bounds[node]
+        sign = case.signs[nodes.tree.feature[node]]
+        if sign != 0:
+            sides = [statistics[nodes.rows[first + side]].sum(axis=0) for side in (0, 1)]
+            middle = 0.5 * means_of(case, sides[0]) + 0.5 * means_of(case, sides[1])
+            bounds[first, int(sign > 0)] = bounds[first + 1, int(sign < 0)] = middle
+    return bounds
+
+
+def is_ordered(
+    case: Case, sign: int, bounds: np.ndarray, left: np.ndarray, total: np.ndarray
+) -> np.ndarray:
+    """Mark cuts of a column that keep to its sign and to the bounds of the node."""
+    if sign == 0:
+        return np.ones(len(left), bool)
+    low, high = (means_of(case, side) for side in (left, total - left)[::sign])
+    return (low <= high) & (bounds[0] <= low) & (high <= bounds[1])
+
+
+def _check_node(
+    case: Case, nodes: Nodes, node: int, statistics: np.ndarray, bounds: np.ndarray
+) -> Iterator[Violation]:
     tree, rows = nodes.tree, nodes.rows[node]
     total = statistics[rows].sum(axis=0)
-    promised, possible = _best_gains(case, rows, statistics, total)
+    promised, possible = _best_gains(case, rows, statistics, total, bounds)
+    least = case.parameters.get("min_impurity_decrease", 0.0) * case.weights.sum()
     slack = TOLERANCE * (impurity(case.criterion, total) + 1e-3)
     if tree.is_leaf[node]:
         at_end = tree.depth[node] == case.parameters.get("max_depth", np.inf)
+        if least > 0.0:
+            possible = promised if promised > least + slack else -np.inf
         if possible > -np.inf and not at_end and np.unique(case.y[rows]).size > 1:
             yield Violation("leaf", node, f"a split gains {possible:.6g}")
         return
     left = statistics[nodes.rows[tree.first_child[node]]].sum(axis=0)
     own = float(gains(case.criterion, left, total))
-    if not is_admissible(case, left, total):
+    sign = case.signs[tree.feature[node]]
+    ordered = is_ordered(case, sign, bounds, left[None], total)[0]
+    if not is_admissible(case, left, total) or not ordered or own < least - slack:
         yield Violation("limits", node, f"{left[:2]} of {total[:2]}")
     if abs(own - tree.gain[node] * total[1]) > slack:
         yield Violation("gain", node, f"{tree.gain[node] * total[1]:.6g} for {own:.6g}")
@@ -268,7 +340,7 @@ def _check_node(case: Case, nodes: Nodes, node: int, statistics: np.ndarray) -> 
 
 
 def _best_gains(
-    case: Case, rows: np.ndarray, statistics: np.ndarray, total: np.ndarray
+    case: Case, rows: np.ndarray, statistics: np.ndarray, total: np.ndarray, bounds: np.ndarray
 ) -> tuple[float, float]:
     """The highest promised gain, and the highest of all splits; -inf where there is none."""
     best = np.full(2, -np.inf)
@@ -276,6 +348,7 @@ def _best_gains(
         cells = cells_of(case.X[rows, f], statistics[rows])
         for i, left in enumerate(lefts_of(cells, bool(nominal), case)):
             left = left[is_admissible(case, left, total)]
+            left = left[is_ordered(case, case.signs[f], bounds, left, total)]
             if left.size:
                 best[i] = max(best[i], gains(case.criterion, left, total).max())
     return float(best[0]), float(best[1])
@@ -346,8 +419,8 @@ def _compare_nodes(
     if _same_halves(a, b, i, j):
         return None
     f = a.tree.feature[i]
-    if case.criterion == "squared_error":
-        statistics = statistics[:, :3]  # squares do not change where a split is best
+    if case.of_targets:
+        statistics = statistics[:, :3]  # the last do not change where a split is best
     halves = [
         _sent(case.X[:, f], nodes.rows[nodes.tree.first_child[node]], nodes.rows[node], statistics)
         for nodes, node in ((a, i), (b, j))
@@ -380,5 +453,7 @@ def check_case(
     """Splits of the tree of one table, and its violations."""
     model = fit(case)
     renamed = rename(case, np.random.default_rng(seed))
-    found = [*check_tree(case, model), *check_renaming(case, model, renamed, fit(renamed))]
+    other = fit(renamed)
+    found = [*check_tree(case.used, model)]
+    found += check_renaming(case.used, model, renamed.used, other)
     return int((~model.tree_.is_leaf).sum()), found

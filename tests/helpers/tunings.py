@@ -27,6 +27,8 @@ HOST = {
 }
 # Of nodes that draw columns, these alone are looked at: sorted from the root on, or counted.
 DRAWN = [TUNING._replace(drawn_share=1, drawn_rows=rows) for rows in (np.inf, 0)]
+# All columns of a small node are sorted anew in each node below it.
+WIDE = TUNING._replace(block_bytes=0)
 DEVICE = {
     "never": cuda_tuning.TUNING._replace(counted_pairs=np.inf),
     "asked": cuda_tuning.TUNING._replace(counted_pairs=np.inf, candidate_pairs=0),

@@ -163,6 +163,17 @@ def test_a_constant_column_tells_nothing(kind, numeric):
     assert kind(X, [0, 1, 1, 0, 1], numeric=numeric).tolist() == [0.0, 0.0]
 
 
+@pytest.mark.parametrize("kind", ALL_SCORES)
+@pytest.mark.parametrize("numeric", ["distinct", "threshold"])
+@pytest.mark.parametrize("column", [[1.0, np.nan, 3.0, 4.0], [np.nan, np.nan, 3.0, np.nan]])
+def test_a_constant_target_has_nothing_to_lose(kind, numeric, column):
+    """Also with missing values, whose rows are a branch, and of rows that have all the weight."""
+    X = np.array([column, [1.0, 2.0, 2.0, 1.0]]).T
+    assert kind(X, [7.0] * 4, numeric=numeric).tolist() == [0.0, 0.0]
+    y, weight = [7.0, 7.0, 8.0, 7.0], [1.0, 1.0, 0.0, 2.0]
+    assert kind(X, y, numeric=numeric, sample_weight=weight).tolist() == [0.0, 0.0]
+
+
 def test_missing_values_are_one_category():
     y = [0, 0, 1, 1]
     none = np.array([[None], [None], ["a"], ["a"]], dtype=object)

@@ -22,6 +22,7 @@ from gputree.backends.base import (
 from gputree.backends.binning import MAX_BINS
 from gputree.backends.cpu import cell_counts, tuning
 from gputree.backends.cpu import histogram as histograms_
+from gputree.backends.cpu.block import block_bytes
 from gputree.backends.cpu.categories import (
     Many,
     NodeColumns,
@@ -122,7 +123,7 @@ class CpuBackend:
         cells = self.entries.size * self.held.shape[1]
         if self.task.draws_cuts:
             return cells
-        if self._grows_uncoded:
+        if self._grows_uncoded or (self.task.exact and self.held.is_wide):
             return cells
         if cells > tuning.TUNING.uncoded_cells:
             return 0
@@ -141,6 +142,13 @@ class CpuBackend:
     def _grows_uncoded(self) -> bool:
         """True where nodes sort the columns that they draw from the root on."""
         return self.task.exact and self.held.grows_uncoded(self.task.limits.max_features)
+
+    def _sorts_each(self, nodes: SmallNodes) -> bool:
+        """Return whether nodes sort columns one by one: the block of the largest would be too large."""
+        if not self.task.exact or self.table.categories.any():
+            return False
+        most = int((nodes.end - nodes.begin).max())
+        return block_bytes(self.table, most) > tuning.TUNING.block_bytes
 
     @property
     def _sorts_drawn(self) -> bool:
@@ -399,7 +407,7 @@ class CpuBackend:
 
         def finish(a: int, b: int) -> Subtrees:
             own = nodes.take(order[a:b])
-            if self._sorts_drawn:
+            if self._sorts_drawn or self._sorts_each(own):
                 return grow_of_drawn(self._source, self.task, by_column, own)
             return finish_nodes(self._source, self.task, own)
 

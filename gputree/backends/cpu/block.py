@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree.backends.base import Int64s, Task
+from gputree.backends.cpu import tuning
 from gputree.backends.cpu.jit import PREFETCH_ROWS, borrowing, kernel, prefetch
 from gputree.backends.cpu.layout import Table
 from gputree.backends.cpu.sort import new_sorter, sort_pairs
@@ -71,6 +72,19 @@ def new_sorting(table: Table, task: Task, m: int) -> Sorting:
     )
 
 
+def block_bytes(table: Table, m: int) -> int:
+    """Bytes of `Block.order` and `Block.distinct`, the sorted columns of m rows of the table."""
+    key = 4 if m < MANY_ROWS else 8
+    return table.values.shape[1] * m * (key + 8)
+
+
+def block_rows(table: Table, sizes: Int64s) -> int:
+    """Rows of a block for nodes of `sizes` rows: of one of them, or of as many as share it."""
+    most = int(sizes.max())
+    fit = tuning.TUNING.block_bytes // block_bytes(table, 1)
+    return max(most, min(int(sizes.sum()), BLOCK_ROWS, fit))
+
+
 def new_block(table: Table, task: Task, m: int, row_dtype: np.dtype) -> Block:
     """Scratch for nodes of up to m rows of the table together."""
     d = table.values.shape[1]
@@ -95,13 +109,13 @@ def new_block(table: Table, task: Task, m: int, row_dtype: np.dtype) -> Block:
     )
 
 
-def share_blocks(sizes: Int64s) -> Iterator[tuple[int, int]]:
-    """Spans of nodes of `sizes` rows that share a block, of `BLOCK_ROWS` or of one larger node."""
+def share_blocks(sizes: Int64s, rows: int) -> Iterator[tuple[int, int]]:
+    """Spans of nodes of `sizes` rows that share a block of so many."""
     ends = np.cumsum(sizes)
     a = 0
     while a < sizes.size:
         before = ends[a] - sizes[a]
-        b = max(int(np.searchsorted(ends, before + BLOCK_ROWS, "right")), a + 1)
+        b = max(int(np.searchsorted(ends, before + rows, "right")), a + 1)
         yield a, b
         a = b
 

@@ -4,13 +4,15 @@
     second pass    a cut of each
     the best       partitions the entries of the node, stably
 
-Where a node draws few of many columns, it sorts them itself: keeping all columns sorted takes
-longer.
+Where a node draws few of many columns, it sorts these: keeping all columns sorted takes longer. Of
+wide tables it sorts all columns, some at a time: keeping them sorted takes more memory than the
+table.
 
 Extremely randomized trees sort nothing. One cut of each column is drawn uniformly between its
 minimum and maximum in the node. Categories are replaced by numbers that are hashed from the node,
-the column and the category, so that a cut is a subset of the node's categories. The side of missing
-values is drawn, too.
+the column and the category: their binary digits are independent, so the first digit in which those
+of the node differ draws each of its subsets with the same probability, without none and all. The
+side of missing values is drawn, too.
 
 P. Geurts, D. Ernst, L. Wehenkel. Extremely randomized trees. Machine Learning 63, 3-42, 2006.
 """
@@ -52,6 +54,8 @@ from gputree.hashing import child_key, mix
 
 # Rows whose drawn columns are read one after the other: their values stay in the cache of a core.
 BLOCK_ROWS = 256
+# Columns that are read at once.
+BLOCK_COLUMNS = 64
 
 # Hashed for a column: its threshold, the side of missing values, a category.
 _THRESHOLD, _MISSING, _CATEGORY = np.uint64(1), np.uint64(2), np.uint64(3)
@@ -157,7 +161,17 @@ def take_numbers(entries, key, drawn, c, s, first, last):
 
 
 @borrowing
-def draw_cut(key, drawn, c, rows):
+def first_difference(low, high):
+    """Threshold between the binary digits 0 and 1, the first in which two fractions differ."""
+    middle, width = 0.5, 0.25
+    while high < middle or low >= middle:
+        middle += width if low >= middle else -width
+        width *= 0.5
+    return np.nextafter(middle, 0.0)
+
+
+@borrowing
+def draw_cut(key, drawn, c, rows, nominal):
     """Draw a cut of a column: (True if there is one, threshold, missing_left).
 
     Where all known values are equal, the cut separates them from the missing ones.
@@ -168,9 +182,11 @@ def draw_cut(key, drawn, c, rows):
         return False, 0.0, False
     if low == high:
         return True, np.inf, False
+    missing_left = missing > 0 and hash_of(key, f, _MISSING) >> np.uint64(63) == 0
+    if nominal:
+        return True, first_difference(low, high), missing_left
     share = fraction_of(hash_of(key, f, _THRESHOLD))
     threshold = max(low * (1.0 - share) + high * share, low)
-    missing_left = missing > 0 and hash_of(key, f, _MISSING) >> np.uint64(63) == 0
     return True, threshold if threshold < high else low, missing_left
 
 
@@ -250,26 +266,36 @@ def better_sorted_cut(scan, limits, drawn, sorting, c, cut):
 
 
 @borrowing
+def take_columns(entries, key, drawn, k, s, t):
+    """Copy what the first k of the drawn columns have in places ``s .. t``."""
+    for c in range(k):
+        drawn.low[c], drawn.high[c], drawn.missing[c] = np.inf, -np.inf, 0
+    for a in range(s, t, BLOCK_ROWS):
+        for c in range(k):
+            take_numbers(entries, key, drawn, c, s, a, min(a + BLOCK_ROWS, t))
+
+
+@borrowing
 def find_cut(scan, entries, limits, order, drawn, sorting):
     """The best cut of the columns that a node draws; more are drawn until there is one."""
     d, s, t, key = order.size, scan.s, scan.t, scan.key
     cut = no_cut()
+    most = min(limits.max_features, d)
     first = np.int64(0)
     # Columns `order[:first]` are drawn, and `cut` is the best of them.
-    while first < d and cut[0] == -np.inf:
-        k = min(limits.max_features, d) if first == 0 else np.int64(1)
-        draw_columns(key, order, first, first + k)
+    while first < most or (first < d and cut[0] == -np.inf):
+        k = min(most - first, drawn.column.size) if first < most else np.int64(1)
+        if most < d:
+            draw_columns(key, order, first, first + k)
         for c in range(k):
             drawn.column[c] = order[first + c]
-            drawn.low[c], drawn.high[c], drawn.missing[c] = np.inf, -np.inf, 0
-        for a in range(s, t, BLOCK_ROWS):
-            for c in range(k):
-                take_numbers(entries, key, drawn, c, s, a, min(a + BLOCK_ROWS, t))
+        take_columns(entries, key, drawn, k, s, t)
         for c in range(k):
             if sorting is not None:
                 cut = better_sorted_cut(scan, limits, drawn, sorting, c, cut)
             else:
-                found, threshold, missing_left = draw_cut(key, drawn, c, t - s)
+                nominal = entries.categories[drawn.column[c]] > 0
+                found, threshold, missing_left = draw_cut(key, drawn, c, t - s, nominal)
                 if found:
                     cut = better_cut(scan, limits, drawn, c, threshold, missing_left, cut)
         first += k
@@ -277,9 +303,19 @@ def find_cut(scan, entries, limits, order, drawn, sorting):
 
 
 @borrowing
-def part_entries(entries, drawn, cut, s, t):
-    """Partition places ``s .. t`` by a cut, stably; returns the first place on the right."""
-    local, spill, numbers = entries.local[s:t], entries.spill, drawn.number[cut[3]]
+def place_of_column(entries, key, drawn, cut, s, t):
+    """Place of the column that is cut among those drawn, where others may have followed it."""
+    if drawn.column[cut[3]] == cut[1]:
+        return cut[3]
+    drawn.column[0] = cut[1]
+    take_columns(entries, key, drawn, 1, s, t)
+    return np.int64(0)
+
+
+@borrowing
+def part_entries(entries, drawn, c, cut, s, t):
+    """Partition places ``s .. t`` by a cut of drawn column c; returns the first on the right."""
+    local, spill, numbers = entries.local[s:t], entries.spill, drawn.number[c]
     to_left = to_spill = np.uintp(0)
     for i in range(np.uintp(t - s)):
         row = local[i]
@@ -324,8 +360,9 @@ def grow_one(rules, criterion, entries, free, waiting, order, drawn, sorting, to
         if decrease * scan.whole < limits.min_decrease:
             continue
         f = cut[1]
-        middle = part_entries(entries, drawn, cut, s, t)
-        missing = drawn.missing[cut[3]] > 0
+        c = place_of_column(entries, key, drawn, cut, s, t)
+        middle = part_entries(entries, drawn, c, cut, s, t)
+        missing = drawn.missing[c] > 0
         out.first_child[node] = free
         out.feature[node] = f
         out.gain[node] = decrease
@@ -363,7 +400,7 @@ def grow_drawn(rules, channels, entries, nodes, sorting, out):
         new_stack(rules.limits.monotonic, most + 1),
     )
     d = entries.categories.size
-    k = min(rules.limits.max_features, d)
+    k = min(rules.limits.max_features, d, BLOCK_COLUMNS)
     drawn = Drawn(
         np.empty((k, most), entries.values.dtype),
         np.empty(most, np.int64),
@@ -373,7 +410,7 @@ def grow_drawn(rules, channels, entries, nodes, sorting, out):
         np.empty(k, entries.values.dtype),
         np.empty(k, np.int64),
     )
-    order = np.empty(d, np.int64)
+    order = np.arange(d)
     total, left = np.empty(channels, np.int64), np.empty(channels, np.int64)
     criterion = restrict(rules.criterion, channels)
     free = np.int64(0)
@@ -392,7 +429,7 @@ def grow_drawn(rules, channels, entries, nodes, sorting, out):
 def grow_of_drawn(
     source: Source, task: Task, by_column: NDArray | None, nodes: SmallNodes
 ) -> Subtrees:
-    """Grow the subtrees of all nodes given; entries end in leaf order.
+    """Grow the subtrees of all nodes given, exactly; entries end in leaf order.
 
     `by_column` are the table's values column by column, (d, n), where the table is wide.
     """

@@ -440,8 +440,8 @@ def finish_nodes(source: Source, task: Task, nodes: SmallNodes) -> Subtrees:
     table, rows, entries = source
     begin, end = nodes.begin, nodes.end
     sizes = end - begin
-    most, room = int(sizes.max()), min(int(sizes.sum()), blocks.BLOCK_ROWS)
-    block = blocks.new_block(table, task, max(most, room), entries.dtype)
+    most, room = int(sizes.max()), blocks.block_rows(table, sizes)
+    block = blocks.new_block(table, task, room, entries.dtype)
     sorting = blocks.new_sorting(table, task, most)
     scratch = new_scratch(table, task, most, sorted_=True)
     out = new_subtrees(sizes, nodes.depth, task.limits)
@@ -456,7 +456,7 @@ def finish_nodes(source: Source, task: Task, nodes: SmallNodes) -> Subtrees:
     weight = rows.weight if rows.weight is not None else np.empty(0, np.int64)
     given = table, rows.target, weight, not regression, entries, begin, end
     free = 0
-    for a, b in blocks.share_blocks(sizes):
+    for a, b in blocks.share_blocks(sizes, room):
         blocks.load_nodes(*given, a, b, block, sorting)
         free = grow_nodes(rules, entries, nodes, a, b, scratch, block, out, free)
     return Subtrees._make([out.root, *(field[:free].copy() for field in out[1:])])

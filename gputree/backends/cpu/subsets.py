@@ -7,10 +7,22 @@ moving single runs, and identify the best one by a number, its *place*:
                   (or mean target)
     exhaustive    all subsets without the last run (Gray code)     mask of the ordered runs
     moved         prefixes, one run moved to the other side  the prefix and the run
+    events moved  the same, of prefixes that split no events  the prefix and the run
     one vs rest   single runs, of equal ones the first             the run; all runs past the last
 
-Limits on the sides can exclude the best prefix; then, and only then, a second search tries other
-subsets: all of them for few runs, else prefixes with one run moved.
+The best of all subsets is a prefix, since scores are convex in the left sums: they are largest at
+the corners of their zonotope, which are prefixes from either end. Limits on a side may exclude it:
+
+    no events    of Poisson. Around the best admissible subset the score has a tangent plane, by
+                 which its runs have gains of one sign on either side of some mean; if they were
+                 split there, the events would lie on one side. To move the cheapest run that has
+                 some repairs that, so the best is one run moved at no runs or at the runs without
+                 events (or at all runs, which is the same): "events moved" finds it, of any number.
+    too small    (minimum rows and weight): a search through all subsets of few runs finds the best;
+                 of more runs, "moved" may miss it. To fill a side is a knapsack problem.
+
+These searches are made where, and only where, an excluded prefix has a higher score than the best
+that is admitted.
 
 Missing values go right or left of every subset. Of equals, the one with missing values right is
 chosen, then the first order, then the lowest place. The code of a category decides only between
@@ -33,9 +45,9 @@ from gputree.backends.cpu.runs import (
 )
 from gputree.backends.subsets import MOST_MOVED
 from gputree.bits import lowest_bit
-from gputree.criteria import begin, score
+from gputree.criteria import begin, refused_score, score
 
-ORDERED, EXHAUSTIVE, ONE_VS_REST, MOVED = 0, 1, 2, 3
+ORDERED, EXHAUSTIVE, ONE_VS_REST, MOVED, EVENTS_MOVED = 0, 1, 2, 3, 4
 
 # A place is the length of a prefix and, in higher bits, one more than the place of the moved run, 0
 # for none; or it is negative: a mask less `NO_MASK`.
@@ -58,9 +70,21 @@ def choose_search(scratch, channels, count):
 
 
 @borrowing
-def moved_heads(count):
-    """Number of prefixes whose runs are moved, and the difference of length between two of them."""
-    return (2, count) if count > MOST_MOVED else (count + 1, 1)
+def list_heads(runs, kind, count):
+    """List the prefixes at which runs are moved, in ``runs.spare``, and return their number."""
+    heads = runs.spare
+    if kind == EVENTS_MOVED:
+        without = 0
+        while without < count and runs.share[runs.order[without]] == 0.0:
+            without += 1
+        heads[0], heads[1] = 0, without
+        return 2
+    if count > MOST_MOVED:
+        heads[0], heads[1] = 0, count
+        return 2
+    for head in range(count + 1):
+        heads[head] = head
+    return count + 1
 
 
 @pasted
@@ -72,8 +96,8 @@ def start_search(criterion, node, kind, k):
     sort_runs(criterion, node.runs, count, channels, k)
     if kind == EXHAUSTIVE:
         return (1 << (count - 1)) - 1
-    if kind == MOVED:
-        return moved_heads(count)[0] * count
+    if kind in (MOVED, EVENTS_MOVED):
+        return list_heads(node.runs, kind, count) * count
     return count - 1
 
 
@@ -87,7 +111,7 @@ def next_subset(node, kind, i, place):
         r = np.int64(lowest_bit(np.uint64(i)))
         place = (place if i > 1 else -NO_MASK) ^ (1 << r)
         return place, move_run(node, order[r], 1 if place >> r & 1 else -1, left)
-    if kind == MOVED:
+    if kind in (MOVED, EVENTS_MOVED):
         return next_move(node, i - 1)
     r = np.int64(order[i - 1])
     n = move_run(node, order[i - 2], -1, left) if i > 1 else 0
@@ -97,12 +121,11 @@ def next_subset(node, kind, i, place):
 @pasted
 def next_move(node, i):
     """Undo move i - 1 (if any) and make move i, from 0: returns its place, rows added left."""
-    order, count, left = node.runs.order, node.number, node.left
-    stride = moved_heads(count)[1]
-    head, moved = i // count * stride, i % count
+    order, heads, count, left = node.runs.order, node.runs.spare, node.number, node.left
+    head, moved = heads[i // count], i % count
     n = 0
     if i > 0:
-        before, back = (i - 1) // count * stride, (i - 1) % count
+        before, back = heads[(i - 1) // count], (i - 1) % count
         n += move_run(node, order[back], 1 if back < before else -1, left)
         for r in range(before, head):
             n += move_run(node, order[r], 1, left)
@@ -160,8 +183,10 @@ def single_precedes(node, value, missing_left, r, best):
 def scan_subsets(criterion, limits, node, kind, steps, k, best):
     """The better of `best` and the best subset of a search of `steps` subsets.
 
-    The last of the five fields of `best` is the highest score of a prefix that limits exclude.
+    The last two of the six that describe a subset are the highest scores of excluded ones: of those
+    that are too small, and of those that the criterion refuses.
     """
+    counts_refused = kind in (ORDERED, EVENTS_MOVED)
     total, left, count = node.total, node.left, node.number
     whole = begin(criterion, total, total)[0]
     begins = node.runs.begin
@@ -181,29 +206,34 @@ def scan_subsets(criterion, limits, node, kind, steps, k, best):
             else:
                 place = last_subset(node, kind)
                 n = known - first
-            if not (0 < n < rows and (kind == ORDERED or admits_rows(limits, n, rows))):
+            if not (0 < n < rows and (counts_refused or admits_rows(limits, n, rows))):
                 continue
             state = begin(criterion, left, total)
             admitted = admits(limits, n, rows, state[0], whole)
-            if not admitted and kind != ORDERED:
+            if not admitted and not counts_refused:
                 continue
             value = score(criterion, state, left, total)
-            if not admitted:
-                best = (best[0], best[1], best[2], best[3], max(best[4], value))
+            if value == -np.inf and counts_refused:
+                refused = refused_score(criterion, state, left, total)
+                best = (*best[:5], max(best[5], refused))
+            elif not admitted:
+                best = (*best[:4], max(best[4], value), best[5])
             elif kind == ONE_VS_REST:
                 if single_precedes(node, value, side == 1, place, best):
-                    best = (value, side == 1, k, place, best[4])
+                    best = (value, side == 1, k, place, *best[4:])
             elif precedes(value, side == 1, k, place, best):
-                best = (value, side == 1, k, place, best[4])
+                best = (value, side == 1, k, place, *best[4:])
     return best
 
 
 @borrowing
-def search_beside(search, kind, count, best):
-    """Second search, if limits exclude a prefix better than the best admitted subset; else -1."""
-    if kind != ORDERED or not best[4] > best[0]:
-        return -1
-    return EXHAUSTIVE if count <= search.most_limited else MOVED
+def next_search(search, kind, count, best):
+    """Return the next search, if an excluded subset is better than `best`; else -1."""
+    if kind == ORDERED and best[5] > best[0]:
+        return EVENTS_MOVED
+    if kind in (ORDERED, EVENTS_MOVED) and best[4] > best[0]:
+        return EXHAUSTIVE if count <= search.most_limited else MOVED
+    return -1
 
 
 @borrowing
@@ -214,7 +244,7 @@ def best_subset(criterion, limits, scratch, node):
     for c in range(channels):
         node.missing[c] = 0
     move_run(node, node.number, 1, node.missing)
-    best = (-np.inf, False, np.int64(0), np.int64(0), -np.inf)
+    best = (-np.inf, False, np.int64(0), np.int64(0), -np.inf, -np.inf)
     first = 1 if scratch.regression or channels == 2 else 0
     last = channels if not scratch.regression else first + 1
     k = first
@@ -223,7 +253,7 @@ def best_subset(criterion, limits, scratch, node):
         best = scan_subsets(criterion, limits, node, kind, steps, np.int64(k), best)
         k += 1
         if k == last or kind in (EXHAUSTIVE, ONE_VS_REST):
-            kind = search_beside(scratch.search, kind, node.number, best)
+            kind = next_search(scratch.search, kind, node.number, best)
             k = first
     return best[:4]
 

@@ -111,11 +111,19 @@ class CpuTable:
         """Return True if an exact tree of such nodes is grown without codes."""
         return self.draws_few(max_features) and self.shape[0] <= tuning.TUNING.drawn_rows
 
+    @property
+    def is_wide(self) -> bool:
+        """Return whether bins would take more memory than values, and more time than they save."""
+        own, (n, d) = tuning.TUNING, self.shape
+        bins = d * binning.bin_bytes(self.values.itemsize)
+        return n <= own.wide_rows and bins > own.wide_bin_bytes
+
     def prepare(
         self, max_bins: int, n_threads: int, exact: bool = True, max_features: int | None = None
     ) -> None:
         """Code the table, unless trees need no codes."""
-        if not exact or max_features is None or not self.grows_uncoded(max_features):
+        uncoded = self.is_wide or (max_features is not None and self.grows_uncoded(max_features))
+        if not exact or not uncoded:
             self.coded(max_bins, exact, n_threads)
 
     def coded(self, max_bins: int, exact: bool, n_threads: int) -> Table:

@@ -1,4 +1,11 @@
-// Defaults of criteria that do not tighten bounds or widen the margin themselves.
+// Defaults of criteria that refuse no cut, tighten no bound or widen no margin themselves.
+#ifndef REFUSES
+// Score of a cut that `score` refuses, were it admitted; else -infinity.
+__device__ double refused_score(const Criterion&, const State&, const auto&, const auto&) {
+    return -infinity();
+}
+#endif
+
 #ifndef OWN_MARGIN
 __device__ double margin(const Criterion&, double value, const auto&) {
     return BOUND_MARGIN * value;

@@ -4,7 +4,7 @@
 //
 // One of GINI, WIDE_GINI, ENTROPY, MANY_CLASS_ENTROPY, SQUARED_ERROR and POISSON is defined.
 // Statistics are anything whose operator[] returns int64 channels. Criteria that define `margin` or
-// `tighten` themselves define OWN_MARGIN or OWN_TIGHTEN.
+// `tighten` themselves define OWN_MARGIN or OWN_TIGHTEN, those that refuse cuts REFUSES.
 #ifdef MANY_CLASS_ENTROPY
 #define ANY_ENTROPY
 #elif defined(ENTROPY)

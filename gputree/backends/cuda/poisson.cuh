@@ -28,13 +28,27 @@ __device__ inline double excess(double total, double weight, double mean) {
     return total > 0.0 ? total * log2_of(total / weight / mean) : 0.0;
 }
 
-__device__ double score(const Criterion&, const State& state, const auto&, const auto&) {
-    if (state.sum_left <= 0 || state.sum_left >= state.whole) return -infinity();
+__device__ inline bool splits_events(const State& state) {
+    return 0 < state.sum_left && state.sum_left < state.whole;
+}
+
+__device__ inline double both_excesses(const State& state) {
     const double side = excess(double(state.sum_left), double(state.weight_left), state.mean);
     const double other = excess(
         double(state.whole - state.sum_left), double(state.weight - state.weight_left), state.mean
     );
     return side + other;
+}
+
+__device__ double score(const Criterion&, const State& state, const auto&, const auto&) {
+    return splits_events(state) ? both_excesses(state) : -infinity();
+}
+
+#define REFUSES
+__device__ double refused_score(
+    const Criterion&, const State& state, const auto&, const auto&
+) {
+    return splits_events(state) ? -infinity() : both_excesses(state);
 }
 
 __device__ double gain(const Criterion& criterion, double value, const auto& total) {

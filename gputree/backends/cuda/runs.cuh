@@ -157,6 +157,7 @@ __device__ void sort_runs(const Measure& measure, const Runs& runs, i64 width, i
 struct Judged {
     double score;
     bool admitted;
+    double refused;  // score of what the criterion refuses
 };
 
 // Score of sending n rows left, and true if the limits admit it; -infinity where a side would be
@@ -166,13 +167,14 @@ __device__ Judged judge(
 ) {
     const i64 rest = node.rows - n, fewer = n < rest ? n : rest;
     valid = valid && fewer >= 1;
-    if (!__any_sync(ALL_LANES, valid)) return {-infinity(), false};
+    if (!__any_sync(ALL_LANES, valid)) return {-infinity(), false, -infinity()};
     const Criterion& criterion = measure.criterion;
     const State state = begin(criterion, left, node.total);
     const i64 weight = state.weight_left, others = weight_in(criterion, node.total) - weight;
     const bool admitted = valid && measure.limits.admit_sides(fewer, weight, others);
     const double value = score(criterion, state, left, node.total);
-    return {valid ? value : -infinity(), admitted};
+    const double refused = refused_score(criterion, state, left, node.total);
+    return {valid ? value : -infinity(), admitted, valid ? refused : -infinity()};
 }
 
 // The score if the limits admit the cut, else -infinity.

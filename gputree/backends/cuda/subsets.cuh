@@ -82,11 +82,20 @@ __device__ void start_side(const Runs& runs, i64 side, i64 width) {
     __syncwarp();
 }
 
-// The better of `best` and the best prefix of the ordered runs; `kept` becomes the highest score of
-// prefixes that the limits exclude.
+// Highest scores of excluded subsets: of those too small, and of those the criterion refuses.
+struct Kept {
+    double small, refused;
+
+    __device__ void add(const Judged& found) {
+        refused = found.refused > refused ? found.refused : refused;
+        if (!found.admitted) small = found.score > small ? found.score : small;
+    }
+};
+
+// The better of `best` and the best prefix of the ordered runs.
 __device__ void scan_heads(
     const Measure& measure, const Node& node, const Runs& runs, i64 width, i64 number,
-    Subset& best, double& kept
+    Subset& best, Kept& kept
 ) {
     for (i64 side = 0; side < (node.has_missing() ? 2 : 1); ++side) {
         start_side(runs, side, width);
@@ -99,8 +108,8 @@ __device__ void scan_heads(
             const i64 upto = n + inclusive_sum(run < 0 ? 0 : runs.rows(run));
             const Judged found = judge(measure, node, left, upto, run >= 0);
             const Subset own = {found.score, side, number, i + 1};
-            if (!found.admitted) kept = found.score > kept ? found.score : kept;
-            else if (precedes(own, best)) best = own;
+            kept.add(found);
+            if (found.admitted && precedes(own, best)) best = own;
             n = last_lane(upto);
             for (i64 c = 0; c < measure.channels(); ++c) {
                 const i64 sum = last_lane(left[c]);
@@ -136,26 +145,41 @@ __device__ i64 add_runs(
     return n;
 }
 
-// The better of `best` and the best prefix of the ordered runs with one run moved across.
+// Prefixes at which runs are moved: all; of no and of all runs; or those that split no events.
+struct Heads {
+    i64 number, last, step;
+
+    __device__ i64 operator[](i64 i) const { return i < number - 1 ? i * step : last; }
+};
+
+__device__ Heads list_heads(const Runs& runs, i64 most_moved, bool events) {
+    if (!events) return {runs.count > most_moved ? 2 : runs.count + 1, runs.count, 1};
+    i64 without = 0;
+    while (without < runs.count && runs.share[runs.order[without]] == 0.0) ++without;
+    return {2, without, 0};
+}
+
+// The better of `best` and the best of some prefixes with one run moved across.
 __device__ void scan_moves(
-    const Measure& measure, const Node& node, const Runs& runs, i64 width, i64 most_moved,
-    i64 number, Subset& best
+    const Measure& measure, const Node& node, const Runs& runs, i64 width, const Heads& heads,
+    i64 number, Subset& best, Kept& kept
 ) {
-    const i64 stride = runs.count > most_moved ? runs.count : 1;
     for (i64 side = 0; side < (node.has_missing() ? 2 : 1); ++side) {
         start_side(runs, side, width);
         i64 n = side ? runs.rows(runs.count) : 0;
-        for (i64 head = 0; head <= runs.count; head += stride) {
-            if (head) n += add_runs(measure, runs, width, head - stride, head);
+        for (i64 h = 0; h < heads.number; ++h) {
+            const i64 head = heads[h];
+            if (h) n += add_runs(measure, runs, width, heads[h - 1], head);
             for (i64 i0 = 0; i0 < runs.count; i0 += 32) {
                 const i64 i = i0 + lane_of();
                 const i64 run = i < runs.count ? runs.order[i] : -1, sign = i < head ? -1 : 1;
                 const i64* cells = run < 0 ? nullptr : runs.cells + run * width;
                 const LeftOfMove left = {runs.left, cells, sign};
                 const i64 rows = n + (run < 0 ? 0 : sign * runs.rows(run));
-                const double value = admitted_score(measure, node, left, rows, run >= 0);
-                const Subset own = {value, side, number, head | (i + 1) << MOVED_BITS};
-                if (value > -infinity() && precedes(own, best)) best = own;
+                const Judged found = judge(measure, node, left, rows, run >= 0);
+                const Subset own = {found.score, side, number, head | (i + 1) << MOVED_BITS};
+                kept.add(found);
+                if (found.admitted && found.score > -infinity() && precedes(own, best)) best = own;
             }
         }
     }
@@ -203,7 +227,7 @@ __device__ Subset scan_ordered(
     i64 first, i64 channels, bool exhaustive
 ) {
     Subset best = {-infinity(), 0, 0, 0};
-    double kept = -infinity();
+    Kept kept = {-infinity(), -infinity()};
     const i64 last = REGRESSION || exhaustive ? first + 1 : channels;
     for (i64 number = first; number < last; ++number) {
         sort_runs(measure, runs, width, statistic_of(node, number));
@@ -211,12 +235,18 @@ __device__ Subset scan_ordered(
         else scan_heads(measure, node, runs, width, number, best, kept);
     }
     best = warp_first(best);
-    if (!__any_sync(ALL_LANES, kept > best.score)) return best;
+    if (__any_sync(ALL_LANES, kept.refused > best.score)) {
+        const Heads heads = list_heads(runs, search.most_moved, true);
+        scan_moves(measure, node, runs, width, heads, first, best, kept);
+        best = warp_first(best);
+    }
+    if (!__any_sync(ALL_LANES, kept.small > best.score)) return best;
+    const Heads heads = list_heads(runs, search.most_moved, false);
     const bool few = runs.count <= search.most_limited;
     for (i64 number = first; number < (few ? first + 1 : last); ++number) {
         sort_runs(measure, runs, width, statistic_of(node, number));
         if (few) scan_masks(measure, node, runs, width, number, best);
-        else scan_moves(measure, node, runs, width, search.most_moved, number, best);
+        else scan_moves(measure, node, runs, width, heads, number, best, kept);
     }
     return warp_first(best);
 }
