@@ -52,7 +52,7 @@ def replaced_file(path: FilePath) -> Iterator[BinaryIO]:
 
 
 def _locked(path: Path) -> tuple[Path, int | None]:
-    """A new file next to `path`, and what locks it until it is closed, or the process ends.
+    """Create a file next to `path`, locked until it is closed or the process ends; return its lock.
 
     Where there are no locks (Windows) a file that is open cannot be removed, which serves as well.
     """
@@ -73,7 +73,7 @@ def _locked(path: Path) -> tuple[Path, int | None]:
 
 
 def _remove_left(path: Path) -> None:
-    """Remove what processes that were killed have left of earlier files of that name."""
+    """Remove temporary files that killed processes have left next to `path`."""
     pattern = re.compile(rf"\.{re.escape(path.name)}\.[0-9a-f]{{16}}")
     with suppress(OSError):
         for entry in os.scandir(path.parent):
@@ -90,7 +90,7 @@ def _remove_left(path: Path) -> None:
 
 @contextmanager
 def naming(path: Path) -> Iterator[None]:
-    """Errors of the system that name no file, such as those of reading, are of this one."""
+    """Add `path` to errors of the system that name no file, such as those of reading."""
     try:
         yield
     except OSError as error:

@@ -1,4 +1,4 @@
-"""Public names of a package, imported on first use: what is not used costs nothing.
+"""Public names of a package, imported on first use, so that unused ones cost nothing.
 
 As lazy_loader, by which scikit-image and SciPy's tools do the same; a package also imports the
 names where checkers read them, below ``if TYPE_CHECKING``, each as itself, so that it is public

@@ -1,4 +1,4 @@
-"""The only place that loads what may be absent, and only on first use."""
+"""Imports of optional packages, all of them here and on first use."""
 
 from __future__ import annotations
 

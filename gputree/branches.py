@@ -65,7 +65,7 @@ class BranchLists(NamedTuple):
         return cls.of_pairs(first_child.size, node, code[known])
 
     def take(self, nodes: NDArray[Any]) -> BranchLists:
-        """The lists of some nodes, in their order; what leads to none of them is dropped."""
+        """Select the lists of nodes, in their order; drop categories that lead to none of them."""
         begin, end = self.branch_begin[nodes], self.branch_end[nodes]
         room = self.branch_code.size + 1
         step = np.bincount(begin, minlength=room) - np.bincount(end, minlength=room)
@@ -125,7 +125,7 @@ class BranchLists(NamedTuple):
     def span_problems(
         self, spans: Spans, feature: Int32s, by_category: Bools
     ) -> Iterator[tuple[str, Any]]:
-        """More of `problems`, of lists that have none of those: of what is shared."""
+        """Yield problems of shared lists, as `problems`, which must have found none."""
         yield "nodes of several columns share a list", feature != feature[spans.top]
         tops = spans.tops(by_category)
         order = tops[np.lexsort((spans.stop[tops], spans.start[tops]))]

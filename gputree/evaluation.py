@@ -76,7 +76,7 @@ def answers(estimator: Any, X: Any, y: Labels, weight: Weight = None) -> Answers
 
 
 def pooled(parts: list[Answers]) -> Answers:
-    """The predictions of several models, each for other rows, as those of one."""
+    """Join the predictions of several models, each for other rows."""
     found: dict[str, Any] = {
         key: None
         if getattr(parts[0], key) is None
@@ -94,7 +94,7 @@ def pooled(parts: list[Answers]) -> Answers:
 
 
 def in_blocks(parts: Iterable[Answers], rows: int) -> Iterator[Answers]:
-    """The same rows in blocks of so many: sums of blocks do not depend on how rows were read."""
+    """Yield blocks of `rows` rows: sums of blocks do not depend on how rows were read."""
     waiting: list[Answers] = []
     n = 0
     for part in parts:
@@ -313,7 +313,7 @@ class TableSums:
         self._used: dict[str, float] = {}
 
     def add(self, tables: dict[str, Lines], weight: Weight, rows: int) -> None:
-        """Add the tables of a part: of so many rows, or of these weights."""
+        """Add the tables of a part of the rows, by their weights or their number."""
         total = float(rows if weight is None else weight.sum())
         self._total += total
         for line in tables.get("column_usage", []):

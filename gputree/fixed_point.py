@@ -89,7 +89,7 @@ def count_units(sample_weight: Floats, coarse: float) -> int:
 
 
 def finest_unit(coarse: float, total: int) -> float:
-    """The unit for a total weight of so many units of `coarse`."""
+    """Unit of weights whose total is `total` units of `coarse`."""
     return power_of_two(float(total)) * coarse * 2.0**-WEIGHT_BITS
 
 

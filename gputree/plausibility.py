@@ -47,7 +47,7 @@ def check_statistics(tree: Tree) -> None:
 
 
 def _problems(tree: Tree) -> Iterator[tuple[str, str, Bools]]:
-    """Field, what is wrong with it, and at which nodes."""
+    """Yield the field of each fault, the text of the error, and the nodes that have it."""
     weight, statistics = tree.weight, tree.statistics
     yield "weight", "is negative", weight < 0
     yield "weight", "is 0, and a tree is grown on rows", (weight <= 0) & (tree.parent < 0)

@@ -60,7 +60,7 @@ def soften(tree: Tree, values: NDArray, target: NDArray, weight: Floats | None) 
 
 
 def _by_node(here: _Arrived, x: Floats, wrong: list[Bools]) -> Iterator[tuple[int, Int64s]]:
-    """The entries of each node by value; ties in an order that is not that of rows."""
+    """Yield the entries of each node by value; ties are broken independently of row order."""
     order = np.lexsort((*wrong, here.weight, x, here.node))
     nodes, first = np.unique(here.node[order], return_index=True)
     yield from zip(nodes.tolist(), np.split(order, first)[1:], strict=True)

@@ -18,7 +18,7 @@ Number = TypeVar("Number", np.int64, np.float64)
 
 
 def add_up(parent: Int32s, values: NDArray[Number]) -> NDArray[Number]:
-    """Add the values of every node, of shape (N,) or (N, K), to those of all its ancestors.
+    """Sum the values of each node and its descendants, of shape (N,) or (N, K).
 
     Sums of integers have no order; floats are added from the last node to the first.
     """

@@ -321,13 +321,13 @@ class Tree:
         )
 
     def bounds_of(self, nodes: NDArray[Any]) -> dict[str, Any]:
-        """The fields that bound what some nodes predict."""
+        """Fields of the bounds on the predictions of nodes."""
         if self.lower is None or self.upper is None:
             return {"lower": None, "upper": None}
         return {"lower": self.lower[nodes], "upper": self.upper[nodes]}
 
     def soft_bounds_of(self, taken: Callable[[NDArray, float], NDArray]) -> dict[str, Any]:
-        """The fields that bound soft thresholds, of what is taken of each node's array."""
+        """Fields of the bounds of soft thresholds, each array passed through `taken`."""
         if self.soft_lower is None or self.soft_upper is None:
             return {"soft_lower": None, "soft_upper": None}
         bounds = {"soft_lower": self.soft_lower, "soft_upper": self.soft_upper}

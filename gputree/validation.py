@@ -177,7 +177,7 @@ def _count_labels(y: NDArray, low: int, high: int) -> tuple[NDArray, NDArray[np.
 
 
 def code_dtype(n_classes: int) -> type[np.integer]:
-    """The type of codes of so many classes."""
+    """Type of the codes of `n_classes` classes."""
     return np.uint8 if n_classes <= 256 else np.int32
 
 

@@ -146,7 +146,7 @@ def unknown_marks(estimator: Any, X: Any) -> list[str]:
 
 
 def warn_of_marks(columns: list[str]) -> None:
-    """Warn of what `unknown_marks` found."""
+    """Warn of the columns that `unknown_marks` found."""
     if columns:
         say(
             f"warning: training had no '?' in {', '.join(map(repr, columns))}. If it stands for a "

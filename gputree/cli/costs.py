@@ -1,4 +1,4 @@
-"""`--costs FILE`: what errors cost, in the form that C5.0 has it."""
+"""`--costs FILE`: costs of errors, in the format of C5.0."""
 
 from __future__ import annotations
 

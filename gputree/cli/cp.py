@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def cp_text(estimator: Any) -> str:
-    """The table of a model of one tree, below what its numbers are relative to."""
+    """Cost-complexity table of a model of one tree, below the figures that it is relative to."""
     from gputree.pruning import cp_table
 
     tree: Tree = estimator.tree_

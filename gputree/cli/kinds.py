@@ -126,7 +126,7 @@ def _vary() -> None:
 
 
 def _classes(quantity: Any, n_classes: int) -> Any:
-    """So many classes, of as many rows each."""
+    """Target of `n_classes` classes of equal size."""
     return np.argsort(np.argsort(quantity)) * n_classes // len(quantity)
 
 

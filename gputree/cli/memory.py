@@ -1,4 +1,4 @@
-"""`--memory`: what is read in batches, how large these are, and what growth may take.
+"""`--memory`: tables that are read in batches, the size of these, and the limit of growth.
 
 In batches a process holds, in addition to what Python and its libraries take,
 

@@ -1,4 +1,4 @@
-"""`--holdout` and `--cv`: what a model is worth on rows that it was not trained on."""
+"""`--holdout` and `--cv`: scores of a model on rows that it was not trained on."""
 
 from __future__ import annotations
 

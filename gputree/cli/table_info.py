@@ -1,4 +1,4 @@
-"""`gputree info FILE`: what the columns of a table were taken for."""
+"""`gputree info FILE`: types that the columns of a table were read as."""
 
 from __future__ import annotations
 

@@ -180,7 +180,7 @@ def _train_on(arguments: argparse.Namespace, files: list[str]) -> None:
 def _limit(
     estimator: Any, table: Training, arguments: argparse.Namespace
 ) -> tuple[int | None, int]:
-    """The arguments of `growth_within`; no limit for what lies in memory."""
+    """Arguments of `growth_within`; no limit for tables in memory."""
     from gputree import CodedTable
 
     is_regression = not hasattr(estimator, "predict_proba")
@@ -235,7 +235,7 @@ def _require_classes(kind: Any, option: str) -> None:
 
 
 def _refuse(name: str, arguments: argparse.Namespace, kind: Any) -> NoReturn:
-    """Say of which algorithm an option is."""
+    """Raise UsageError that names the algorithms which an option is for."""
     if name in ("class_weight", "classes"):
         _require_classes(kind, flag(name))
     if name == "quantreg" and getattr(kind, "_averages", False):  # regressors take it
@@ -297,7 +297,7 @@ def _kind(arguments: argparse.Namespace, y: Labels) -> Any:
 
 
 def _tell_other_task(target: str, task: str, n_values: int) -> None:
-    """Say what else integers of a target may be."""
+    """Report that integers of a target may be classes or quantities."""
     if not n_values:
         return
     taken, other = ("classes", "quantities: --task regression")

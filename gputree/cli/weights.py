@@ -1,4 +1,4 @@
-"""`--weights COL`: what each row counts, the case weight of C5.0."""
+"""`--weights COL`: the column of sample weights, the case weight of C5.0."""
 
 from __future__ import annotations
 

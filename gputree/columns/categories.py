@@ -47,7 +47,7 @@ def as_numbers(values: list[Any]) -> NDArray[Any]:
 
 
 def _whole(values: list[Any]) -> NDArray[Any]:
-    """Numbers of which some are whole and large: integers where all are whole."""
+    """Convert numbers, some of them large integers, to an array of integers if all are."""
     if all(isinstance(value, int) or value.is_integer() for value in values):
         values = list(map(int, values))
         for kind in (np.int64, np.uint64):
@@ -81,7 +81,7 @@ def hold_text(categories: NDArray | None) -> bool:
 
 
 class Lookup:
-    """Codes of the values of a column of such categories; what it takes is made once."""
+    """Codes of the values of a column with the categories `categories`; tables are made once."""
 
     def __init__(self, categories: NDArray) -> None:
         self.categories = categories

@@ -352,7 +352,7 @@ def _of_mixed(values: NDArray) -> Cells:
 
 
 def _of_numbers(values: NDArray, known: Bools) -> Floats | Exact:
-    """Objects as float64; what `float` would take but is no number is refused."""
+    """Convert objects to float64; refuse those that `float` would take but are no numbers."""
     for kind in set(map(type, values[known])):
         if issubclass(kind, (bytes, np.datetime64, np.timedelta64)):
             raise _refusal(kind.__name__)

@@ -1,4 +1,4 @@
-"""The columns of a table that is read in batches, from those of each batch."""
+"""Columns of a table that is read in batches, merged from the columns of each batch."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class MergedColumns:
                 self._kinds[f] = kind
 
     def columns(self) -> KeptColumns:
-        """The columns of all batches; one without any value holds what its batches said."""
+        """Columns of all batches; one without any value has the type that its batches declare."""
         found = [merged.categories() for merged in self._categories]
         kinds = [
             kind or (_NUMBERS if own is None else merged.kind)
@@ -63,7 +63,7 @@ class MergedColumns:
 
 
 class KeptColumns(Columns):
-    """Columns of many batches, for which what looks up categories is kept."""
+    """Columns of many batches, whose lookups of categories are kept."""
 
     def _lookups(self) -> list[Lookup | None]:
         return self._kept

@@ -1,4 +1,4 @@
-"""Columns of text of which nearly all cells are numbers, such as 59 numbers and one "unknown".
+"""Columns of text that are nearly numbers, such as 59 numbers and one "unknown".
 
 A tree takes such a column for categories: one branch or subset for each number, and no order.
 """
@@ -26,7 +26,7 @@ _NUMBER = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*", re.ASCII)
 
 
 class NearlyNumeric(NamedTuple):
-    """Cells of a column of text of which nearly all are numbers.
+    """Counts and examples of the cells of a column of text that is nearly numbers.
 
     Attributes
     ----------

@@ -322,7 +322,7 @@ def _all_fit_float32(columns: list[NDArray]) -> bool:
 
 # ------------------------------------------------------------------ columns
 def _factorize(cells: list[Cells], coded: Bools, labels: Sequence[str]) -> list[Cells]:
-    """The same cells, those of the columns that are `coded` by their distinct values."""
+    """Factorize the cells of `coded` columns into codes of distinct values."""
     return [
         _distinct(column, label) if is_coded and not isinstance(column, Coded) else column
         for column, is_coded, label in zip(cells, coded, labels, strict=True)

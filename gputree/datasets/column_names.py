@@ -66,7 +66,7 @@ def check_present(label: str, present: list[str], wanted: Sequence[str]) -> None
 
 
 def _separator_hint(present: list[str]) -> str:
-    """A guess at what separates the names of a file that seems to have one column."""
+    """Hint for an error: a separator, if a file seems to have one column."""
     found = [mark for mark in MARKS if len(present) == 1 and mark in present[0]]
     if len(present) == 1 and not found and " " in present[0].strip():
         return (

@@ -49,7 +49,7 @@ def decompressed(file: pa.NativeFile, compression: str | None) -> pa.NativeFile:
 
 
 class _Counted(io.BufferedReader):
-    """A file that moves a bar by what is read of it."""
+    """File that moves a progress bar by the bytes read."""
 
     def __init__(self, path: Path, bar: Any) -> None:
         super().__init__(io.FileIO(path))

@@ -1,4 +1,4 @@
-"""Files that are damaged: their errors name them, and nothing of them is followed unchecked."""
+"""Damaged files: errors name them, and offsets and text are validated before use."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def _may_unpack_to(source: Source, error: MemoryError) -> bool:
 
 
 def undamaged(source: Source, table: pa.Table) -> pa.Table:
-    """The table, whose places and text were checked: those of a damaged file lead anywhere."""
+    """Validate the offsets and the text of a table from a Parquet or Arrow file, and return it."""
     if source.kind not in (*PARQUET, *ARROW):
         return table  # which its reader has made, and found to be text
     for name, column in zip(table.column_names, table.columns, strict=True):

@@ -103,7 +103,7 @@ def _with_numbers(
     kinds: Kinds,
     guesses: list[Guess],
 ) -> pa.Table:
-    """The table, its columns of text as numbers, booleans or dates where that is what they hold."""
+    """Convert columns of text to numbers, booleans or dates where all cells are."""
     for j, field in enumerate(table.schema):
         name = field.name
         if not pa.types.is_string(field.type) or (name in kept and name not in source.form.units):
@@ -124,7 +124,7 @@ def _with_numbers(
 
 
 def _other_missing(words: pa.ChunkedArray) -> dict[str, int]:
-    """Cells that mean a missing number in other spellings than those of R and pandas."""
+    """Count cells that mean a missing number in other spellings than those of R and pandas."""
     cells = pc.utf8_trim_whitespace(words)
     found = cells.filter(pc.is_in(cells, value_set=pa.array(OTHER_MISSING))).value_counts()
     pairs = zip(found.field("values").to_pylist(), found.field("counts").to_pylist(), strict=True)
@@ -138,7 +138,7 @@ def spelling_of(source: Source, dialect: Dialect, name: str) -> Spelling:
 
 
 def _typed(words: pa.ChunkedArray, spelling: Spelling, dialect: Dialect) -> pa.ChunkedArray:
-    """A column that the reader has left as text, by what all its cells are."""
+    """Convert a column that the reader has left as text to the type that all its cells have."""
     first = numbers_of(words.drop_null().slice(0, _FIRST_CELLS), spelling)
     others = pa.array([*OTHER_MISSING, *(f" {mark}" for mark in OTHER_MISSING)])
     if pc.any(pc.is_in(words, value_set=others)).as_py():

@@ -45,7 +45,7 @@ def head_of(
     form: FileFormat,
     delimiters: Sequence[str] = DELIMITERS,
 ) -> Head:
-    """The dialect of a file by its first rows, `head`, of which the last may not be whole.
+    """Infer the dialect of a file from its first rows, `head`, of which the last may not be whole.
 
     The mark that parts the most rows into as many cells as the header, and the header at all; of
     equals the first of semicolon, tab, bar and comma; where none does, the last. Where that is no

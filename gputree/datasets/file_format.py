@@ -61,7 +61,7 @@ class FileFormat(NamedTuple):
         return not self.has_header or self.names is not None
 
     def names_of(self, width: int, label: str) -> list[str]:
-        """Names of so many columns of a file without a header."""
+        """Names of the `width` columns of a file without a header."""
         if self.names is None:
             return [f"V{place}" for place in range(1, width + 1)]
         if len(self.names) != width:

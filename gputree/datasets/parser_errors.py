@@ -1,4 +1,4 @@
-"""Errors of the reader of CSV: the file, the line, and what may have caused it."""
+"""Errors of the reader of CSV: the file, the line, and a possible cause."""
 
 from __future__ import annotations
 

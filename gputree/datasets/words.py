@@ -57,7 +57,7 @@ def guesses_of_text(columns: pa.Table, is_delimited: bool) -> Iterator[Guess]:
 
 
 def guesses_of_quotes(columns: pa.Table) -> Iterator[Guess]:
-    """Guesses about cells of so many lines that a quote may not be closed."""
+    """Guess from cells of very many lines that a quote is not closed."""
     for name, column in zip(columns.column_names, columns.columns, strict=True):
         if not pa.types.is_string(column.type):
             continue

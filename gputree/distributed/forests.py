@@ -187,7 +187,7 @@ def add_up(found: list[Floats]) -> Floats:
 
 
 def weighed_by_class(own: Read, by_class: Floats) -> Read:
-    """The rows with their weights times those of their classes."""
+    """Multiply the weights of rows by those of their classes."""
     of_rows = by_class[own.target]
     return own._replace(weight=of_rows if own.weight is None else own.weight * of_rows)
 

@@ -55,7 +55,7 @@ def read_all(tasks: Tasks, partitions: Partitions, known: Known) -> Rowsets:
 def _compute(
     tasks: Tasks, function: Callable[..., Any], arguments: list[tuple], combine: Any
 ) -> list[Any]:
-    """Futures of a function of partitions; of one alone what `combine` makes of it."""
+    """Futures of a function of each partition; a single one is passed through `combine`."""
     delayed = require("dask", "gputree.distributed").delayed(function, pure=False)
     futures: list[Any] = tasks.client.compute([delayed(*own) for own in arguments])
     if combine is not None and len(futures) == 1:

@@ -150,7 +150,7 @@ class Forest(Reporting, TableEstimator):
         return self._measure(view, target, whole)
 
     def _measure(self, view: View, target: NDArray, whole: Weight) -> Self:
-        """Score rows out of the bag, and keep what quantiles need, as far as is wanted."""
+        """Score rows out of the bag, and keep targets for quantiles, as parameters require."""
         if self.oob_score:
             self._score_out_of_bag(view, target)
         if self.quantreg:
@@ -190,7 +190,7 @@ class Forest(Reporting, TableEstimator):
     def _grow_trees(
         self, known: list[CompactTree], grow: Callable[[int], CompactTree], at_once: int
     ) -> None:
-        """Add new trees, so many at a time, to those that are known."""
+        """Grow new trees, `at_once` at a time, and append them to `known`."""
         numbers = range(len(known), self.n_estimators)
         bar = new_bar(len(numbers), bool(self.verbose), desc="trees", unit="tree")
 
@@ -244,7 +244,7 @@ class Forest(Reporting, TableEstimator):
         return False
 
     def _balanced(self, target: NDArray, weight: Weight) -> NDArray[np.float64]:
-        """Weights of rows that balance the classes of those of these weights."""
+        """Balance the classes of rows with weights."""
         weight = np.ones(target.size) if weight is None else weight
         found: NDArray[np.float64] = weight * balancing(np.bincount(target, weight))[target]
         return found
@@ -564,7 +564,7 @@ class Forest(Reporting, TableEstimator):
         raise NotImplementedError
 
     def _keep_targets(self, view: View, target: NDArray, weight: Weight) -> None:
-        """Keep what quantiles are made of."""
+        """Keep the targets that quantiles are computed from."""
         raise NotImplementedError
 
 

@@ -1,4 +1,4 @@
-"""Trees of a forest as little memory as they need: what the rest cannot be computed from.
+"""Trees of a forest in little memory: only fields that others cannot be computed from.
 
 Of a binary tree numbered breadth-first, the k-th node that is split has the children 2 k + 1 and
 2 k + 2, the rows and class weights of a node are those of the leaves below it, and impurities are
@@ -38,7 +38,7 @@ _NARROW = (np.uint8, np.uint16, np.uint32, np.int64)
 
 
 class CompactTree(NamedTuple):
-    """A binary tree of N nodes, of which S are split and L are leaves."""
+    """Binary tree of N nodes, S of them splits and L leaves."""
 
     task: Any  # "classification" or "regression"
     criterion: str
@@ -226,7 +226,7 @@ def _of_leaves(tree: Tree, values: NDArray[np.float64]) -> NDArray:
 
 
 def _over(first_child: NDArray, values: NDArray) -> NDArray[np.float64]:
-    """The values of all nodes, of which these are all or those of leaves."""
+    """Values of all nodes, from those of all or of leaves."""
     if len(values) == first_child.size and first_child.size > 1:
         return values
     kind = np.int64 if values.dtype.kind in "iu" else np.float64

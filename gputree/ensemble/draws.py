@@ -96,7 +96,7 @@ def part_counts(
 
 
 def permutation(seed: int, tree: int, column: int, n: int) -> NDArray[np.int64]:
-    """A permutation of n rows, of which each is as likely: another one for each tree and column."""
+    """Draw a permutation of n rows, independently for each tree and column."""
     order = np.arange(n)
     with np.errstate(over="ignore"):
         shuffle(mix((tree_key(seed, tree) ^ _ORDER) + np.uint64(column)), order)

@@ -46,7 +46,7 @@ def join(first: Any, second: Any) -> Any:
 
 
 def _of_trees(forest: Any, trees: list[CompactTree], origins: list[Origin]) -> Any:
-    """The forest with other trees, and without what is known of the former ones alone."""
+    """Copy a forest with other trees, without attributes that depend on the former ones."""
     made = copy(forest)
     for name in (*OUT_OF_BAG, "_leaf_targets"):
         made.__dict__.pop(name, None)

@@ -82,7 +82,7 @@ _METHODS_LACK = {"check_input": "tables are always checked. Leave it out."}
 
 
 def refuses(kind: str) -> dict[tuple[str, str], str]:
-    """Criteria of others that the estimator of CART of this name refuses: what to write."""
+    """Map criteria that a CART estimator refuses to the advice in the error."""
     if kind.endswith("Classifier"):
         numbers = f"For numbers use {kind.replace('Classifier', 'Regressor')}."
         theirs = ("squared_error", "friedman_mse", "absolute_error", "poisson")
@@ -104,7 +104,7 @@ def refuses(kind: str) -> dict[tuple[str, str], str]:
 
 
 def explained(method: Method) -> Method:
-    """Arguments that `method` of an estimator does not take are refused with what to write."""
+    """Decorate a method of an estimator to refuse unknown arguments with advice."""
     parameters = list(inspect.signature(method).parameters.values())[1:]  # without self
     names = [parameter.name for parameter in parameters]
     places = sum(p.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD for p in parameters)

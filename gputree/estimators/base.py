@@ -136,7 +136,7 @@ class BaseDecisionTree(Reporting, TableEstimator):
         return False
 
     def _for_folds(self, X: Any) -> tuple[Any, int]:
-        """`X` as trees of parts of it take it, coded once; how many to grow at once.
+        """Code `X` once for the trees of folds; return the number of trees to grow at once, too.
 
         One tree for each thread takes less time than all threads on each tree in turn.
         """
@@ -161,7 +161,7 @@ class BaseDecisionTree(Reporting, TableEstimator):
     def _grow_tree(
         self, view: View, target: NDArray, weight: NDArray[np.float64] | None, n: int
     ) -> Tree:
-        """The unpruned tree; n rows count where a parameter is a fraction of them."""
+        """Grow a tree without pruning; parameters that are fractions are relative to n rows."""
         raise NotImplementedError
 
     # ---------------------------------------------------------- descent

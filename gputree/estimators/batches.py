@@ -150,7 +150,7 @@ class MappedHeld(Held):
 
 
 def _rows_of(size: int, values: NDArray) -> int:
-    """Rows of so many bytes, at least one."""
+    """Number of rows that `size` bytes can store, at least one."""
     return max(size // (values.shape[1] * values.dtype.itemsize), 1)
 
 

@@ -27,7 +27,7 @@ class RowWeights(NamedTuple):
 
 
 def first_weights(weight: NDArray[np.float64] | None, n: int) -> RowWeights:
-    """The weights of the first trial, from those of the rows, positive, or None."""
+    """Weights of the first trial, from sample weights, positive, or None."""
     fixed = fix_weights(weight, n, fractions=True)
     assert fixed.weight is not None
     shift = max(fixed.total.bit_length() - TOTAL_BITS, 0)

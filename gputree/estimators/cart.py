@@ -148,7 +148,7 @@ _of_thread = threading.local()  # .generator
 
 
 def _column_key(random_state: Any, drawn: bool) -> int:
-    """Seed of what is `drawn` at nodes; generators that others share move on in any case."""
+    """Seed of the draws at nodes, 0 without any; a shared generator advances in any case."""
     if not isinstance(random_state, Integral):
         generator = check_random_state(random_state)
     elif drawn:

@@ -146,7 +146,7 @@ def grow_on(
 
 
 def spread(task: Task, table: View) -> Task:
-    """The task with what each row has, for every row of the table that `table` is part of."""
+    """Scatter per-row targets and weights of a view to the rows of its table; 0 elsewhere."""
     columns: dict[str, Any] = {
         name: table.spread(getattr(task, name))
         for name in ("target", "weight", "square", "square_rest")

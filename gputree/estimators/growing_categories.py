@@ -1,4 +1,4 @@
-"""Columns of categories in CART: which subsets are tried, and the tests that come of it."""
+"""Columns of categories in CART: subsets to search, and conversion of splits to tests."""
 
 from __future__ import annotations
 

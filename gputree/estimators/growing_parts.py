@@ -24,7 +24,7 @@ from gputree.validation import code_dtype
 
 
 class Rowsets(NamedTuple):
-    """The rows of all parts that count, as futures, and what is known of them."""
+    """Rows with weight of all partitions, as futures, and their specification."""
 
     parts: list[Any]  # of Read
     columns: Columns

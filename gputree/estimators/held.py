@@ -106,7 +106,7 @@ class Held:
         return ColumnCodes(codes.order.copy(), codes.code.copy()), distinct
 
     def of_rows(self, rows: Int64s) -> Held:
-        """A separate table of some rows, in their order; a copy of them."""
+        """Copy rows, in their order, to a separate table."""
         values = take_rows(self.values, rows)
         return Held(self.columns, values, self.names, self.device, self.max_bins)
 
@@ -160,7 +160,7 @@ class View:
         return values if self.rows is None else take_rows(values, self.rows)
 
     def blocks(self) -> Iterator[NDArray]:
-        """The view as matrices of some rows, at least one of them; on the host."""
+        """Yield the view in blocks of rows, at least one block, on the host."""
         values: NDArray = self.held.values
         if self.rows is None:
             yield to_host(values)

@@ -1,4 +1,4 @@
-"""Columns of text of which nearly all cells are numbers: a warning where they are read."""
+"""Warnings of columns of text that are nearly numbers."""
 
 from __future__ import annotations
 

@@ -72,7 +72,7 @@ class MultiwayTree(TreeClassifier):
 
     @abstractmethod
     def _options(self, n: int, n_weighted: int) -> ListOptions:
-        """The parameters' meaning for a table of n rows, of which so many have weight."""
+        """Resolve the parameters for a table of n rows, `n_weighted` of them with weight."""
 
     def _shared_options(self, n: int) -> dict[str, Any]:
         """Options that mean the same to both."""

@@ -203,7 +203,7 @@ class Boosted(Reporting, TableClassifier):
         raise NotImplementedError
 
     def _finished(self, member: Any, own: NDArray[np.intp]) -> Any:
-        """A member that was learned from the columns `own` of all, with all of them and labels."""
+        """Member learned from the columns `own`, renumbered to all columns, and with labels."""
         raise NotImplementedError
 
     def _tree_of(self, member: Any) -> Tree:
@@ -211,7 +211,7 @@ class Boosted(Reporting, TableClassifier):
         raise NotImplementedError
 
     def _confidences(self, member: Any, values: NDArray) -> NDArray[np.float64]:
-        """Votes of a member, shape (n_rows, n_classes); those of a row add up to 1."""
+        """Votes of a member, shape (n_rows, n_classes); each row adds up to 1."""
         raise NotImplementedError
 
     def _size_of(self, member: Any) -> tuple[str, int]:

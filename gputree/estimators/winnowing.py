@@ -128,7 +128,7 @@ def column_view(view: View, own: NDArray[np.intp]) -> View:
 
 
 def as_grown(tree: Any, grower: Any, own: NDArray[np.intp]) -> Any:
-    """The fitted `tree` of the columns `own` of those that `grower` knows, with all of them."""
+    """Renumber the fitted `tree` of the columns `own` to all columns of `grower`."""
     for name in ("tree_", "unpruned_tree_"):
         setattr(tree, name, _numbered(getattr(tree, name), own, grower.n_features_in_))
     tree.columns_, tree.n_features_in_ = grower.columns_, grower.n_features_in_
@@ -137,7 +137,7 @@ def as_grown(tree: Any, grower: Any, own: NDArray[np.intp]) -> Any:
 
 
 def _numbered(tree: Tree, own: NDArray[np.intp], n_features: int) -> Tree:
-    """The tree of the columns `own`, of so many."""
+    """Renumber a tree of the columns `own` to `n_features` columns."""
     feature = np.where(tree.is_leaf, tree.feature, own[np.maximum(tree.feature, 0)])
     return replace(tree, feature=feature.astype(tree.feature.dtype), n_features=n_features)
 

@@ -174,7 +174,7 @@ def _answers(binary: Binary, value: Floats) -> str:
 
 
 def _counts(binary: Binary, rows: Int64s) -> Int64s:
-    """Rows of each node: those of the leaves, added up."""
+    """Number of rows of each node, summed over its leaves."""
     inner = np.flatnonzero(~binary.is_leaf)
     parent = np.full(rows.size, NO_CHILD, NODE)
     parent[binary.left[inner]] = parent[binary.right[inner]] = inner
@@ -200,7 +200,7 @@ def _ranges(model: Model) -> Iterator[str]:
 
 
 def _plain(names: Sequence[str]) -> list[str]:
-    """Names without what the format reserves, each one once."""
+    """Replace characters that the format reserves, and make names unique."""
     plain: list[str] = []
     for j, name in enumerate(names):
         word = re.sub(r'[\s"\\,:\[\]{}]', "_", name) or "_"

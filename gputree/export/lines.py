@@ -1,4 +1,4 @@
-"""The lines of a tree as text: what `gputree show` and `export_text` write."""
+"""Lines of a tree as text, for `gputree show` and `export_text`."""
 
 from __future__ import annotations
 

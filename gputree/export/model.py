@@ -79,7 +79,7 @@ class Names:
 
 @dataclass(frozen=True)
 class Model(Names):
-    """A tree, and what its columns, codes and classes stand for."""
+    """Tree with the names of its columns, codes and classes."""
 
     tree: Tree
     # (K, K): what errors cost, where that decides between classes; None where the highest
@@ -219,7 +219,7 @@ def labels_of(shares: Floats, costs: Costs | None) -> NDArray[np.intp]:
 
 
 def tree_of(estimator_or_tree: Any) -> Tree:
-    """The tree itself, or that of a fitted estimator."""
+    """Return the tree itself, or the tree of a fitted estimator."""
     tree = getattr(estimator_or_tree, "tree_", estimator_or_tree)
     if isinstance(tree, Tree):
         return tree

@@ -188,7 +188,7 @@ def _rows(tree: Tree, room: Floats) -> tuple[Floats, float]:
 
 
 def _fit(ax: Any, size: tuple[float, float]) -> float:
-    """Make points of the layout the data units of `ax`; returns what a letter shrinks by."""
+    """Make the data units of `ax` points of the layout; return the scale of letters."""
     extent = ax.get_window_extent()
     width, height = (pixels * 72 / ax.figure.dpi for pixels in (extent.width, extent.height))
     scale = min(width / size[0], height / size[1])

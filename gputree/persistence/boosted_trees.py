@@ -29,7 +29,7 @@ def contents_of(boosted: BoostedC45Classifier) -> Contents:
 
 
 def header_of_trials(boosted: Boosted, first: C45Classifier) -> dict[str, Any]:
-    """The header of what boosts; `first` is the tree of the first trial."""
+    """Header of a boosted estimator; `first` is the tree of the first trial."""
     reason = boosted.stop_reason_
     return header_of(boosted) | {
         "errors": boosted.estimator_errors_.tolist(),
@@ -47,7 +47,7 @@ def rebuild(contents: Contents) -> BoostedC45Classifier:
 
 
 def restored_trees(boosted: Boosted, contents: Contents) -> list[C45Classifier]:
-    """Give what boosts all that the header has of it; the estimators of its trees."""
+    """Restore a boosted estimator from its header; return the estimators of its trees."""
     header, trees, _ = contents
     kinds = {(tree.task, tree.n_features, tree.n_classes) for tree in trees}
     if len(kinds) > 1 or trees[0].task != "classification":
@@ -76,7 +76,7 @@ def _numbers(header: dict[str, Any], key: str, count: int, most: float) -> Float
 
 
 def _members(boosted: Boosted, trees: Sequence[Tree], least: int) -> list[C45Classifier]:
-    """The estimators of the trees, as what boosts has them."""
+    """Estimators of the trees of a boosted estimator."""
     grower: C45Classifier = coded_grower(boosted, C45Classifier, 1)
     grower.min_samples_split = least
     grower._validate_params()

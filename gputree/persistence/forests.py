@@ -83,7 +83,7 @@ def rebuild(contents: Contents) -> Forest:
 
 
 def _origins(found: dict[str, Any] | list[Any], trees: Sequence[Tree]) -> list[Origin]:
-    """The draws of each tree; ValueError where they are not those of the trees."""
+    """Origin of each tree; ValueError where draws do not fit the trees."""
     lines = [found | {"trees": list(range(len(trees)))}] if isinstance(found, dict) else found
     if not all(isinstance(line, dict) for line in lines):
         raise InputError("bootstrap must be an object, or a list of them.")

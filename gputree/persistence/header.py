@@ -109,7 +109,7 @@ def with_params(kind: Any, header: dict[str, Any]) -> Any:
 
 
 def complete(estimator: Any, header: dict[str, Any], trees: Sequence[Tree]) -> Any:
-    """The estimator with what the header says of its columns and classes, those of its trees."""
+    """Restore an estimator's columns and classes from the header; the trees must agree."""
     d = trees[0].n_features
     estimator.n_features_in_ = d
     estimator.columns_ = _columns(header, trees)
@@ -209,7 +209,7 @@ def field_of(header: dict[str, Any], key: str, *kinds: type) -> Any:
 
 
 def check_count(key: str, values: Any, count: int) -> None:
-    """Raise ValueError unless there are so many values."""
+    """Raise ValueError unless there are `count` values."""
     if len(values) != count:
         raise InputError(f"{key} must contain {count} elements, got {len(values)}.")
 
@@ -217,7 +217,7 @@ def check_count(key: str, values: Any, count: int) -> None:
 def numbers_of(
     header: dict[str, Any], key: str, count: int, most: float, kinds: tuple[type, ...]
 ) -> list[Any]:
-    """So many numbers of some types, from 0 to `most`."""
+    """Numbers under a key of the header: `count`, of these types, from 0 to `most`."""
     values: list[Any] = field_of(header, key, list)
     check_count(key, values, count)
     if not all(type(value) in kinds and 0 <= value <= most for value in values):
@@ -245,7 +245,7 @@ def _classes(labels: Any) -> NDArray[Any]:
 
 
 def _columns(header: dict[str, Any], trees: Sequence[Tree]) -> Columns:
-    """The columns' specifications, if they are those of the trees."""
+    """Specifications of the columns; the trees must agree."""
     d = trees[0].n_features
     if header.get("format") == FORMAT and header.get("format_version") == 1:
         if d > _MOST_UNLISTED:

@@ -180,7 +180,7 @@ def _json(value: Any) -> str:
 
 
 def _numbers(array: NDArray) -> Any:
-    """An array as lists; what JSON has no numbers for as in the header."""
+    """Convert an array to lists; NaN and infinities are encoded as in the header."""
     values = array.tolist()
     is_plain = array.dtype.kind != "f" or np.isfinite(array).all()
     return values if is_plain else encode(values, "tree")

@@ -134,7 +134,7 @@ def _check_codes(arrays: dict[str, NDArray], columns: Columns) -> None:
 def weights_in(
     arrays: dict[str, NDArray], n_rules: int, n_sets: int, n_classes: int
 ) -> tuple[Floats, Floats]:
-    """Weights that rules cover and that they decide, by class; of so many sets of rules."""
+    """Weights by class that rules cover and decide, for `n_sets` sets of rules."""
     covered, decided = arrays["class_weights"], arrays["decided_weights"]
     if covered.shape != (n_rules, n_classes) or decided.shape != (n_rules + n_sets, n_classes):
         raise InputError("the weights are not those of the rules and classes.")

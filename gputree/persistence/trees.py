@@ -121,13 +121,13 @@ def arrays_of(tree: Tree) -> dict[str, NDArray]:
 
 
 def kinds_of(added: int, is_soft: bool) -> Kinds:
-    """The arrays of trees that need so many versions beyond that of plain ones."""
+    """Arrays of trees that need `added` versions beyond that of plain ones."""
     return ARRAYS | ({}, BOUNDS, SOFT if is_soft else {})[added]
 
 
 # ------------------------------------------------------------------ reading
 def read_tree(scalars: Any, added: int, source: Source) -> Tree:
-    """A tree that needs so many versions beyond that of plain ones; below 0, one with tables."""
+    """Read a tree that needs `added` versions beyond the plain one; below 0, one with tables."""
     _check_scalars(scalars, added)
     if added >= 0:
         tree = Tree(**scalars, **read_arrays(source, kinds_of(added, "soft_lower" in source)))
@@ -148,7 +148,7 @@ def read_arrays(source: Source, kinds: Kinds) -> dict[str, Any]:
 
 
 def _check_scalars(scalars: Any, added: int) -> None:
-    """Raise ValueError unless the header's tree has what is one value a tree, and no more."""
+    """Raise ValueError unless the header's tree has the scalars of a tree, and no other keys."""
     keys = {"task", "criterion", "n_features", *(["smoothing"] if added == 2 else [])}
     if not isinstance(scalars, dict) or set(scalars) != keys:
         raise InputError(f"the header's tree must have the keys {sorted(keys)}.")

@@ -1,4 +1,4 @@
-"""Values of headers as JSON holds them; what it lacks is an object with one key: README.md."""
+"""Values of headers as JSON; types that it lacks are objects with one key: README.md."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def _text_bytes(value: Any) -> int:
 
 
 def _short_name(value: Any) -> str | None:
-    """The name of a pruner; None of what is none."""
+    """Name of a pruner; None for other values."""
     from gputree.pruning import PRUNERS
 
     return next((short for short, kind in PRUNERS.items() if kind is type(value)), None)

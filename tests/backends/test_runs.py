@@ -138,7 +138,7 @@ def test_runs_of_a_node(seed, categories, n, held, missing):
 
 @pytest.mark.parametrize(("count", "most"), [(5, 5), (5, 3), (1, 1)])
 def test_moves_of_one_run(count, most, monkeypatch):
-    """All prefixes, or the first and the last, each with every run on the other side."""
+    """Move each run across the cut after every prefix, or after the first and the last."""
     monkeypatch.setattr(subsets, "MOST_MOVED", most)
     rng = np.random.default_rng(count)
     cells, rows = rng.integers(0, 9, (count, 2)), rng.integers(1, 5, count)

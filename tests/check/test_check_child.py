@@ -10,7 +10,7 @@ from gputree.check import child
 
 
 def test_a_child_sends_headings_and_its_verdict(monkeypatch):
-    """What libraries print is not among it."""
+    """Output that libraries print is not sent."""
     sent, moved = io.StringIO(), []
     sent.close = lambda: None
     monkeypatch.setattr(child.sys, "argv", ["-c", "3"])

@@ -134,7 +134,7 @@ def test_a_row_without_weight_is_left_out(name):
 
 
 def test_soft_thresholds_without_rows_of_no_weight():
-    """Where such rows lie between two others, or cost errors."""
+    """Leave out rows that lie between two others, or cost errors."""
     rng = np.random.default_rng(1)
     X = np.round(rng.normal(size=(40, 2)), 1)
     y = (X[:, 0] + 0.7 * rng.normal(size=40) > 0).astype(int)

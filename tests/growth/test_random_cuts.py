@@ -156,7 +156,7 @@ def test_cuts_are_drawn_evenly_between_the_ends():
 
 
 def test_every_subset_of_categories_is_drawn_as_often():
-    """Of four categories there are 14, but for none and all."""
+    """Draw the 14 subsets of four categories, without none and all."""
     drawn = []
     for key in range(1_500):
         with np.errstate(over="ignore"):

@@ -284,7 +284,7 @@ def check_tree(case: Case, model: Any) -> Iterator[Violation]:
 
 
 def means_of(case: Case, sums: np.ndarray) -> np.ndarray:
-    """Mean target, or share of the second of two classes."""
+    """Mean target, or fraction of the second of two classes."""
     return sums[..., 2 if case.of_targets else 3] / sums[..., 1]
 
 
@@ -305,7 +305,7 @@ def bounds_of(case: Case, nodes: Nodes, statistics: np.ndarray) -> np.ndarray:
 def is_ordered(
     case: Case, sign: int, bounds: np.ndarray, left: np.ndarray, total: np.ndarray
 ) -> np.ndarray:
-    """Whether cuts of a column keep to its sign and to the bounds of the node."""
+    """Mark cuts of a column that keep to its sign and to the bounds of the node."""
     if sign == 0:
         return np.ones(len(left), bool)
     low, high = (means_of(case, side) for side in (left, total - left)[::sign])

@@ -144,7 +144,7 @@ class CpuBackend:
         return self.task.exact and self.held.grows_uncoded(self.task.limits.max_features)
 
     def _sorts_each(self, nodes: SmallNodes) -> bool:
-        """Whether nodes sort columns one by one: the block of the largest would be too large."""
+        """Return whether nodes sort columns one by one, because a block would be too large."""
         if not self.task.exact or self.table.categories.any():
             return False
         most = int((nodes.end - nodes.begin).max())

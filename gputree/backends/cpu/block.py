@@ -73,7 +73,7 @@ def new_sorting(table: Table, task: Task, m: int) -> Sorting:
 
 
 def block_bytes(table: Table, m: int) -> int:
-    """What sorted columns of m rows of the table take: `Block.order` and `Block.distinct`."""
+    """Bytes of `Block.order` and `Block.distinct`, the sorted columns of m rows of the table."""
     key = 4 if m < MANY_ROWS else 8
     return table.values.shape[1] * m * (key + 8)
 

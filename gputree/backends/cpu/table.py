@@ -113,7 +113,7 @@ class CpuTable:
 
     @property
     def is_wide(self) -> bool:
-        """Whether bins would take more memory than values, and more time than they save."""
+        """Return whether bins would take more memory than values, and more time than they save."""
         own, (n, d) = tuning.TUNING, self.shape
         bins = d * binning.bin_bytes(self.values.itemsize)
         return n <= own.wide_rows and bins > own.wide_bin_bytes

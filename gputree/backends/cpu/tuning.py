@@ -31,12 +31,12 @@ class Tuning(NamedTuple):
 
     # Maximum rows of tables that are not coded either where bins would take more memory than this:
     # they take about as much as the values of so many rows, and sorting costs less. CPU seconds of
-    # 300 x 50,000 float32, depth 1 and grown out, coded and not: 12.5 and 0.9, 14.3 and 3.9;
+    # 300 x 50,000 float32, depth 1 and full depth, coded and not: 12.5 and 0.9, 14.3 and 3.9;
     # scikit-learn 1.5 and 8.1.
     wide_rows: int = 1 << 11
     wide_bin_bytes: int = 1 << 25
     # Maximum bytes of a block in which all columns of small nodes are kept sorted. In place of a
-    # larger one, each node sorts its columns; grown out, that takes 3.9 s for 1.5 s above.
+    # larger one, each node sorts its columns; to full depth, that takes 3.9 s for 1.5 s above.
     block_bytes: int = 1 << 26
 
     # Minimum rows of a table that is counted into sub-bins: for smaller ones their kernels would
