@@ -360,7 +360,7 @@ def batches_with_target(
         ):
             warn.of(table.columns)
             n_dropped += table.n_dropped
-            if table.target.size:
+            if table.columns.num_rows:
                 yield _as_trained(estimator, arguments, table, is_part=True)
     tell_dropped(label_of(arguments.data), n_dropped)
 
