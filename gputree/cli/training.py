@@ -119,7 +119,7 @@ def _in_batches(arguments: argparse.Namespace, files: list[str]) -> Training:
     words, y = _words(table), table._target
     assert y is not None  # with --target
     check_cells(label, words, y, arguments)
-    _warn_of_guesses(arguments, files, label, words)
+    _warn_of_guesses(arguments, files, label, words, table)
     tell_dropped(label, files_read.n_dropped)
     weight = None
     if arguments.weights is not None:
@@ -149,17 +149,22 @@ def _warn_of_memory(
 
 
 def _warn_of_guesses(
-    arguments: argparse.Namespace, files: list[str], label: str, words: Any
+    arguments: argparse.Namespace, files: list[str], label: str, words: Any, table: Any
 ) -> None:
-    """Warn of guesses about columns of text whose kind the user has not said."""
+    """Warn of guesses about columns of text whose kind the user has not said, and about classes."""
     from gputree.datasets.guesses import warn_of
     from gputree.datasets.sources import DELIMITERS, source_of
-    from gputree.datasets.words import guesses_of_text
+    from gputree.datasets.words import guesses_of_classes, guesses_of_text
+    from gputree.estimators.held import count_of_view
+
+    def count(name: str) -> list[int]:
+        return count_of_view(table._view, table.feature_names_in_.tolist().index(name)).tolist()
 
     said = {*arguments.numeric, *arguments.categorical}
     others = words.select([name for name in words.column_names if name not in said])
     is_delimited = source_of(files[0], format_of(arguments)).kind in DELIMITERS
-    warn_of(label, guesses_of_text(others, is_delimited))
+    warn_of(label, guesses_of_text(others, is_delimited, count))
+    warn_of(label, guesses_of_classes(arguments.target, table._target))
 
 
 def _words(table: Any) -> Any:

@@ -104,6 +104,18 @@ def test_row_names_without_a_name_are_left_out(write, name, place):
     assert guessed(read_table, path, "y", columns=[name, "x"])[0].names == [name, "x"]
 
 
+def test_a_column_without_a_name_and_without_values_is_left_out(write, monkeypatch):
+    path = write("x,y,\n" + rows([k % 7 for k in N], Y, [""] * 60))
+    for read in (lambda *one, **how: read_table(*one, **how).columns, batches):
+        table, (said,) = guessed(read, path, "y")
+        assert table.column_names == ["x"]
+        assert said.startswith("column '' holds no values, and has no name of its own, and is left")
+    monkeypatch.setattr("gputree.datasets.csv_head.HEAD_BYTES", 64)
+    path = write("x,y,\n" + rows([k % 7 for k in N], Y, [""] * 58 + [7, 7]))
+    for read in (lambda *one, **how: read_table(*one, **how).columns, batches):
+        assert guessed(read, path, "y")[0].column_names == ["x", ""]
+
+
 def test_a_column_without_a_name_that_repeats_is_no_index(write):
     table, (said,) = guessed(read_table, write(",y\n1,a\n1,b\n2,a\n"), "y")
     assert table.names == [""]
