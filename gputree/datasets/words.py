@@ -12,7 +12,7 @@ from gputree.coded_labels import CodedLabels, Labels, distinct
 from gputree.columns.categories import EXACT_IN_FLOAT64
 from gputree.columns.near_numbers import NearlyNumeric, nearly_numeric
 from gputree.datasets.guesses import Guess, Option, shown
-from gputree.datasets.numbers import Spelling, numbers_of, unit_of
+from gputree.datasets.numbers import BLANKS, Spelling, numbers_of, unit_of
 
 # Missing values among text; other markers, such as "None", may well be categories.
 _AMONG_TEXT = ("?", "NA", "N/A", "n/a", "#N/A", "NULL", "null", "NaN", "nan")
@@ -110,7 +110,8 @@ def _of_notation(name: str, words: pa.Array) -> Guess | None:
         return None
     for decimal, thousands in _NOTATIONS:
         mark = thousands or decimal
-        such = min((word for word in known if mark in word), default=None)
+        marks = (mark, *BLANKS) if mark == " " else (mark,)
+        such = min((word for word in known if any(map(word.__contains__, marks))), default=None)
         found = such and numbers_of(cells, Spelling(decimal, thousands))
         if such is not None and not isinstance(found, str):
             return _of_marks(name, such, decimal, thousands)

@@ -201,6 +201,25 @@ def test_decimals_are_no_thousands(write, body):
     assert guessed(read_table, write("a;y\n" + body), "y")[1] == []
 
 
+def test_commas_behind_a_zero_are_decimal(write):
+    path = write('a,y\n"0,044",p\n"1,288",q\n"-0,119",p\n')
+    table, (said,) = guessed(read_table, path, "y")
+    assert said.startswith("column 'a' holds numbers with commas, such as -0,119, and is taken for")
+    table, said = guessed(read_table, path, "y", file_format=FileFormat(thousands=","))
+    assert table.columns["a"].to_pylist() == ["0,044", "1,288", "-0,119"]
+
+
+@pytest.mark.parametrize("blank", [" ", "\u00a0", "\u202f"])
+def test_blanks_between_thousands(write, blank):
+    path = write(f"a,y\n3{blank}744{blank}703,p\n89{blank}606,q\n-7,p\n")
+    _, (said,) = guessed(read_table, path, "y")
+    assert "blanks before three digits" in said
+    assert "FileFormat(thousands=' ')" in said
+    for read in (lambda *one, **how: read_table(*one, **how).columns, batches):
+        table, said = guessed(read, path, "y", file_format=FileFormat(thousands=" "))
+        assert (table["a"].to_pylist(), said) == ([3744703, 89606, -7], [])
+
+
 def test_units_and_thousands(write):
     path = write('p,c,t,y\n12.5%,$1.25,"1,234.5",a\n3 %,$2,7,b\n,-$3,,a\n')
     _, said = guessed(read_table, path, "y")
