@@ -167,6 +167,14 @@ def test_the_columns_of_a_table(gputree, tmp_path):
         "f       no values               9        0 categories",
     ]
     assert "column '' holds row names, unnamed, and is left out" in errors
+    lines = [f"Mr {n},{n % 9}\n" for n in range(40)]
+    data.write_text("who,y\n" + "".join(lines))
+    _, _, errors = gputree("info", data, "--target", "y")
+    assert "column 'who' has a unique value in every row, and is taken for categ" in errors
+    assert "To leave it out add --ignore who" in errors
+    assert "holds 9 different integers, and is taken for classes" in errors
+    data.write_text("who,y\n" + "".join(lines * 2))
+    assert "who" not in gputree("info", data, "--target", "y")[2]
     data.write_text("n,y\n1.5,p\n,p\n-2,q\n")
     _, output, _ = gputree("info", data)
     assert "n       numbers  1        -2 to 1.5     1.5, -2" in output
