@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import itertools
 import math
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -157,10 +158,13 @@ def _warn_of_guesses(
     from gputree.datasets.words import guesses_of_classes, guesses_of_text
     from gputree.estimators.held import count_of_view
 
-    def count(name: str) -> list[int]:
-        return count_of_view(table._view, table.feature_names_in_.tolist().index(name)).tolist()
+    names = table.feature_names_in_.tolist()
 
-    said = {*arguments.numeric, *arguments.categorical}
+    def count(name: str) -> list[int]:
+        return count_of_view(table._view, names.index(name)).tolist()
+
+    ordered = table._view.held.columns.ordered
+    said = {*arguments.numeric, *arguments.categorical, *itertools.compress(names, ordered)}
     others = words.select([name for name in words.column_names if name not in said])
     is_delimited = source_of(files[0], format_of(arguments)).kind in DELIMITERS
     warn_of(label, guesses_of_text(others, is_delimited, count))

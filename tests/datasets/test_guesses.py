@@ -311,6 +311,9 @@ def test_archives_encodings_and_formats(write, tmp_path):
         assert X["a"].to_pylist() == [1, 2]
         assert (y.tolist(), rest) == (["é", "b"], [])
     with zipfile.ZipFile(tmp_path / "t.zip", "a") as archive:
+        archive.writestr("__MACOSX/._t.csv", "what macOS adds")
+    assert read_table(tmp_path / "t.zip", "y").n_rows == 2
+    with zipfile.ZipFile(tmp_path / "t.zip", "a") as archive:
         archive.writestr("other.csv", text)
     with pytest.raises(ValueError, match=r"must hold one file of text. Got 2 instead"):
         read_table(tmp_path / "t.zip")
