@@ -91,6 +91,22 @@ def target_of_task(arguments: argparse.Namespace, target: Labels) -> Labels:
     return target
 
 
+def tell_other_task(name: str, task: str, target: Labels) -> None:
+    """Say what else integers of a target may be."""
+    from gputree.datasets.targets import uncertain_classes
+
+    n_values = uncertain_classes(target)
+    if not n_values:
+        return
+    taken, other = ("classes", "quantities: --task regression")
+    if task == "regression":
+        taken, other = ("quantities", "classes: --task classification")
+    say(
+        f"the target column {name!r} holds {n_values} different integers, and is taken for "
+        f"{taken}. They may be {other}"
+    )
+
+
 def without_zeros(target: NDArray[Any]) -> NDArray[Any]:
     """A target of text that is integers with leading zeros as numbers; others as they are."""
     import pyarrow as pa

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import argparse
+from functools import partial
 from typing import Any
 
 from gputree._texts import aligned, display_width, padded
-from gputree.cli.cells import told
+from gputree.cli.cells import tell_other_task, told
 from gputree.cli.report import counted, escape_unknown_characters
 from gputree.cli.streams import table_origin
 from gputree.cli.tables import columns_to_read, label_of, tell_dropped
@@ -28,6 +29,7 @@ def print_table(arguments: argparse.Namespace) -> None:
             verbose=True,
         )
     tell_dropped(label_of(arguments.data), table.n_dropped)
+    _warn_of_identifiers(label_of(arguments.data), table.columns)
     said = set(arguments.categorical)
     rows = [["column", "kind", "missing", "values", "examples"]]
     for name, column in zip(table.names, table.columns.columns, strict=True):
@@ -44,6 +46,29 @@ def print_table(arguments: argparse.Namespace) -> None:
     print(_in_columns(rows))
 
 
+def _warn_of_identifiers(label: str, X: Any) -> None:
+    """Warn of columns of text that name the rows, as estimators do."""
+    import pyarrow as pa
+
+    from gputree import CodedTable
+    from gputree.datasets.guesses import Guess, Option, warn_of
+    from gputree.estimators.held import count_of_view
+    from gputree.estimators.identifiers import find_identifiers
+
+    names = [field.name for field in X.schema if pa.types.is_string(field.type)]
+    if not names:
+        return
+    view = CodedTable(X.select(names), device="cpu")._view
+    found = find_identifiers(view.held.columns, partial(count_of_view, view), None, False)
+    guesses = []
+    for column in found:
+        name = names[column.feature]
+        text = f"column {name!r} {column.claim}, and is taken for categories"
+        advice = "To leave it out add {0}"
+        guesses.append(Guess(text, advice, (Option("ignore", [name]),), name))
+    warn_of(label, guesses)
+
+
 def _target(table: Any) -> str:
     """The target, and the task that is inferred of it."""
     from gputree.coded_labels import distinct
@@ -52,6 +77,7 @@ def _target(table: Any) -> str:
     values = distinct(table.target)
     such = ", ".join(_short(value) for value in values[:_EXAMPLES].tolist())
     task = infer_task(table.target)
+    tell_other_task(table.target_name, task, table.target)
     what = "class" if task == "classification" else "value"
     several = "classes" if what == "class" else "values"
     return f"{table.target_name}: {task}, {counted(values.size, what, several)}, such as {such}"

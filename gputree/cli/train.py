@@ -9,6 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from gputree._texts import aligned, amount
+from gputree.cli.cells import tell_other_task
 from gputree.cli.classes import add_classes, classes_of
 from gputree.cli.costs import read_costs
 from gputree.cli.habits import one_of
@@ -20,7 +21,6 @@ from gputree.cli.report import (
     UsageError,
     counted,
     escape_unknown_characters,
-    say,
     with_examples,
 )
 from gputree.cli.streams import STANDARD, check_output, forbid_terminal, save
@@ -272,13 +272,12 @@ def _rules(
 def _kind(arguments: argparse.Namespace, y: Labels) -> Any:
     """The estimator's class, by the algorithm and the task."""
     from gputree.datasets import infer_task
-    from gputree.datasets.targets import uncertain_classes
 
     task = infer_task(y) if arguments.task == "auto" else arguments.task
     if arguments.task == "auto" and arguments.classes is not None:
         task = "classification"
     elif arguments.task == "auto":
-        _tell_other_task(arguments.target, task, uncertain_classes(y))
+        tell_other_task(arguments.target, task, y)
     if task == "regression" and y.dtype.kind not in "iuf":
         raise InputError(
             f"Regression needs numbers in the target column {arguments.target!r}; it holds "
@@ -294,19 +293,6 @@ def _kind(arguments: argparse.Namespace, y: Labels) -> Any:
     if arguments.algorithm == "c45":
         return found[0 if arguments.n_trials is None else 1 + arguments.rules]
     return found[task == "regression"]
-
-
-def _tell_other_task(target: str, task: str, n_values: int) -> None:
-    """Report that integers of a target may be classes or quantities."""
-    if not n_values:
-        return
-    taken, other = ("classes", "quantities: --task regression")
-    if task == "regression":
-        taken, other = ("quantities", "classes: --task classification")
-    say(
-        f"the target column {target!r} holds {n_values} different integers, and is taken for "
-        f"{taken}. They may be {other}"
-    )
 
 
 def _kinds() -> dict[str, tuple[Any, ...]]:

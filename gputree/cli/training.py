@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import itertools
 import math
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -119,7 +120,7 @@ def _in_batches(arguments: argparse.Namespace, files: list[str]) -> Training:
     words, y = _words(table), table._target
     assert y is not None  # with --target
     check_cells(label, words, y, arguments)
-    _warn_of_guesses(arguments, files, label, words)
+    _warn_of_guesses(arguments, files, label, words, table)
     tell_dropped(label, files_read.n_dropped)
     weight = None
     if arguments.weights is not None:
@@ -149,17 +150,25 @@ def _warn_of_memory(
 
 
 def _warn_of_guesses(
-    arguments: argparse.Namespace, files: list[str], label: str, words: Any
+    arguments: argparse.Namespace, files: list[str], label: str, words: Any, table: Any
 ) -> None:
-    """Warn of guesses about columns of text whose kind the user has not said."""
+    """Warn of guesses about columns of text whose kind the user has not said, and about classes."""
     from gputree.datasets.guesses import warn_of
     from gputree.datasets.sources import DELIMITERS, source_of
-    from gputree.datasets.words import guesses_of_text
+    from gputree.datasets.words import guesses_of_classes, guesses_of_text
+    from gputree.estimators.held import count_of_view
 
-    said = {*arguments.numeric, *arguments.categorical}
+    names = table.feature_names_in_.tolist()
+
+    def count(name: str) -> list[int]:
+        return count_of_view(table._view, names.index(name)).tolist()
+
+    ordered = table._view.held.columns.ordered
+    said = {*arguments.numeric, *arguments.categorical, *itertools.compress(names, ordered)}
     others = words.select([name for name in words.column_names if name not in said])
     is_delimited = source_of(files[0], format_of(arguments)).kind in DELIMITERS
-    warn_of(label, guesses_of_text(others, is_delimited))
+    warn_of(label, guesses_of_text(others, is_delimited, count))
+    warn_of(label, guesses_of_classes(arguments.target, table._target))
 
 
 def _words(table: Any) -> Any:

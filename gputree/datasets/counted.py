@@ -43,9 +43,14 @@ def decompressed(file: pa.NativeFile, compression: str | None) -> pa.NativeFile:
         return pa.PythonFile(lzma.open(file), "r")
     if compression == "zip":
         archive = zipfile.ZipFile(file)
-        member = next(one for one in archive.infolist() if not one.is_dir())
-        return pa.PythonFile(archive.open(member), "r")
+        return pa.PythonFile(archive.open(members_of(archive)[0]), "r")
     return pa.CompressedInputStream(file, compression)
+
+
+def members_of(archive: zipfile.ZipFile) -> list[str]:
+    """Names of the files in an archive, without what macOS adds to each."""
+    names = [one.filename for one in archive.infolist() if not one.is_dir()]
+    return [name for name in names if not name.startswith("__MACOSX/")]
 
 
 class _Counted(io.BufferedReader):

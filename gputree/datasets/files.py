@@ -32,6 +32,7 @@ from gputree.datasets.row_names import (
 from gputree.datasets.size import least_rows
 from gputree.datasets.sources import C45, DELIMITERS, Source, source_of
 from gputree.datasets.targets import check_missing_target, has_target, target_values
+from gputree.datasets.words import guesses_of_integers
 from gputree.errors import InputError
 
 
@@ -198,7 +199,7 @@ def open_batches(
     given = Kinds([*text], [*numeric], (), sorted(codes), (), [*missing])
     kinds, valueless = _with_inferred(sources, names, target, given)
     if first.kind in DELIMITERS:
-        index = _look_at_first_rows(first, names, given, kinds, columns is None)
+        index = _look_at_first_rows(first, names, given, kinds, columns is None, valueless)
         names = feature_names(first.label, names, None, None, index)
         left_out += index
     warn_of(
@@ -214,7 +215,7 @@ def open_batches(
         target,
         names,
         kinds,
-        valueless.difference([target]),
+        valueless.intersection(names),
         batch_bytes,
         missing_target,
         file_format,
@@ -223,27 +224,36 @@ def open_batches(
 
 
 def _look_at_first_rows(
-    source: Source, names: list[str], given: Kinds, kinds: Kinds, is_open: bool
+    source: Source,
+    names: list[str],
+    given: Kinds,
+    kinds: Kinds,
+    is_open: bool,
+    valueless: Collection[str],
 ) -> list[str]:
-    """Warn of guesses about a CSV file; the columns that name its rows."""
+    """Warn of guesses about a CSV file; the columns that name its rows, or hold nothing."""
     sure = {*given.text, *given.numeric, *given.categorical}
     with told(source), source.open(False) as file:
         opened = open_delimited(source, file, tuple(given.missing))
     cells = {
-        name: [row[place] for row in opened.rows if place < len(row)]
+        name: [row[place] or None for row in opened.rows if place < len(row)]
         for place, name in enumerate(opened.names)
         if name in names
     }
     text = pa.table({name: pa.array(words, pa.string()) for name, words in cells.items()})
     index = index_columns(text) if is_open else []
+    empty = {name for name in index if text[name].null_count == text.num_rows}
+    index = [name for name in index if name in valueless or name not in empty]
     numbers = [name for name in kinds.numeric if name not in index]
+    whole = _whole(text, [name for name in numbers if name not in sure])
     is_given = source.form.decimal is not None
     warn_of(
         source.label,
         [
             *guesses_of_first_rows(opened, numbers, sure, is_given),
-            *(guess_of_index(name, False) for name in index),
-            *guesses_of_counters(_whole(text, [name for name in numbers if name not in sure])),
+            *(guess_of_index(name, False, name in empty) for name in index),
+            *guesses_of_counters(whole),
+            *guesses_of_integers(whole),
         ],
     )
     return index

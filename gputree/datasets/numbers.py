@@ -24,6 +24,9 @@ OTHER_MISSING = (
     "null",
 )  # fmt: skip
 
+# Blanks that do not break a line, which spreadsheets and R write between thousands.
+BLANKS = "\u00a0\u2009\u202f"
+
 _HEXADECIMAL = r"^[+-]?0[xX][0-9a-fA-F]+$"
 _TRUTHS = {"true": "1", "True": "1", "TRUE": "1", "false": "0", "False": "0", "FALSE": "0"}
 _UNIT = re.compile(r"^([^\d\s.,+-]*)\s*([+-]?)([^\d\s.,+-]*)\s*([\d.,]+(?:[eE][+-]?\d+)?)\s*(.*?)$")
@@ -81,9 +84,11 @@ def without_missing(words: pa.ChunkedArray, missing: Sequence[str] = ()) -> pa.C
 
 def _as_plain(cells: pa.ChunkedArray, spelling: Spelling) -> pa.ChunkedArray:
     """Numbers without marks between thousands, and with decimal points."""
+    if spelling.thousands == " ":
+        cells = pc.replace_substring_regex(cells, f"[{BLANKS}]", " ")
     if spelling.thousands is not None:
         mark, decimal = re.escape(spelling.thousands), re.escape(spelling.decimal)
-        grouped = rf"^[+-]?\d{{1,3}}({mark}\d{{3}})+({decimal}\d*)?$"
+        grouped = rf"^[+-]?[1-9]\d{{0,2}}({mark}\d{{3}})+({decimal}\d*)?$"
         plain = pc.replace_substring(cells, spelling.thousands, "")
         cells = pc.if_else(pc.match_substring_regex(cells, grouped), plain, cells)
     if spelling.decimal == ".":

@@ -76,8 +76,8 @@ def _of_width(source: Source, opened: Opened, message: str) -> InputError:
         if len(row) != width:
             text = _short(opened.dialect.delimiter.join(row))
             return InputError(
-                f"{source.label}, line {line}: expected {width} cells, as the first row has, got "
-                f"{len(row)}: {text}{_cause(row, width, opened)}"
+                f"{source.label}, line {line}: expected {width} {'cell' if width == 1 else 'cells'}"
+                f", as the first row has, got {len(row)}: {text}{_cause(row, width, opened)}"
             )
     found = _RAGGED.search(message)
     counts = f"expected {width} cells, got {found[2]}" if found else message
@@ -91,12 +91,21 @@ def _cause(row: list[str], width: int, opened: Opened) -> str:
         return ". It looks like a comment, which CSV does not have: remove such lines"
     if len(row) == 1 or not any(row[1:]):
         return ". It looks like a title or a note: remove it"
+    if width == 1:
+        return f". If the first row, {_short(opened.names[0])}, is a title, remove it"
+    if len(row) == width + 1 and _all_wide(opened, width + 1) and not any(map(_last, opened.rows)):
+        mark = opened.dialect.delimiter
+        return f". Rows end in {mark!r}, and the first does not: add one to it, or remove these"
     if len(row) == width + 1 and is_number(first) | (first != "") and _all_wide(opened, width + 1):
         return ". The first row lacks a name for the column of row names: add one"
     if len(row) > width:
         mark = opened.dialect.delimiter
         return f". A cell that contains {mark!r} must be in double quotes"
     return ". Its last cells are missing, or a line break stands within a cell without quotes"
+
+
+def _last(row: list[str]) -> str:
+    return row[-1]
 
 
 def _all_wide(opened: Opened, width: int) -> bool:

@@ -197,12 +197,17 @@ def read_table(
             source.label, table.column_names, target, columns, [*ignore, *left_out]
         )
         declared = pandas_index(table.schema)
+        empty = {name for name in left_out if table[name].null_count == table.num_rows}
         table = table.select([*wanted, *([] if target is None else [target])])
         table = convert(source.label, undamaged(source, table), kinds)
     warn_of(
         source.label,
         [
-            *(guess_of_index(name, name in declared) for name in left_out if name not in ignore),
+            *(
+                guess_of_index(name, name in declared, name in empty)
+                for name in left_out
+                if name not in ignore
+            ),
             *(guess for guess in guesses if guess.column in wanted),
             *guesses_about(table.select(wanted), opened, kinds, file_format),
         ],
@@ -220,7 +225,7 @@ def read_table(
                 f"The target column {target!r} of {source.label} has no value in any row."
             )
     values = target_values(source.label, target, table[target])
-    warn_of(source.label, guesses_of_classes(target, table[target]))
+    warn_of(source.label, guesses_of_classes(target, values))
     warn_of(source.label, guesses_of_quotes(table.select([target])))
     return Table(
         table.select(wanted),

@@ -13,7 +13,7 @@ from typing import Any, BinaryIO, NamedTuple
 import pyarrow as pa
 
 from gputree._files import as_path
-from gputree.datasets.counted import opened
+from gputree.datasets.counted import members_of, opened
 from gputree.datasets.file_format import FORMATS, INFERRED, FileFormat, check_format
 from gputree.errors import InputError
 
@@ -127,7 +127,7 @@ def _member(path: Path) -> str:
     """The name of the one file in an archive."""
     try:
         with zipfile.ZipFile(path) as archive:
-            members = [name for name in archive.namelist() if not name.endswith("/")]
+            members = members_of(archive)
     except zipfile.BadZipFile as error:
         raise InputError(f"Cannot read {path}: {error}.") from error
     if len(members) != 1 or Path(members[0]).suffix.lower() in (*PARQUET, *ARROW):

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from gputree.coded_labels import CodedLabels, Labels, distinct
 from gputree.columns.categories import EXACT_IN_FLOAT64
 from gputree.columns.near_numbers import NearlyNumeric, nearly_numeric
 from gputree.datasets.guesses import Guess, Option, shown
-from gputree.datasets.numbers import Spelling, numbers_of, unit_of
+from gputree.datasets.numbers import BLANKS, Spelling, numbers_of, unit_of
 
 # Missing values among text; other markers, such as "None", may well be categories.
 _AMONG_TEXT = ("?", "NA", "N/A", "n/a", "#N/A", "NULL", "null", "NaN", "nan")
@@ -28,8 +30,15 @@ MANY_LINES = 10
 _SIGNS = "%‰$€£¥₹₽₩°"
 
 
-def guesses_of_text(columns: pa.Table, is_delimited: bool) -> Iterator[Guess]:
-    """Guesses about the columns of text of a table, which may be one of delimited text."""
+def guesses_of_text(
+    columns: pa.Table,
+    is_delimited: bool,
+    count: Callable[[str], Sequence[int]] | None = None,
+) -> Iterator[Guess]:
+    """Guesses about the columns of text of a table, which may be one of delimited text.
+
+    Where columns hold their different cells alone, `count` counts the rows of each, by name.
+    """
     yield from guesses_of_quotes(columns)
     among_text: dict[str, list[str]] = {}
     for name, column in zip(columns.column_names, columns.columns, strict=True):
@@ -37,7 +46,8 @@ def guesses_of_text(columns: pa.Table, is_delimited: bool) -> Iterator[Guess]:
             continue
         counted = column.drop_null().value_counts()
         words = counted.field("values")
-        if (near := nearly_numeric(words, counted.field("counts").to_pylist())) is not None:
+        numbers = counted.field("counts").to_pylist() if count is None else count(name)
+        if (near := nearly_numeric(words, numbers)) is not None:
             yield _of_few_texts(name, near)
         elif (guess := _of_notation(name, words)) is not None:
             plain = guess._replace(advice="Write plain numbers to the file", options=())
@@ -100,7 +110,8 @@ def _of_notation(name: str, words: pa.Array) -> Guess | None:
         return None
     for decimal, thousands in _NOTATIONS:
         mark = thousands or decimal
-        such = min((word for word in known if mark in word), default=None)
+        marks = (mark, *BLANKS) if mark == " " else (mark,)
+        such = min((word for word in known if any(map(word.__contains__, marks))), default=None)
         found = such and numbers_of(cells, Spelling(decimal, thousands))
         if such is not None and not isinstance(found, str):
             return _of_marks(name, such, decimal, thousands)
@@ -142,13 +153,14 @@ def guess_of_missing(name: str, counts: Mapping[str, int]) -> Guess:
     )
 
 
-def guesses_of_classes(name: str, column: pa.ChunkedArray) -> Iterator[Guess]:
+def guesses_of_classes(name: str, target: Labels) -> Iterator[Guess]:
     """Guesses about classes that usually mean a missing value."""
-    if not pa.types.is_string(column.type):
+    if target.dtype.kind != "U":
         return
+    labels = {label.strip(): label for label in distinct(target).tolist()}
     for mark in _AMONG_TEXT:
-        count = pc.sum(pc.equal(pc.utf8_trim_whitespace(column), mark)).as_py()
-        if count:
+        if mark in labels:
+            count = _rows_of(target, labels[mark])
             yield Guess(
                 f"{mark!r} is a class of the target column {name!r}, of "
                 f"{'1 row' if count == 1 else f'{count:,} rows'}",
@@ -156,6 +168,13 @@ def guesses_of_classes(name: str, column: pa.ChunkedArray) -> Iterator[Guess]:
                 (Option("missing", [mark]), Option("missing_target", "drop")),
                 name,
             )
+
+
+def _rows_of(target: Labels, label: str) -> int:
+    """Number of rows with a label."""
+    if isinstance(target, CodedLabels):
+        return int(np.count_nonzero(target.codes == target.classes.tolist().index(label)))
+    return int(np.count_nonzero(target == label))
 
 
 def guesses_of_integers(columns: pa.Table) -> Iterator[Guess]:

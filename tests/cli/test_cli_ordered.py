@@ -100,6 +100,7 @@ def test_orders_that_are_declared(train, tmp_path):
     parquet = tmp_path / "table.parquet"
     X.assign(y=LABELS).to_parquet(parquet)
     assert train(parquet).columns_.ordered.tolist() == [True, False, False]
+    assert train(parquet, parquet).columns_.ordered.tolist() == [True, False, False]
     pd.DataFrame(
         {"size": pd.Categorical(["s", "l", "m"] * 4, ["s", "m", "l"]), "y": np.tile([1, 2, 1], 4)}
     ).to_parquet(parquet)

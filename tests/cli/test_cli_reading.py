@@ -33,6 +33,25 @@ def test_guesses_are_in_words_of_the_command(train):
     assert "add --missing x; --numeric 5.1 makes an error of it" in texts
 
 
+def test_batches_say_what_one_file_says(gputree, tmp_path):
+    """Cells are counted, not the different ones; and classes and large integers are looked at."""
+    lines = [f"{2**60 + n},{n % 9},{'NA' if n % 7 == 3 else 'p'}\n" for n in range(40)]
+    whole, (first, second) = tmp_path / "t.csv", (tmp_path / "1.csv", tmp_path / "2.csv")
+    lines[3] = lines[5] = f"{2**60},-,p\n"
+    for path, rows in ((whole, lines), (first, lines[:20]), (second, lines[20:])):
+        path.write_text("key,a,y\n" + "".join(rows))
+    said = []
+    for files in ([whole], [first, second]):
+        status, _, errors = gputree("train", *files, "--target", "y", "-o", tmp_path / "model")
+        assert status == 0, errors
+        said.append({line.split(": ", 3)[-1] for line in errors.splitlines()})
+    assert "'NA' is a class of the target column 'y', of 5 rows. If it" in "".join(said[0])
+    assert "column 'a' holds 38 numbers and 2 texts ('-')" in "".join(said[1])
+    assert "holds integers beyond 2**53" in "".join(said[1])
+    same = [{line for line in lines if "2**53" not in line} for lines in said]
+    assert same[0] == same[1]
+
+
 def test_options_as_they_are_typed():
     options = [
         Option("missing", ["?", "n.d.", "--"]),
@@ -148,6 +167,14 @@ def test_the_columns_of_a_table(gputree, tmp_path):
         "f       no values               9        0 categories",
     ]
     assert "column '' holds row names, unnamed, and is left out" in errors
+    lines = [f"Mr {n},{n % 9}\n" for n in range(40)]
+    data.write_text("who,y\n" + "".join(lines))
+    _, _, errors = gputree("info", data, "--target", "y")
+    assert "column 'who' has a unique value in every row, and is taken for categ" in errors
+    assert "To leave it out add --ignore who" in errors
+    assert "holds 9 different integers, and is taken for classes" in errors
+    data.write_text("who,y\n" + "".join(lines * 2))
+    assert "who" not in gputree("info", data, "--target", "y")[2]
     data.write_text("n,y\n1.5,p\n,p\n-2,q\n")
     _, output, _ = gputree("info", data)
     assert "n       numbers  1        -2 to 1.5     1.5, -2" in output

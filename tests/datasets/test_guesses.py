@@ -104,6 +104,18 @@ def test_row_names_without_a_name_are_left_out(write, name, place):
     assert guessed(read_table, path, "y", columns=[name, "x"])[0].names == [name, "x"]
 
 
+def test_a_column_without_a_name_and_without_values_is_left_out(write, monkeypatch):
+    path = write("x,y,\n" + rows([k % 7 for k in N], Y, [""] * 60))
+    for read in (lambda *one, **how: read_table(*one, **how).columns, batches):
+        table, (said,) = guessed(read, path, "y")
+        assert table.column_names == ["x"]
+        assert said.startswith("column '' holds no values, and has no name of its own, and is left")
+    monkeypatch.setattr("gputree.datasets.csv_head.HEAD_BYTES", 64)
+    path = write("x,y,\n" + rows([k % 7 for k in N], Y, [""] * 58 + [7, 7]))
+    for read in (lambda *one, **how: read_table(*one, **how).columns, batches):
+        assert guessed(read, path, "y")[0].column_names == ["x", ""]
+
+
 def test_a_column_without_a_name_that_repeats_is_no_index(write):
     table, (said,) = guessed(read_table, write(",y\n1,a\n1,b\n2,a\n"), "y")
     assert table.names == [""]
@@ -187,6 +199,25 @@ def test_thousands_that_are_read_as_decimals(write):
 @pytest.mark.parametrize("body", ["0.125;a\n1.250;b\n", "1.5;a\n1.250;b\n", "1250;a\n1.250;b\n"])
 def test_decimals_are_no_thousands(write, body):
     assert guessed(read_table, write("a;y\n" + body), "y")[1] == []
+
+
+def test_commas_behind_a_zero_are_decimal(write):
+    path = write('a,y\n"0,044",p\n"1,288",q\n"-0,119",p\n')
+    table, (said,) = guessed(read_table, path, "y")
+    assert said.startswith("column 'a' holds numbers with commas, such as -0,119, and is taken for")
+    table, said = guessed(read_table, path, "y", file_format=FileFormat(thousands=","))
+    assert table.columns["a"].to_pylist() == ["0,044", "1,288", "-0,119"]
+
+
+@pytest.mark.parametrize("blank", [" ", "\u00a0", "\u202f"])
+def test_blanks_between_thousands(write, blank):
+    path = write(f"a,y\n3{blank}744{blank}703,p\n89{blank}606,q\n-7,p\n")
+    _, (said,) = guessed(read_table, path, "y")
+    assert "blanks before three digits" in said
+    assert "FileFormat(thousands=' ')" in said
+    for read in (lambda *one, **how: read_table(*one, **how).columns, batches):
+        table, said = guessed(read, path, "y", file_format=FileFormat(thousands=" "))
+        assert (table["a"].to_pylist(), said) == ([3744703, 89606, -7], [])
 
 
 def test_units_and_thousands(write):
@@ -280,6 +311,9 @@ def test_archives_encodings_and_formats(write, tmp_path):
         assert X["a"].to_pylist() == [1, 2]
         assert (y.tolist(), rest) == (["é", "b"], [])
     with zipfile.ZipFile(tmp_path / "t.zip", "a") as archive:
+        archive.writestr("__MACOSX/._t.csv", "what macOS adds")
+    assert read_table(tmp_path / "t.zip", "y").n_rows == 2
+    with zipfile.ZipFile(tmp_path / "t.zip", "a") as archive:
         archive.writestr("other.csv", text)
     with pytest.raises(ValueError, match=r"must hold one file of text. Got 2 instead"):
         read_table(tmp_path / "t.zip")
@@ -307,6 +341,9 @@ def test_formats_that_no_file_has(write, form, message):
         ("a,y\n1,2\n# note\n", "line 3: .*It looks like a comment"),
         ("# note\na,y\n1,2\n", "line 1: '# note' looks like a comment"),
         ("a,y\n1,2\nsum\n", "line 3: .*It looks like a title or a note"),
+        ("Report\n\na,y\n1,2\n", "line 3: expected 1 cell, .*the first row, 'Report', is a title"),
+        ("a,y\n1,2,\n3,4,\n", "line 2: .*Rows end in ',', and the first does not: add one to it"),
+        ("a,y\nr1,1,2\nr2,3,4\n", "line 2: .*The first row lacks a name for the column of row n"),
         ("a,b,y\n1,2\n", "line 2: .*Its last cells are missing"),
         ('a,b,y\n1,"2,n\n' + "1,2,n\n" * 20, "lines 2 to 22: .* a double quote may not be closed"),
         ("a b y\n1 2 n\n", "If blanks separate the cells, .* delimiter=' '"),
