@@ -2,7 +2,6 @@
 
 import ast
 import ctypes
-import dis
 import gc
 import importlib
 import logging
@@ -22,14 +21,12 @@ from pathlib import Path
 import numba
 import numpy as np
 import pytest
-from numba.core.compiler import run_frontend
 from processes import run_python
 
 import gputree
 from gputree.cli import main
 from gputree.cli.kinds import KINDS
 from gputree.compilation import decorators, dispatchers, folders, parts, sources, store, waits
-from gputree.compilation.declared import declare
 from gputree.criteria import Gini, decreases
 
 PACKAGE = Path(gputree.__file__).parent
@@ -132,17 +129,6 @@ def kernels():
             if isinstance(kernel, decorators.Kernel):
                 found[kernel.py_func] = kernel
     return list(found.values())
-
-
-def test_numba_reads_all_functions_that_unpack_into_tuples():
-    declare()
-    seen, read = set(), []
-    for kernel in kernels():
-        functions = [one for one in reached(kernel.py_func, seen) if hasattr(one, "dispatcher")]
-        for function in {kernel.py_func, *functions}:
-            if any(step.opname == "LIST_EXTEND" for step in dis.get_instructions(function)):
-                read.append(run_frontend(function).func_id.func_name)
-    assert read
 
 
 def test_kernels_are_made_of_few_files():

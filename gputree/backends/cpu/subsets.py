@@ -186,6 +186,7 @@ def scan_subsets(criterion, limits, node, kind, steps, k, best):
     The last two of the six that describe a subset are the highest scores of excluded ones: of those
     that are too small, and of those that the criterion refuses.
     """
+    chosen, too_small, refused = best[:4], best[4], best[5]
     counts_refused = kind in (ORDERED, EVENTS_MOVED)
     total, left, count = node.total, node.left, node.number
     whole = begin(criterion, total, total)[0]
@@ -197,8 +198,8 @@ def scan_subsets(criterion, limits, node, kind, steps, k, best):
             left[c] = node.missing[c] if side == 1 else 0
         n = last - known if side == 1 else 0
         place = np.int64(0)
-        # `left` and `n` are the statistics and rows of the left side of `place`; `best` is the best
-        # of all subsets before.
+        # `left` and `n` are the statistics and rows of the left side of `place`; `chosen` is the
+        # best of all subsets before.
         for i in range(1, steps + 1 + (known < last and side == 0)):
             if i <= steps or kind == ORDERED:
                 place, added = next_subset(node, kind, i, place)
@@ -214,16 +215,15 @@ def scan_subsets(criterion, limits, node, kind, steps, k, best):
                 continue
             value = score(criterion, state, left, total)
             if value == -np.inf and counts_refused:
-                refused = refused_score(criterion, state, left, total)
-                best = (best[0], best[1], best[2], best[3], best[4], max(best[5], refused))
+                refused = max(refused, refused_score(criterion, state, left, total))
             elif not admitted:
-                best = (best[0], best[1], best[2], best[3], max(best[4], value), best[5])
+                too_small = max(too_small, value)
             elif kind == ONE_VS_REST:
-                if single_precedes(node, value, side == 1, place, best):
-                    best = (value, side == 1, k, place, best[4], best[5])
-            elif precedes(value, side == 1, k, place, best):
-                best = (value, side == 1, k, place, best[4], best[5])
-    return best
+                if single_precedes(node, value, side == 1, place, chosen):
+                    chosen = (value, side == 1, k, place)
+            elif precedes(value, side == 1, k, place, chosen):
+                chosen = (value, side == 1, k, place)
+    return *chosen, too_small, refused
 
 
 @borrowing
