@@ -93,7 +93,7 @@ class FileBatches:
                     yield columns
                 elif columns.num_rows:
                     y = batch[self.target_name]
-                    yield columns, target_values(str(path), self.target_name, y)
+                    yield columns, target_values(str(path), self.target_name, y, True)
         pa.default_memory_pool().release_unused()
         if empty:
             others = len(self.files) - 1

@@ -322,7 +322,7 @@ def labelled_batches(
         known = batch.filter(has_target(batch[target])) if missing_target == "drop" else batch
         dropped = batch.num_rows - known.num_rows
         n_rows, n_dropped = n_rows + known.num_rows, n_dropped + dropped
-        values = target_values(label, target, known[target])
+        values = target_values(label, target, known[target], is_part=True)
         yield Table(known.select(columns), values, target, n_dropped=dropped)
     if n_dropped and not n_rows:
         raise InputError(f"The target column {target!r} of {label} has no value in any row.")

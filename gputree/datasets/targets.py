@@ -72,10 +72,10 @@ def has_target(column: pa.ChunkedArray) -> pa.ChunkedArray:
     return known
 
 
-def target_values(label: str, name: str, column: pa.ChunkedArray) -> NDArray:
-    """A target column as labels or targets; see `Table`."""
+def target_values(label: str, name: str, column: pa.ChunkedArray, is_part: bool = False) -> NDArray:
+    """A target column, or a batch of its rows, as labels or targets; see `Table`."""
     if column.null_count:
-        raise InputError(_missing_target(label, name, column.null_count))
+        raise InputError(_missing_target(label, name, column.null_count, is_part))
     if pa.types.is_decimal(column.type):
         column = _plain_numbers(column)
     types = pa.types
@@ -88,7 +88,7 @@ def target_values(label: str, name: str, column: pa.ChunkedArray) -> NDArray:
     if values.dtype.kind == "f" and not np.isfinite(values).all():
         missing = int(np.count_nonzero(np.isnan(values)))
         if missing:
-            raise InputError(_missing_target(label, name, missing))
+            raise InputError(_missing_target(label, name, missing, is_part))
         raise InputError(f"The target column {name!r} of {label} holds infinite values.")
     return values
 
@@ -113,9 +113,10 @@ def declared_classes(column: pa.ChunkedArray) -> NDArray | None:
     return words.to_numpy(zero_copy_only=False).astype(np.str_)
 
 
-def _missing_target(label: str, name: str, count: int) -> str:
-    rows, them = ("row", "it") if count == 1 else ("rows", "them")
+def _missing_target(label: str, name: str, count: int, is_part: bool) -> str:
+    rows, them = ("row", "it") if count == 1 and not is_part else ("rows", "them")
+    number = f"some {rows}" if is_part else f"{count:,} {rows}"  # later batches are not read
     return (
-        f"The target column {name!r} of {label} has no value in {count:,} {rows}. Remove {them} "
+        f"The target column {name!r} of {label} has no value in {number}. Remove {them} "
         "first, or pass missing_target='drop'."
     )
