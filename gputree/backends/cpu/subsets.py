@@ -215,14 +215,14 @@ def scan_subsets(criterion, limits, node, kind, steps, k, best):
             value = score(criterion, state, left, total)
             if value == -np.inf and counts_refused:
                 refused = refused_score(criterion, state, left, total)
-                best = (*best[:5], max(best[5], refused))
+                best = (best[0], best[1], best[2], best[3], best[4], max(best[5], refused))
             elif not admitted:
-                best = (*best[:4], max(best[4], value), best[5])
+                best = (best[0], best[1], best[2], best[3], max(best[4], value), best[5])
             elif kind == ONE_VS_REST:
                 if single_precedes(node, value, side == 1, place, best):
-                    best = (value, side == 1, k, place, *best[4:])
+                    best = (value, side == 1, k, place, best[4], best[5])
             elif precedes(value, side == 1, k, place, best):
-                best = (value, side == 1, k, place, *best[4:])
+                best = (value, side == 1, k, place, best[4], best[5])
     return best
 
 
