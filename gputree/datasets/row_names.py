@@ -52,7 +52,7 @@ def _is_index(column: pa.ChunkedArray) -> bool:
 def guess_of_index(name: str, is_declared: bool, is_empty: bool = False) -> Guess:
     """The message that a column is left out."""
     kind = "the index of pandas" if is_declared else "row names" if name else "row names, unnamed"
-    kind = "no values, and has no name of its own" if is_empty and not is_declared else kind
+    kind = "no values, and its heading is no name" if is_empty and not is_declared else kind
     return Guess(
         f"column {name!r} holds {kind}, and is left out",
         "{0} with the names of all features takes it",

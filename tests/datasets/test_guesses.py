@@ -109,7 +109,7 @@ def test_a_column_without_a_name_and_without_values_is_left_out(write, monkeypat
     for read in (lambda *one, **how: read_table(*one, **how).columns, batches):
         table, (said,) = guessed(read, path, "y")
         assert table.column_names == ["x"]
-        assert said.startswith("column '' holds no values, and has no name of its own, and is left")
+        assert said.startswith("column '' holds no values, and its heading is no name, and is left")
     monkeypatch.setattr("gputree.datasets.csv_head.HEAD_BYTES", 64)
     path = write("x,y,\n" + rows([k % 7 for k in N], Y, [""] * 58 + [7, 7]))
     for read in (lambda *one, **how: read_table(*one, **how).columns, batches):
