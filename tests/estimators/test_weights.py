@@ -27,7 +27,8 @@ from gputree import (
     variance_reduction,
 )
 from gputree.estimators.cart import Cart
-from gputree.evaluation import Answers, answers
+from gputree.evaluation import answers
+from gputree.evaluation_sums import Moments
 from gputree.pruning import (
     CostComplexity,
     PenalizedLoss,
@@ -235,7 +236,7 @@ def test_measures_of_weighted_rows(model):
 def test_the_standard_error_of_weighted_losses():
     """Test a mean of independent losses with known weights, with n - 1 degrees of freedom."""
     loss, weight = np.array([0.0, 1.0, 4.0]), np.array([1.0, 1.0, 2.0])
-    found = Answers(loss, loss, None, None, weight).error(loss)
+    found = Moments.of(loss, weight).error
     deviation, share = loss - 2.25, weight / 4
     assert found == pytest.approx(np.sqrt(1.5 * (share**2 * deviation**2).sum()))
 
