@@ -306,10 +306,10 @@ def test_texts_name_the_class_of_the_least_expected_cost(model):
     assert (answers != model.predict_proba(X).argmax(axis=1)).any()
     of_leaf = dict(zip(model.apply(X).tolist(), answers.tolist(), strict=True))
     rules = path_rules(model)
-    told = {rule.node: rule.answer for rule in rules}
+    told = {rule.node: rule.prediction for rule in rules}
     assert {leaf: told[leaf] for leaf in of_leaf} == {k: str(v) for k, v in of_leaf.items()}
-    assert words_of_leaves(model) == [rule.answer for rule in rules]
-    assert [one.answer for one in explain(model, X)] == list(map(str, answers))
+    assert words_of_leaves(model) == [rule.prediction for rule in rules]
+    assert [one.prediction for one in explain(model, X)] == list(map(str, answers))
     nested = to_dict(model)
     for row, answer in zip(X, answers, strict=True):
         assert walked(nested, row) == answer
@@ -333,7 +333,7 @@ def test_rows_down_all_branches_are_explained_by_the_least_cost():
     X, y = table(3)
     model = C45Classifier(misclassification_costs=THREE).fit(X, y)
     X[np.random.default_rng(0).random(X.shape) < 0.3] = np.nan
-    told = [one.answer for one in explain(model, X)]
+    told = [one.prediction for one in explain(model, X)]
     assert told == list(map(str, model.predict(X)))
 
 

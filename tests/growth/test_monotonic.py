@@ -173,7 +173,7 @@ def test_a_cut_of_another_column_leads_out_of_the_bounds():
     assert model.predict([[1, 0], [1, 1], [2, 1]]).tolist() == [0.0, 3.0, 5.0]
     assert model.tree_.statistics[1:, 0].tolist() == [1.0, 5.0, 0.0, 7.0]
     assert model.tree_.upper.tolist() == [np.inf, 3.0, np.inf, 3.0, 3.0]
-    assert [rule.answer for rule in path_rules(model)] == ["0", "3", "5"]
+    assert [rule.prediction for rule in path_rules(model)] == ["0", "3", "5"]
     assert "7" not in export_text(model)
 
 
