@@ -19,23 +19,23 @@ SUBSET_MUTANTS = [
     ),
     (
         "subsets: heads kept out forgotten",
-        "if (!__any_sync(ALL_LANES, kept.small > best.score)) return best;",
-        "return best;",
+        "refused ? kept.refused : kept.small;",
+        "refused ? kept.refused : -infinity();",
     ),
     (
         "subsets: moves of no head",
-        "if (h) n += add_runs(measure, runs, width, heads[h - 1], head);",
+        "if (head) n += add_runs(measure, runs, width, head - step, head);",
         "",
     ),
     (
         "subsets: sides without events forgotten",
-        "if (__any_sync(ALL_LANES, kept.refused > best.score)) {",
-        "if (false) {",
+        "for (int refused = REFUSES; refused >= 0; --refused) {",
+        "for (int refused = 0; refused >= 0; --refused) {",
     ),
     (
         "subsets: events moved at no runs alone",
-        "return {2, without, 0};",
-        "return {2, 0, 0};",
+        "const i64 heads = refused ? count_eventless(runs) : runs.count;",
+        "const i64 heads = refused ? 0 : runs.count;",
     ),
     (
         "subsets: moves kept out forgotten",

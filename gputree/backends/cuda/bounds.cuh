@@ -1,5 +1,6 @@
 // Defaults of criteria that refuse no cut, tighten no bound or widen no margin themselves.
 #ifndef REFUSES
+#define REFUSES 0
 // Score of a cut that `score` refuses, were it admitted; else -infinity.
 __device__ double refused_score(const Criterion&, const State&, const auto&, const auto&) {
     return -infinity();

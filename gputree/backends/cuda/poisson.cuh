@@ -44,7 +44,7 @@ __device__ double score(const Criterion&, const State& state, const auto&, const
     return splits_events(state) ? both_excesses(state) : -infinity();
 }
 
-#define REFUSES
+#define REFUSES 1
 __device__ double refused_score(
     const Criterion&, const State& state, const auto&, const auto&
 ) {

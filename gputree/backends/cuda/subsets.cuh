@@ -145,31 +145,17 @@ __device__ i64 add_runs(
     return n;
 }
 
-// Prefixes at which runs are moved: all; of no and of all runs; or those that split no events.
-struct Heads {
-    i64 number, last, step;
-
-    __device__ i64 operator[](i64 i) const { return i < number - 1 ? i * step : last; }
-};
-
-__device__ Heads list_heads(const Runs& runs, i64 most_moved, bool events) {
-    if (!events) return {runs.count > most_moved ? 2 : runs.count + 1, runs.count, 1};
-    i64 without = 0;
-    while (without < runs.count && runs.share[runs.order[without]] == 0.0) ++without;
-    return {2, without, 0};
-}
-
-// The better of `best` and the best of some prefixes with one run moved across.
+// The better of `best` and the best prefix of 0, step, 2 step, .. last ordered runs with one run
+// moved across.
 __device__ void scan_moves(
-    const Measure& measure, const Node& node, const Runs& runs, i64 width, const Heads& heads,
+    const Measure& measure, const Node& node, const Runs& runs, i64 width, i64 last, i64 step,
     i64 number, Subset& best, Kept& kept
 ) {
     for (i64 side = 0; side < (node.has_missing() ? 2 : 1); ++side) {
         start_side(runs, side, width);
         i64 n = side ? runs.rows(runs.count) : 0;
-        for (i64 h = 0; h < heads.number; ++h) {
-            const i64 head = heads[h];
-            if (h) n += add_runs(measure, runs, width, heads[h - 1], head);
+        for (i64 head = 0; head <= last; head += step) {
+            if (head) n += add_runs(measure, runs, width, head - step, head);
             for (i64 i0 = 0; i0 < runs.count; i0 += 32) {
                 const i64 i = i0 + lane_of();
                 const i64 run = i < runs.count ? runs.order[i] : -1, sign = i < head ? -1 : 1;
@@ -220,6 +206,13 @@ __device__ void scan_masks(
 }
 
 // ---------------------------------------------------------------- ordered subsets
+// Number of ordered runs without events.
+__device__ i64 count_eventless(const Runs& runs) {
+    i64 count = 0;
+    while (count < runs.count && runs.share[runs.order[count]] == 0.0) ++count;
+    return count;
+}
+
 // The best prefix over the orders by each statistic from the first on; where the limits exclude a
 // better one, the best subset of other forms.
 __device__ Subset scan_ordered(
@@ -235,20 +228,23 @@ __device__ Subset scan_ordered(
         else scan_heads(measure, node, runs, width, number, best, kept);
     }
     best = warp_first(best);
-    if (__any_sync(ALL_LANES, kept.refused > best.score)) {
-        const Heads heads = list_heads(runs, search.most_moved, true);
-        scan_moves(measure, node, runs, width, heads, first, best, kept);
+    // First what the criterion refuses, then what the limits do: one place calls `scan_moves`, or
+    // the compiler makes it a function of local memory.
+    for (int refused = REFUSES; refused >= 0; --refused) {
+        const double excluded = refused ? kept.refused : kept.small;
+        if (!__any_sync(ALL_LANES, excluded > best.score)) continue;
+        const bool few = !refused && runs.count <= search.most_limited;
+        const i64 end = refused || few ? first + 1 : last;
+        for (i64 number = first; number < end; ++number) {
+            sort_runs(measure, runs, width, statistic_of(node, number));
+            const i64 heads = refused ? count_eventless(runs) : runs.count;
+            const i64 step = heads && (refused || heads > search.most_moved) ? heads : 1;
+            if (few) scan_masks(measure, node, runs, width, number, best);
+            else scan_moves(measure, node, runs, width, heads, step, number, best, kept);
+        }
         best = warp_first(best);
     }
-    if (!__any_sync(ALL_LANES, kept.small > best.score)) return best;
-    const Heads heads = list_heads(runs, search.most_moved, false);
-    const bool few = runs.count <= search.most_limited;
-    for (i64 number = first; number < (few ? first + 1 : last); ++number) {
-        sort_runs(measure, runs, width, statistic_of(node, number));
-        if (few) scan_masks(measure, node, runs, width, number, best);
-        else scan_moves(measure, node, runs, width, heads, number, best, kept);
-    }
-    return warp_first(best);
+    return best;
 }
 
 // True if the i-th of the ordered runs goes left in the subset `place`.
