@@ -121,8 +121,8 @@ def test_onnx(forest):
 
 def test_onnx_adds_many_trees_in_their_order_on_any_number_of_threads():
     """One operator of more than 80 trees would add up by threads, and round otherwise."""
-    X = np.random.default_rng(1).normal(size=(200, 3))
-    forest = RandomForestRegressor(n_estimators=90, max_leaf_nodes=6).fit(X, X[:, 0] / 3)
+    X = np.random.default_rng(1).normal(size=(40, 3))
+    forest = RandomForestRegressor(n_estimators=90, max_leaf_nodes=4).fit(X, X[:, 0] / 3)
     made = to_onnx(forest)
     for threads in (1, 3):
         (found,) = run_onnx(made, {"X": X}, threads)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from figures import any_overlap, close_figures  # noqa: F401
 from matplotlib import pyplot
+from sklearn.base import clone
 from sklearn.utils import Bunch
 
 from gputree import (
@@ -193,9 +194,9 @@ def test_a_table_without_cross_validation():
 
 
 # ---------------------------------------------------------------- importance
-@pytest.mark.parametrize("kind", [DecisionTreeRegressor, RandomForestRegressor])
-def test_importance(kind):
-    model = kind(min_samples_leaf=20).fit(CARS.data, CARS.target)
+@pytest.mark.parametrize("model", [DecisionTreeRegressor(), RandomForestRegressor(5)], ids=repr)
+def test_importance(model):
+    model = clone(model).set_params(min_samples_leaf=20).fit(CARS.data, CARS.target)
     ax = plot_importance(model, feature_names=CARS.feature_names)
     expected = np.sort(model.feature_importances_)[::-1]
     assert [bar.get_width() for bar in ax.patches] == expected.tolist()

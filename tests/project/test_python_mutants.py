@@ -49,6 +49,7 @@ def test_texts_annotations_and_inner_statements_stay():
     assert set(bugs_of("if a:\n    b = c + d")) == {"dropped condition", "dropped case"}
 
 
+@pytest.mark.full
 def test_bugs_are_drawn_again_by_their_seed():
     """Each is one change of a text that occurs once, in a separate file."""
     drawn = draw(ROOT, 3, 8)
