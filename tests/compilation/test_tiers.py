@@ -14,6 +14,7 @@ import pytest
 import small_fits
 from processes import run_python
 from sklearn.datasets import load_iris
+from tunings import finishing
 
 from gputree import DecisionTreeClassifier
 from gputree.backends.cpu.backend import CpuBackend
@@ -273,15 +274,15 @@ def test_kernels_that_are_kept_are_not_done_without(auto, uncompiled, monkeypatc
 
 
 def test_a_tree_without_levels_is_the_same(monkeypatch):
-    """4,000 rows in one block, and level by level: with signal, ties and missing values."""
+    """1,500 rows in one block, and level by level: with signal, ties and missing values."""
     rng = np.random.default_rng(0)
-    X = np.round(rng.normal(size=(4000, 3)), 2)
+    X = np.round(rng.normal(size=(1500, 3)), 2)
     X[rng.random(X.shape) < 0.1] = np.nan
-    y = np.nan_to_num(X[:, 0] * X[:, 1]) > rng.normal(size=4000)
+    y = np.nan_to_num(X[:, 0] * X[:, 1]) > rng.normal(size=1500)
     fitted = []
     for cells in (0, X.size):
         monkeypatch.setattr(CpuBackend, "uncoded_cells", cells)
-        with tiers.forced("never" if cells else "auto"):
+        with tiers.forced("never" if cells else "auto"), finishing(300):
             fitted.append(DecisionTreeClassifier(max_depth=4, device="cpu").fit(X, y))
     levels, block = fitted
     assert block.growth_report_["scanned_pairs"] == 0 < levels.growth_report_["scanned_pairs"]
