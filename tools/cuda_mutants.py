@@ -107,7 +107,11 @@ MUTANTS = [
         "        cells\n    );\n    __syncthreads();",
         "        cells\n    );",
     ),
-    Mutant("histogram: plain flush", "add_to_global(own + i, cells[i]);", "own[i] += cells[i];"),
+    Mutant(
+        "histogram: plain flush",
+        "add_to_global(cells_out + i, cells[i]);",
+        "cells_out[i] += cells[i];",
+    ),
     Mutant(
         "histogram: one entry too few",
         "items = u32(last - first) * words",
@@ -166,18 +170,18 @@ MUTANTS = [
     ),
     Mutant(
         "mark: sizes of bins",
-        "taken[j * bins + b] = u32(own);",
-        "taken[j * bins + b] = u32(own + 1);",
+        "taken[j * bins + b] = u32(number);",
+        "taken[j * bins + b] = u32(number + 1);",
     ),
     Mutant("mark: score of the cut", "if (f == 0) best_scores[j] =", "if (false) best_scores[j] ="),
     Mutant("cells: values fall", "i64(place < top ? place : top) : 0", "i64(top) / 2 : size - 1"),
-    Mutant("cells: not added up", "sum += inclusive_sum(own);", "inclusive_sum(own);"),
+    Mutant("cells: not added up", "sum += inclusive_sum(cell);", "inclusive_sum(cell);"),
     Mutant(
         "cells: every bin by every warp",
         "if (number++ % warps != warp) continue;",
         "if (number++ % warps != 0) return;",
     ),
-    Mutant("cells: counts not summed", "counts[i] = before + own;", "counts[i] = own;"),
+    Mutant("cells: counts not summed", "counts[i] = before + count;", "counts[i] = count;"),
     Mutant("cells: warps before forgotten", "if (w < warp) before += sums[w];", ""),
     Mutant(
         "cells: sums of warps without barrier",
@@ -265,7 +269,7 @@ MUTANTS = [
         "items[high] = item;\n            }\n            __syncwarp();",
         "items[high] = item;\n            }",
     ),
-    Mutant("inside: rows of other lanes", "+ inclusive_sum(own) - own;", ";"),
+    Mutant("inside: rows of other lanes", "+ inclusive_sum(count) - count;", ";"),
     Mutant("inside: one bin a warp", "i < end; i += gridDim.x)", "i < end; i = end)"),
     Mutant(
         "inside: sorted before all have scanned",
@@ -314,7 +318,7 @@ MUTANTS = [
         "sided[i] = with_side(i32(row), left);",
         "if (left) sided[i] = ~i32(row);",
     ),
-    Mutant("partition: chunks before forgotten", "if (own > 0) atomicAdd(&sum, own);", ""),
+    Mutant("partition: chunks before forgotten", "if (n > 0) atomicAdd(&sum, n);", ""),
     Mutant(
         "partition: neighbours of all chunks",
         "if (look && low > 0) atomicMax(&record.low, u64(low));",
@@ -322,8 +326,8 @@ MUTANTS = [
     ),
     Mutant(
         "partition: no barrier after the sum",
-        "atomicAdd(&sum, own);\n    __syncthreads();",
-        "atomicAdd(&sum, own);",
+        "atomicAdd(&sum, n);\n    __syncthreads();",
+        "atomicAdd(&sum, n);",
     ),
     Mutant(
         "choose: nodes of one class split",
@@ -340,7 +344,9 @@ MUTANTS = [
         "before += warp_lefts[w];\n        }\n        __syncthreads();",
         "before += warp_lefts[w];\n        }",
     ),
-    Mutant("statistics: not flushed", "if (sums[k] != 0) add_to_global(own + k, sums[k]);", ""),
+    Mutant(
+        "statistics: not flushed", "if (sums[k] != 0) add_to_global(node_sums + k, sums[k]);", ""
+    ),
     Mutant("finish: totals without barrier", "total[k] = 0;\n    __syncwarp();", "total[k] = 0;"),
     Mutant(
         "finish: known rows",

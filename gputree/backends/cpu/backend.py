@@ -157,13 +157,13 @@ class CpuBackend:
 
     @property
     def finishing(self) -> Finishing:
-        own = tuning.TUNING
+        tuned = tuning.TUNING
         coded = np.count_nonzero(self.table.by_code)
-        columns = float(self.table.by_code.size - (1.0 - own.coded_column) * coded)
-        most = max(self.entries.size // (2 * self.n_threads), own.shared_rows)
+        columns = float(self.table.by_code.size - (1.0 - tuned.coded_column) * coded)
+        most = max(self.entries.size // (2 * self.n_threads), tuned.shared_rows)
         if self._sorts_drawn:
-            columns = own.sorted_column * self.task.limits.max_features
-        return Finishing(own.rows_per_statistic, columns, most, own.level_cells)
+            columns = tuned.sorted_column * self.task.limits.max_features
+        return Finishing(tuned.rows_per_statistic, columns, most, tuned.level_cells)
 
     @property
     def _cell_dtype(self) -> np.dtype:
@@ -264,20 +264,20 @@ class CpuBackend:
         if large.size:
             groups = [*self._finer(nodes, scores, large), *groups]
         parts = [
-            (finer, own[a:b])
-            for finer, own in groups
-            for a, b in spans(rows[own], self.n_threads, least.chunk_rows // 4)
+            (finer, group[a:b])
+            for finer, group in groups
+            for a, b in spans(rows[group], self.n_threads, least.chunk_rows // 4)
             if a < b
         ]
         rules, source = self._rules(bounds), self._source
         chosen = Chosen(*splits[:-1])
 
-        def refine(finer: Finer | None, own: Int64s) -> int:
+        def refine(finer: Finer | None, group: Int64s) -> int:
             report, drawn = np.zeros(1, np.int64), None
             if self._counts_drawn:
                 cells = np.empty(int(self.table.offset[-1]) * self.channels, self._cell_dtype)
                 drawn = NodeHistogram(new_vectors(self.task), cells)
-            given = rules, source, nodes, scores, keys, own, chosen, report
+            given = rules, source, nodes, scores, keys, group, chosen, report
             refine_nodes(finer, drawn, *given)
             return int(report[0])
 
@@ -332,8 +332,8 @@ class CpuBackend:
             codes = np.empty(int(most[a:b].sum()), np.uint32)
             list_left(*given, a, b, self._scratch(nodes), counts, codes)
             each = np.split(codes, np.cumsum(counts[a:b]))[:-1]
-            for j, own in zip(node[a:b], each, strict=True):
-                splits.codes[j] = own
+            for j, categories in zip(node[a:b], each, strict=True):
+                splits.codes[j] = categories
 
         self._run(list_some, self._pair_spans(nodes, pairs))
 
@@ -406,10 +406,10 @@ class CpuBackend:
         parts = spans((end - begin)[order], self.n_threads, 1 << 10)
 
         def finish(a: int, b: int) -> Subtrees:
-            own = nodes.take(order[a:b])
-            if self._sorts_drawn or self._sorts_each(own):
-                return grow_of_drawn(self._source, self.task, by_column, own)
-            return finish_nodes(self._source, self.task, own)
+            group = nodes.take(order[a:b])
+            if self._sorts_drawn or self._sorts_each(group):
+                return grow_of_drawn(self._source, self.task, by_column, group)
+            return finish_nodes(self._source, self.task, group)
 
         done = Subtrees.join(self._run(finish, parts))
         root = np.empty_like(begin)

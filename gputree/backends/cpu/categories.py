@@ -129,8 +129,8 @@ def collect_bins(scratch, criterion, table, cells, f, channels, present):
     # Bins before b have `n` rows, in `count` runs.
     for b in range(value_bins):
         at = (first + b) * channels
-        own = row_count(criterion, cells, at, channels, scratch.weighted)
-        if own == 0:
+        rows = row_count(criterion, cells, at, channels, scratch.weighted)
+        if rows == 0:
             continue
         runs.begin[count] = n
         runs.code[count] = b
@@ -138,7 +138,7 @@ def collect_bins(scratch, criterion, table, cells, f, channels, present):
             runs.cells[count * present + c] = 0
         copy_cell(scratch, cells, at, count, present)
         count += 1
-        n += own
+        n += rows
     runs.begin[count] = n
     for c in range(present):  # of missing values
         runs.cells[count * present + c] = 0
@@ -166,23 +166,24 @@ def many_categories(table: Table, n_threads: int) -> Many:
 def copy_categories(values, columns, begin, end, code):
     """Write the categories of rows ``begin .. end`` column by column, -1 where missing."""
     for k in range(columns.size):
-        own, f = code[k], np.uintp(columns[k])
+        codes, f = code[k], np.uintp(columns[k])
         for i in range(np.uintp(begin), np.uintp(end)):
             value = values[i, f]
-            own[i] = np.int32(value) if value == value else np.int32(-1)
+            codes[i] = np.int32(value) if value == value else np.int32(-1)
 
 
 @borrowing
-def meet_categories(scratch, own, categories, entries, first, last):
+def meet_categories(scratch, codes, categories, entries, first, last):
     """Number the categories that entries ``first .. last`` have, ascending; returns how many.
 
-    `own` is the column, and `categories` their number; ``scratch.met[i]`` becomes the i-th entry's.
+    `codes` is the column, and `categories` their number; ``scratch.met[i]`` becomes that of the
+    i-th entry.
     """
     seen, met, code = scratch.seen, scratch.met, scratch.runs.code
     count = np.int64(0)
     for i in range(first, last):
-        prefetch(own, entries[min(i + PREFETCH_ROWS, last - 1)], 0)
-        c = own[entries[i]]
+        prefetch(codes, entries[min(i + PREFETCH_ROWS, last - 1)], 0)
+        c = codes[entries[i]]
         met[i - first] = c
         if c >= 0:
             word = np.uintp(c) >> WORD_BITS
@@ -209,10 +210,10 @@ def number_categories(scratch, count, categories):
         left = seen[word]
         seen[word] = 0
         while left != 0:
-            own = np.int64(word << WORD_BITS) + lowest_bit(left)
+            category = np.int64(word << WORD_BITS) + lowest_bit(left)
             left &= left - ONE
-            runs.code[r] = own
-            place[own] = r
+            runs.code[r] = category
+            place[category] = r
             r += 1
 
 
@@ -236,8 +237,8 @@ def add_rows(scratch, criterion, rows, entries, first, last, count, present):
         target = np.int64(rows.target[row])
         if not scratch.regression:
             target = np.int64(scratch.class_of[target])
-        own = met[i - first]
-        r = np.int64(place[own]) if own >= 0 else count
+        category = met[i - first]
+        r = np.int64(place[category]) if category >= 0 else count
         begin[r + 1] += 1
         add_to_run(criterion, scratch.runs, r, present, target, np.int64(pick(rows.weight, row, 1)))
     end_runs(begin, count)
@@ -270,21 +271,21 @@ def collect_runs(scratch, criterion, source, many, nodes, total, j, f):
     """
     table, rows, entries = source
     present = number_present(total, scratch.class_of.size, scratch.class_of, scratch.sums[0])
-    own = restrict(criterion, present)
+    restricted = restrict(criterion, present)
     if table.by_code[f]:
         cells = nodes.cells[nodes.slots[j]]
         count = collect_bins(scratch, criterion, table, cells, f, total.size, present)
-        return own, present, count, True
+        return restricted, present, count, True
     first, last = nodes.begin[j], nodes.end[j]
     count = meet_categories(
         scratch, many.code[many.place[f]], table.categories[f], entries, first, last
     )
     held = holds_cells(present, count)
     if held:
-        add_rows(scratch, own, rows, entries, first, last, count, present)
+        add_rows(scratch, restricted, rows, entries, first, last, count, present)
     else:
         list_rows(scratch, entries, first, last, count)
-    return own, present, count, held
+    return restricted, present, count, held
 
 
 # ----------------------------------------------------------------------------- subsets
@@ -301,13 +302,13 @@ def score_subsets(rules, source, many, nodes, scores, pairs, first, last, scratc
         total = scores.total[j]
         if is_pure(rules.criterion, total):
             continue
-        own, present, count, held = collect_runs(
+        criterion, present, count, held = collect_runs(
             scratch, rules.criterion, source, many, nodes, total, j, f
         )
         if count == 0:  # missing throughout: no cut exists
             continue
         node = node_runs(scratch, listed, count, held, present)
-        best, missing_left, k, place = best_subset(own, rules.limits, scratch, node)
+        best, missing_left, k, place = best_subset(criterion, rules.limits, scratch, node)
         scores.best[j, f], scores.missing_left[j, f] = best, missing_left
         scores.order[j, f], scores.bin[j, f] = k, place
 
@@ -322,10 +323,10 @@ def list_left(rules, source, many, nodes, scores, pairs, first, last, scratch, c
     runs = scratch.runs
     for p in range(first, last):
         j, f = pairs.node[p], pairs.column[p]
-        own, present, count, _ = collect_runs(
+        criterion, present, count, _ = collect_runs(
             scratch, rules.criterion, source, many, nodes, scores.total[j], j, f
         )
-        mark_subset(own, scratch, count, present, scores.order[j, f], scores.bin[j, f])
+        mark_subset(criterion, scratch, count, present, scores.order[j, f], scores.bin[j, f])
         before = at
         for r in range(count):
             if runs.is_left[r]:

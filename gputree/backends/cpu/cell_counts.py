@@ -76,10 +76,10 @@ class CellCounts:
 
     def _size(self) -> int:
         """Sub-bins per bin: a power of two, 1 if counting is not worth it."""
-        own, table = self.tuning, self.table
+        tuned, table = self.tuning, self.table
         bins = int(np.diff(table.offset).max())
-        most = own.column_bytes // (bins * self.channels * self.dtype.itemsize)
-        most = min(most, table.values.shape[0] // (bins * own.cell_rows), FINE_CELLS)
+        most = tuned.column_bytes // (bins * self.channels * self.dtype.itemsize)
+        most = min(most, table.values.shape[0] // (bins * tuned.cell_rows), FINE_CELLS)
         return 1 << (max(most, 1).bit_length() - 1)
 
     def candidates(self, rules: Rules, nodes: Nodes, scores: Scores, chosen: Int64s) -> Int64s:
@@ -111,10 +111,10 @@ class CellCounts:
         none = Counts(0, 0, np.zeros(candidates.shape[1], np.bool_), np.empty(0, self.dtype))
         rows = float(self.channels * self.tuning.sub_bin_rows)
         others = chosen[[c is None for c in counts]]
-        alone = [(own, chosen[i : i + 1]) for i, own in enumerate(counts) if own is not None]
+        alone = [(count, chosen[i : i + 1]) for i, count in enumerate(counts) if count is not None]
         return [
-            (Finer(self.cells, self.fine, own.counted, own.cells, rows), those)
-            for own, those in [*alone, (none, others)]
+            (Finer(self.cells, self.fine, count.counted, count.cells, rows), those)
+            for count, those in [*alone, (none, others)]
         ]
 
     def _make_fine(self, wanted: Bools, rows: Int64s, lead: Int64s) -> None:

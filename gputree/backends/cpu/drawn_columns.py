@@ -147,11 +147,11 @@ def take_numbers(entries, key, drawn, c, s, first, last):
             high = x if x > high else high
             missing += np.int64(x != x)
     else:
-        own = hash_of(key, f, _CATEGORY)
+        column_key = hash_of(key, f, _CATEGORY)
         for i in range(np.uintp(last - first)):
             x = values[np.uintp(local[i]) * step]
             if x == x:
-                x = values.dtype.type(fraction_of(mix(own + np.uint64(x))))
+                x = values.dtype.type(fraction_of(mix(column_key + np.uint64(x))))
             numbers[i] = x
             low = x if x < low else low
             high = x if x > high else high
@@ -208,9 +208,9 @@ def better_cut(scan, limits, drawn, c, threshold, missing_left, cut):
         target, weight = is_left * drawn.target[i], is_left * drawn.weight[i]
         state = move(criterion, state, left, total, target, weight)
         rows += is_left
-    own = at_column(limits.monotonic, limits, f)
+    column_limits = at_column(limits.monotonic, limits, f)
     admitted = admits(limits, rows, m, state[0], scan.whole)
-    if not admitted or not keeps_order(own.monotonic, criterion, state, left, total):
+    if not admitted or not keeps_order(column_limits.monotonic, criterion, state, left, total):
         return cut
     value, rank = score(criterion, state, left, total), tie_rank(limits, scan.key, f)
     found = new_cut(value, f, missing_left, c, True, threshold, rank)
@@ -239,8 +239,8 @@ def better_sorted_cut(scan, limits, drawn, sorting, c, cut):
     if known == 0 or (drawn.low[c] == drawn.high[c] and missing == 0):
         return cut
     sort_pairs(values, items, 0, known, sorting.sorter)
-    own, rank = at_column(limits.monotonic, limits, f), tie_rank(limits, key, f)
-    node = Node(criterion, own, scan.weighted, total, key)
+    column_limits, rank = at_column(limits.monotonic, limits, f), tie_rank(limits, key, f)
+    node = Node(criterion, column_limits, scan.weighted, total, key)
     rows, pairs = Rows(drawn.target, drawn.weight, None, None), Pairs(values, items)
     # `cut` is the better of the given one and those with missing values on the sides before.
     for side in range(2 if missing > 0 else 1):
@@ -257,7 +257,7 @@ def better_sorted_cut(scan, limits, drawn, sorting, c, cut):
             add_where(criterion, drawn, numbers, m, False, left)
             state = begin(criterion, left, total)
             if admits(limits, known, m, state[0], scan.whole) and keeps_order(
-                own.monotonic, criterion, state, left, total
+                column_limits.monotonic, criterion, state, left, total
             ):
                 value = score(criterion, state, left, total)
                 found = new_cut(value, f, False, c, True, np.inf, rank)
@@ -339,7 +339,7 @@ def grow_one(rules, criterion, entries, free, waiting, order, drawn, sorting, to
     while size > 0:
         size -= 1
         node, level, key = waiting.node[size], waiting.depth[size], waiting.key[size]
-        own = at_place(limits.monotonic, limits, waiting.bounds, size)
+        bounded = at_place(limits.monotonic, limits, waiting.bounds, size)
         s, t = out.begin[node], out.end[node]
         if level >= limits.max_depth or t - s < least:
             continue
@@ -353,7 +353,7 @@ def grow_one(rules, criterion, entries, free, waiting, order, drawn, sorting, to
             continue
         if rules.regression and places_equal(scan, entries.local, limits.rounded):
             continue
-        cut = find_cut(scan, entries, own, order, drawn, sorting)
+        cut = find_cut(scan, entries, bounded, order, drawn, sorting)
         if cut[0] == -np.inf:
             continue
         decrease = gain(criterion, cut[0], total)
@@ -370,7 +370,7 @@ def grow_one(rules, criterion, entries, free, waiting, order, drawn, sorting, to
             out.threshold[node] = cut[5]
         out.missing_left[node] = missing_goes_left(missing, cut[2], middle - s, t - middle)
         push_bounds(
-            own.monotonic, criterion, entries, rules.weighted, f, s, middle, total, left,
+            bounded.monotonic, criterion, entries, rules.weighted, f, s, middle, total, left,
             waiting.bounds, size,
         )  # fmt: skip
         add_leaf(out, free, s, middle)

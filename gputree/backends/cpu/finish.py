@@ -344,7 +344,7 @@ def grow(rules, criterion, scratch, block, root, m, waiting, total, left, out):
         # In a node that waits, the first of `block.columns` are those that may be cut.
         size -= 1
         node, level, key = waiting.node[size], waiting.depth[size], waiting.key[size]
-        own = at_place(limits.monotonic, limits, waiting.bounds, size)
+        bounded = at_place(limits.monotonic, limits, waiting.bounds, size)
         s = out.begin[node] - shift
         t = out.end[node] - shift
         if level >= limits.max_depth or t - s < least:
@@ -366,7 +366,7 @@ def grow(rules, criterion, scratch, block, root, m, waiting, total, left, out):
                     free = rest.free
                     size += 1
                     continue
-        cut, decrease = find_split(rules, scan, scratch, block, active, own)
+        cut, decrease = find_split(rules, scan, scratch, block, active, bounded)
         if cut[0] == -np.inf:
             continue
         f = cut[1]
@@ -385,7 +385,7 @@ def grow(rules, criterion, scratch, block, root, m, waiting, total, left, out):
         out.missing_left[node] = missing_goes_left(known < t, cut[2], middle - s, t - middle)
         stack = waiting.bounds
         push_bounds(
-            own.monotonic, criterion, block, weighted, f, s, middle, total, left, stack, size
+            bounded.monotonic, criterion, block, weighted, f, s, middle, total, left, stack, size
         )
         add_leaf(out, free, shift + s, shift + middle)
         add_leaf(out, free + 1, shift + middle, shift + t)
@@ -427,8 +427,10 @@ def grow_nodes(rules, entries, nodes, a, b, scratch, block, out, free):
         add_leaf(out, free, s, nodes.end[j])
         put_bounds(rules.limits.monotonic, nodes.means, j, waiting.bounds)
         root = Branch(free + 0, first, nodes.depth[j], nodes.key[j], free + 1)
-        own, known = restrict(rules.criterion, channels), total[:channels]
-        free = grow(rules, own, scratch, block, root, m, waiting, known, left[:channels], out)
+        restricted, known = restrict(rules.criterion, channels), total[:channels]
+        free = grow(
+            rules, restricted, scratch, block, root, m, waiting, known, left[:channels], out
+        )
         for i in range(m):
             entries[s + i] = block.rows[first + i]
         first += m

@@ -159,13 +159,13 @@ def grow_chain(scratch, scan, block, f, shift, limits, branch, out):
     runs, s, t = scratch.runs, scan.s, scan.t
     node, _, level, key, free = branch
     present = classes_in(scratch, scan.total)
-    own = restrict(scan.criterion, present)
+    criterion = restrict(scan.criterion, present)
     count = find_runs(scratch, scan.order[f], scan.bits, s, t)
     kind = choose_search(scratch, present, count)
     if not holds_cells(present, count) or count < FEWEST_RUNS or kind != ONE_VS_REST:
         return branch
     listed = listed_in(scratch, scan)
-    sum_runs(own, scratch, listed, count, present)
+    sum_runs(criterion, scratch, listed, count, present)
     sums, left, missing = scratch.sums[0, :present], scratch.sums[1, :present], scratch.sums[2]
     for c in range(present):
         missing[c] = runs.cells[count * present + c]
@@ -197,12 +197,12 @@ def grow_chain(scratch, scan, block, f, shift, limits, branch, out):
         elif is_pure_total(sums):
             break
         value, g = best_group(
-            own, limits, runs, groups, head, end, rows, absent, sums, left, missing[:present]
+            criterion, limits, runs, groups, head, end, rows, absent, sums, left, missing[:present]
         )
         if g < 0:
             break
-        decrease = gain(own, value, sums)
-        if decrease * begin(own, sums, sums)[0] < limits.min_decrease:
+        decrease = gain(criterion, value, sums)
+        if decrease * begin(criterion, sums, sums)[0] < limits.min_decrease:
             break
         r = runs.order[head[g]]
         head[g] += 1

@@ -144,18 +144,18 @@ def scan_two_values(scan, limits, f):
 @pasted
 def scan_column(scan, limits, f, two_valued, cut):
     """The better of `cut` and the best cut of column f; a cut is as in `precedes`."""
-    own = at_column(limits.monotonic, limits, f)
+    column_limits = at_column(limits.monotonic, limits, f)
     rank = tie_rank(limits, scan.key, f)
     known = known_end(scan.order, f, scan.bits, scan.s, scan.t)
     if two_valued and known == scan.t:
-        value, place = scan_two_values(scan, own, f)
+        value, place = scan_two_values(scan, column_limits, f)
         if place >= 0:
             found = new_cut(value, f, False, place, True, 0.0, rank)
             if precedes(found, cut):
                 return found
         return cut
     for side in range(2 if known < scan.t else 1):
-        value, place = scan_side(scan, own, f, known, side == 1, score_to_beat(cut, rank))
+        value, place = scan_side(scan, column_limits, f, known, side == 1, score_to_beat(cut, rank))
         if place >= 0:
             cut = new_cut(value, f, side == 1, place, True, 0.0, rank)
     return cut

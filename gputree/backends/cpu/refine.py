@@ -189,8 +189,8 @@ def mark_candidates(finer, node, search, table, f, needed):
     n = mark_bins(table, node, histogram, f, needed, not counted, work, candidate)
     if n > 0 and counted:
         cells, _ = cells_of(finer, node, search, table, f)
-        own = candidate[table.offset[f] : table.offset[f + 1]]
-        if mark_column(node, table, histogram, f, cells, own, work, needed) == 0:
+        column_candidates = candidate[table.offset[f] : table.offset[f + 1]]
+        if mark_column(node, table, histogram, f, cells, column_candidates, work, needed) == 0:
             return np.int64(0)
     return n
 
@@ -323,8 +323,8 @@ def search_columns(finer, source, node, search, pending, are_known, room, cut):
         )
         for g in range(n_group):
             f, a, b = group[g], begin[g], end[g]
-            own = in_column(node, f)
-            cut = search_found(finer, source, own, search, f, rows[a:b], codes[a:b], cut)
+            column_node = in_column(node, f)
+            cut = search_found(finer, source, column_node, search, f, rows[a:b], codes[a:b], cut)
         if not are_known:
             room = GATHER_SHARE * (search.last - search.first)
 
@@ -520,5 +520,7 @@ def candidate_rows(rules, table, nodes, scores, chosen, out, first, last):
         histogram = nodes.cells[nodes.slots[j]]
         for f in range(scores.bound.shape[1]):
             if scores.bound[j, f] >= needed:
-                own = in_column(node, f)
-                out[i, f] = mark_bins(table, own, histogram, f, needed, False, work, candidate)
+                column_node = in_column(node, f)
+                out[i, f] = mark_bins(
+                    table, column_node, histogram, f, needed, False, work, candidate
+                )

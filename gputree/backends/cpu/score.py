@@ -211,7 +211,7 @@ def score_nodes(vectors, rules, table, histograms, slots, first, last, scores):
             add_cell(total, cells, b * channels)
         for c in range(channels):
             scores.total[j, c] = total[c]
-        own = at_node(rules.limits.monotonic, rules.limits, rules.means, j)
+        bounded = at_node(rules.limits.monotonic, rules.limits, rules.means, j)
         best, bound = scores.best[j], scores.bound[j]
         for f in range(table.missing.size):
             if table.categories[f] > 0:
@@ -219,6 +219,6 @@ def score_nodes(vectors, rules, table, histograms, slots, first, last, scores):
                 continue
             at, value_bins, missing_at = column_bins(table, f, channels)
             best[f], scores.bin[j, f], scores.missing_left[j, f], bound[f] = score_column(
-                vectors, rules.criterion, single, at_column(own.monotonic, own, f), weighted, cells,
-                at, value_bins, missing_at, total, left,
+                vectors, rules.criterion, single, at_column(bounded.monotonic, bounded, f),
+                weighted, cells, at, value_bins, missing_at, total, left,
             )  # fmt: skip

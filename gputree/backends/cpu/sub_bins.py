@@ -261,15 +261,15 @@ def mark_column(node, table, histogram, f, cells, candidate, work, needed):
             at = (first + b) * channels
             if candidate[b]:
                 n = row_count(node.criterion, histogram, at, channels, node.weighted)
-                own = SubBins(cells.counts, cells.place, b * size, size)
-                mark_cells(node, own, n, work, needed)
+                sub_bins = SubBins(cells.counts, cells.place, b * size, size)
+                mark_cells(node, sub_bins, n, work, needed)
             add_cell(work.left, histogram, at)
     used = np.int64(0)
     for b in range(value_bins):
         if candidate[b]:
             before = used
-            own = SubBins(cells.counts, cells.place, b * size, size)
-            used = place_cells(node, own, used)
+            sub_bins = SubBins(cells.counts, cells.place, b * size, size)
+            used = place_cells(node, sub_bins, used)
             candidate[b] = used > before
     return used
 
@@ -285,7 +285,7 @@ def scan_column(node, source, histogram, f, cells, pairs, candidate, work, cut):
         for b in range(value_bins):
             if candidate[b]:
                 spot = Spot(f, side == 1, b, tie_rank(node.limits, node.key, f))
-                own = SubBins(cells.counts, cells.place, b * size, size)
-                cut = scan_cells(node, source.rows, own, pairs, side == 1, spot, work, cut)
+                sub_bins = SubBins(cells.counts, cells.place, b * size, size)
+                cut = scan_cells(node, source.rows, sub_bins, pairs, side == 1, spot, work, cut)
             add_cell(work.left, histogram, (first + b) * channels)
     return cut

@@ -114,9 +114,9 @@ class CpuTable:
     @property
     def is_wide(self) -> bool:
         """Return whether bins would take more memory than values, and more time than they save."""
-        own, (n, d) = tuning.TUNING, self.shape
+        tuned, (n, d) = tuning.TUNING, self.shape
         bins = d * binning.bin_bytes(self.values.itemsize)
-        return n <= own.wide_rows and bins > own.wide_bin_bytes
+        return n <= tuned.wide_rows and bins > tuned.wide_bin_bytes
 
     def prepare(
         self, max_bins: int, n_threads: int, exact: bool = True, max_features: int | None = None
@@ -262,11 +262,11 @@ def _insert(
 
     ``moved[c]`` becomes the new code of values with code c, missing ones included.
     """
-    own = bins.least[f, : bins.count[f]].copy()
-    coding.fit_column(bins, f, np.unique(np.concatenate([own, *unseen])), int(most))
+    lowest = bins.least[f, : bins.count[f]].copy()
+    coding.fit_column(bins, f, np.unique(np.concatenate([lowest, *unseen])), int(most))
     if bins.lossless[f]:
-        moved[: own.size] = np.searchsorted(bins.least[f, : bins.count[f]], own)
-        moved[own.size] = bins.count[f]
+        moved[: lowest.size] = np.searchsorted(bins.least[f, : bins.count[f]], lowest)
+        moved[lowest.size] = bins.count[f]
     return bool(bins.lossless[f])
 
 

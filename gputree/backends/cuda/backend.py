@@ -54,10 +54,10 @@ class CudaBackend:
         n, d = source.shape
         value_bytes = source.values.nbytes if source.on_host else 0
         memory = share_out(task, n, coding.row_stride(d), value_bytes, source.used_bytes)
-        own = xp.arange(n, dtype=ROW) if entries is None else to_device(entries, ROW)
+        numbers = xp.arange(n, dtype=ROW) if entries is None else to_device(entries, ROW)
         columns = (task.target, task.weight, task.square, task.square_rest)
         table = source.bare(memory.keeps_values, self.n_threads)
-        grower = Grower.over(task, table, Rows.of(columns, task.n_classes), own, memory)
+        grower = Grower.over(task, table, Rows.of(columns, task.n_classes), numbers, memory)
         self.grower = grower._replace(place=categorical_places(table.host))
 
     @property

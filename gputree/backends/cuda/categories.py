@@ -107,9 +107,9 @@ def list_subsets(grower: Grower, begin: Int64s, end: Int64s) -> Subsets | None:
         return None
     most = np.minimum(host.categories[host.categorical][:, None], end - begin).ravel()
     few = host.categorical[~host.is_many[host.categorical]]
-    own = most[: few.size * m]
+    nominal = most[: few.size * m]
     node, column = np.tile(np.arange(m), few.size), np.repeat(few, m)
-    pairs = Pairs(node, column, own, _statistics(grower, own))
+    pairs = Pairs(node, column, nominal, _statistics(grower, nominal))
     bounds = batches(pairs.statistics, tuning.TUNING.batch_cells)
     ends = [pairs.take(a, b).ends for a, b in zip(bounds, bounds[1:], strict=False)]
     of_batches = list(zip(*ends, strict=True)) or 3 * [(np.zeros(1, np.int64),)]
@@ -140,9 +140,9 @@ def score_subsets(
 ) -> Sides:
     """Write the best subset of every categorical column in every node to `scores`."""
     host, (start, *sent) = grower.table.host, plan.others
-    own, groups = _side_arrays(start.size, int(subsets.start[-1])), group_arrays(*subsets.sizes)
+    arrays, groups = _side_arrays(start.size, int(subsets.start[-1])), group_arrays(*subsets.sizes)
     count, code, is_left = grower.workspace.subsets.allocate(
-        own, lambda: min(_most_side_bytes(grower), grower.memory.histogram_bytes)
+        arrays, lambda: min(_most_side_bytes(grower), grower.memory.histogram_bytes)
     )
     memory = grower.workspace.inside.allocate(
         groups, lambda: min(2 * bytes_of(*groups), grower.memory.gathered_bytes)
@@ -198,15 +198,15 @@ class _Search(NamedTuple):
             rows, node = _sort_rows(grower, begin[a:b], end[a:b], column), np.arange(a, b)
             statistics = self._statistics(node, rows.categories)
             pairs = Pairs(node, np.full(b - a, column), rows.categories, statistics)
-            own = batches(statistics, tuning.TUNING.batch_cells)
-            for first, last in zip(own, own[1:], strict=False):
+            limits = batches(statistics, tuning.TUNING.batch_cells)
+            for first, last in zip(limits, limits[1:], strict=False):
                 at = place * self.sides.nodes + a + first
                 self._run_rows(at, pairs.take(first, last), rows, first, last)
 
     def _run_rows(self, at: int, pairs: Pairs, rows: Rows, first: int, last: int) -> None:
         """Search the subsets of pairs, from number `at` on, with the rows of some nodes."""
         ends, starts = pairs.ends, (rows.start[first:last], rows.start[first + 1 : last + 1])
-        *sent, begin, end = send(pairs.node, pairs.column, *(own[:-1] for own in ends), *starts)
+        *sent, begin, end = send(pairs.node, pairs.column, *(each[:-1] for each in ends), *starts)
         rest = self.grower.statistics, rows.keys, rows.items, begin, end
         self.run("score_rows", at, sent, allocate(*group_arrays(*ends)), *rest)
 
@@ -219,14 +219,14 @@ class _Search(NamedTuple):
         """
         grower, sides, (node, column, *at) = self.grower, self.sides, sent
         last = first + node.size
-        own = PAIRS.pack(
+        packed = PAIRS.pack(
             node, column, sides.start[first:last], sides.code, sides.is_left,
             sides.count[first:last],
         )  # fmt: skip
         grower.kernels(
             "categories", kernel, (node.size,), grower.rules, grower.search,
-            grower.table.packed, self.level, own, RUN_MEMORY.pack(*at, *memory), self.scores.pack(),
-            *rest, threads=LANES,
+            grower.table.packed, self.level, packed, RUN_MEMORY.pack(*at, *memory),
+            self.scores.pack(), *rest, threads=LANES,
         )  # fmt: skip
 
 
@@ -279,8 +279,8 @@ def codes_of(
 
 def _put_codes(codes: NDArray, nodes: Int64s, values: NDArray[Any], sizes: Int64s) -> None:
     """Set the codes of each node to the next ``sizes[i]`` of the values."""
-    for j, own in zip(nodes, np.split(values, np.cumsum(sizes)[:-1]), strict=bool(nodes.size)):
-        codes[j] = own
+    for j, of_node in zip(nodes, np.split(values, np.cumsum(sizes)[:-1]), strict=bool(nodes.size)):
+        codes[j] = of_node
 
 
 def _read_listed(

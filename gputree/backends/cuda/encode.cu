@@ -111,9 +111,9 @@ extern "C" __global__ void __launch_bounds__(ROOM) fit_bins(
     }
     __syncthreads();
     const bool lossless = changes <= most[f];
-    const double* own = quantiles ? quantiles + blockIdx.x * ROOM : nullptr;
+    const double* fractions = quantiles ? quantiles + blockIdx.x * ROOM : nullptr;
     i64 edges =
-        lossless ? changes : quantile_edges(keys, known, most[f], own, picks, {found, &size});
+        lossless ? changes : quantile_edges(keys, known, most[f], fractions, picks, {found, &size});
     for (i64 i = tid; i < edges; i += blockDim.x) {
         i64 rank = 0;
         for (i64 k = 0; k < edges; ++k) rank += found[k] < found[i];
@@ -157,13 +157,13 @@ extern "C" __global__ void __launch_bounds__(256, 1) encode_values(
     i32* inexact
 ) {
     extern __shared__ u64 dynamic[];
-    Bits* own = (Bits*)dynamic;
+    Bits* copy = (Bits*)dynamic;
     const i64 groups = (words + group_words - 1) / group_words;
     const i64 first_row = blockIdx.x / groups * chunk_rows;
     const i64 first_word = blockIdx.x % groups * group_words, first = 4 * first_word;
     const i64 last = first + 4 * group_words < columns ? first + 4 * group_words : columns;
     for (u32 i = threadIdx.x; i < u32(last - first) * ROOM; i += blockDim.x)
-        own[i / ROOM * EDGE_STRIDE + edge_place(i % ROOM)] = edges[first * ROOM + i];
+        copy[i / ROOM * EDGE_STRIDE + edge_place(i % ROOM)] = edges[first * ROOM + i];
     __syncthreads();
     const u32 width = u32((last - first + 3) / 4);
     const u32 height = u32(rows - first_row < chunk_rows ? rows - first_row : chunk_rows);
@@ -173,7 +173,8 @@ extern "C" __global__ void __launch_bounds__(256, 1) encode_values(
         for (i64 f = 4 * word; f < 4 * word + 4 && f < columns; ++f) {
             const Bits key = key_of(values[row * columns + f]);
             const bool missing = key == MISSING_KEY;
-            const u32 code = missing ? u32(count[f]) : bin_of(own + (f - first) * EDGE_STRIDE, key);
+            const u32 code =
+                missing ? u32(count[f]) : bin_of(copy + (f - first) * EDGE_STRIDE, key);
             packed |= code << 8 * (f % 4);
             if (!missing && lossless[f] && least[f * ROOM + code] != key) atomicOr(&inexact[f], 1);
         }

@@ -168,8 +168,8 @@ def _fit_keys(
     quantiles = None
     if exact:
         padded = np.zeros((columns.size, binning.MAX_BINS))
-        for own, f in zip(padded, columns.tolist(), strict=True):
-            own[: most[f] - 1] = binning.uneven_quantiles(int(most[f]))
+        for fractions, f in zip(padded, columns.tolist(), strict=True):
+            fractions[: most[f] - 1] = binning.uneven_quantiles(int(most[f]))
         quantiles = to_device(padded)
     kernels(
         "encode", "fit_bins", (columns.size,), cupy().sort(keys, axis=1), keys.shape[1],

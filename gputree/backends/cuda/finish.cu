@@ -121,7 +121,7 @@ __device__ Sorted sort_out(const Work& work, const Measure& measure, i64 f, i64 
     const Lists& lists = work.lists;
     const SubsetMemory& subsets = work.subsets;
     const i64 at = f * lists.rows + s, width = measure.channels();
-    Sorted own = {
+    Sorted sorted = {
         {known_end(lists.keys + at, 0, t - s), t - s, work.total},
         {lists.keys + at, lists.items + at, work.rows.target, work.rows.weight},
         {
@@ -129,11 +129,11 @@ __device__ Sorted sort_out(const Work& work, const Measure& measure, i64 f, i64 
             subsets.share, subsets.order
         }
     };
-    own.runs.count = find_runs(own.list, own.node, own.runs);
-    own.present = count_channels(measure, own.node);
-    own.kind = choose_search(subsets.search, own.node, own.runs.count, own.present);
-    if (own.kind != ONE_VS_REST) sum_runs(own.list, own.node, own.runs, width);
-    return own;
+    sorted.runs.count = find_runs(sorted.list, sorted.node, sorted.runs);
+    sorted.present = count_channels(measure, sorted.node);
+    sorted.kind = choose_search(subsets.search, sorted.node, sorted.runs.count, sorted.present);
+    if (sorted.kind != ONE_VS_REST) sum_runs(sorted.list, sorted.node, sorted.runs, width);
+    return sorted;
 }
 
 // The better of `cut` and the best subset of categorical column f; the whole warp. The order of a
@@ -142,9 +142,10 @@ __device__ Cut scan_categories(const Work& work, i64 f, i64 s, i64 t, u64 rank, 
     const Bits* keys = work.lists.keys + f * work.lists.rows;
     if (keys[s] == keys[t - 1]) return cut;
     const Measure measure = {work.rules.criterion, work.rules.limits};
-    const Sorted own = sort_out(work, measure, f, s, t);
+    const Sorted sorted = sort_out(work, measure, f, s, t);
     const Subset best = best_subset(
-        measure, work.subsets.search, own.node, own.list, own.runs, own.kind, own.present
+        measure, work.subsets.search, sorted.node, sorted.list, sorted.runs, sorted.kind,
+        sorted.present
     );
     __syncwarp();
     const Cut found = {
@@ -157,19 +158,19 @@ __device__ Cut scan_categories(const Work& work, i64 f, i64 s, i64 t, u64 rank, 
 // Like `mark_rows`, by the subset `cut`; returns how many go left.
 __device__ i64 mark_categories(const Work& work, const Cut& cut, i64 s, i64 t) {
     const Measure measure = {work.rules.criterion, {0, 0}};
-    const Sorted own = sort_out(work, measure, cut.column, s, t);
+    const Sorted sorted = sort_out(work, measure, cut.column, s, t);
     mark_subset(
-        measure, own.node, own.runs, own.kind, cut.place, __double_as_longlong(cut.threshold),
-        work.subsets.is_left
+        measure, sorted.node, sorted.runs, sorted.kind, cut.place,
+        __double_as_longlong(cut.threshold), work.subsets.is_left
     );
-    i64 lefts = cut.missing_left ? own.node.rows - own.node.known : 0;
-    for (i64 i = own.node.known + lane_of(); i < own.node.rows; i += 32)
-        work.lists.sides[own.list.items[i]] = u8(cut.missing_left);
-    for (i64 r = 0; r < own.runs.count; ++r) {
+    i64 lefts = cut.missing_left ? sorted.node.rows - sorted.node.known : 0;
+    for (i64 i = sorted.node.known + lane_of(); i < sorted.node.rows; i += 32)
+        work.lists.sides[sorted.list.items[i]] = u8(cut.missing_left);
+    for (i64 r = 0; r < sorted.runs.count; ++r) {
         const u8 left = work.subsets.is_left[r];
-        if (left) lefts += own.runs.rows(r);
-        for (i64 i = own.runs.begin[r] + lane_of(); i < own.runs.begin[r + 1]; i += 32)
-            work.lists.sides[own.list.items[i]] = left;
+        if (left) lefts += sorted.runs.rows(r);
+        for (i64 i = sorted.runs.begin[r] + lane_of(); i < sorted.runs.begin[r + 1]; i += 32)
+            work.lists.sides[sorted.list.items[i]] = left;
     }
     return lefts;
 }
@@ -205,8 +206,8 @@ __device__ Cut best_cut(const Work& work, u64 key, i64 s, i64 t, const Monotonic
         for (i64 c = c0; c < c0 + 32 && c < columns; ++c) {
             if (__ballot_sync(ALL_LANES, cut.score > -infinity()) & ((2u << (c - c0)) - 1u)) break;
             if (!subsets.is_categorical(drawn[c])) continue;
-            const Cut own = scan_categories(work, drawn[c], s, t, 0, no_cut());
-            if (lane == c - c0) cut = own;
+            const Cut scanned = scan_categories(work, drawn[c], s, t, 0, no_cut());
+            if (lane == c - c0) cut = scanned;
         }
 #endif
         const u32 found = __ballot_sync(ALL_LANES, cut.score > -infinity());
@@ -435,9 +436,9 @@ extern "C" __global__ void __launch_bounds__(32, 1) grow_subtrees(
     const SubsetMemory own_subsets = {};
 #endif
     // If this returned a `Work`, NVRTC would place `lefts` in local memory.
-    const auto grow_on = [&](const Lists& own, i64 base) -> i64 {
+    const auto grow_on = [&](const Lists& copied, i64 base) -> i64 {
         const Work work = {
-            rules, table, rows, own, own_subsets, channels, totals + channel,
+            rules, table, rows, copied, own_subsets, channels, totals + channel,
             {lefts + channel * 32 + threadIdx.x, 32}, drawn + j * table.columns, monotonic.signs
         };
         return grow(work, nodes, base, small);

@@ -223,9 +223,9 @@ def _grow_small(
     small = Roots(first, last, depth, key, channels, bounds)
     parts, number = [nodes], nodes.feature.size
     for chosen in _launches(grower, small, most):
-        root, own = _grow(grower, lists, statistics, small.take(chosen), 0)
-        child = np.where(own.first_child < 0, own.first_child, own.first_child + number)
-        parts.append(own._replace(first_child=child))
+        root, part = _grow(grower, lists, statistics, small.take(chosen), 0)
+        child = np.where(part.first_child < 0, part.first_child, part.first_child + number)
+        parts.append(part._replace(first_child=child))
         for whole, field in zip(nodes, parts[-1], strict=True):
             if whole is not None:
                 whole[off[chosen]] = field[root]

@@ -42,9 +42,9 @@ extern "C" __global__ void __launch_bounds__(256) histogram(
         cells
     );
     __syncthreads();
-    Cell* own = out + (slot[chunks.owner[c]] * offset[table.columns] + begin) * channels;
+    Cell* cells_out = out + (slot[chunks.owner[c]] * offset[table.columns] + begin) * channels;
     for (i64 i = threadIdx.x; i < size; i += blockDim.x)
-        if (cells[i] != 0) add_to_global(own + i, cells[i]);
+        if (cells[i] != 0) add_to_global(cells_out + i, cells[i]);
 }
 
 // The same without shared memory, for cells that do not fit it. One group of columns.
@@ -52,10 +52,10 @@ extern "C" __global__ void __launch_bounds__(256) histogram_global(
     Table table, Rows rows, const i32* entries, Chunks chunks, const i64* slot, const i64* group,
     i64 groups, i64 channels, Cell* out
 ) {
-    const i64 c = blockIdx.x, own = slot[chunks.owner[c]] * table.offset[table.columns];
+    const i64 c = blockIdx.x, node_first = slot[chunks.owner[c]] * table.offset[table.columns];
     add_entries<InGlobal>(
         table, rows, entries, chunks.first[c], chunks.last[c], group[0], group[1], channels,
-        out + (own + table.offset[4 * group[0]]) * channels
+        out + (node_first + table.offset[4 * group[0]]) * channels
     );
 }
 

@@ -71,13 +71,13 @@ __device__ void mark_column(
         const bool candidate = b0 + lane < column.value_bins && place[b] >= 0;
         const u32 vote = __ballot_sync(ALL_LANES, candidate);
         if (candidate) {
-            const i64 own = first + __popc(vote & before);
+            const i64 entry = first + __popc(vote & before);
             place[b] += i32(slot);
             inside.taken[j * bins + b] = 0;
-            inside.bins.column[own] = at;
-            inside.bins.bin[own] = i32(b0 + lane);
-            inside.bins.first[own] = place[b];
-            inside.bins.last[own] = place[b] + rows_in(criterion, cells + b * channels, channels);
+            inside.bins.column[entry] = at;
+            inside.bins.bin[entry] = i32(b0 + lane);
+            inside.bins.first[entry] = place[b];
+            inside.bins.last[entry] = place[b] + rows_in(criterion, cells + b * channels, channels);
         }
         first += __popc(vote);
     }
@@ -122,9 +122,9 @@ extern "C" __global__ void __launch_bounds__(256) gather_inside(
 ) {
     if (inside.overflows()) return;
     const i64 c = blockIdx.x, j = of.owner[c], columns = table.columns;
-    const i64 own = lead[j], bins = j * table.offset[columns];
+    const i64 lead_column = lead[j], bins = j * table.offset[columns];
     const auto is_searched = [&](i64 f) {
-        return (f == own) != (others != 0) && inside.found.number[j * columns + f] > 0;
+        return (f == lead_column) != (others != 0) && inside.found.number[j * columns + f] > 0;
     };
     visit_searched(of, c, entries, columns, is_searched, [&](i64 f, i64 row) {
         const i64 bin = bins + table.offset[f] + table.codes[row * table.stride + f];

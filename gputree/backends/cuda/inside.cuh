@@ -15,15 +15,15 @@ __device__ __forceinline__ bool is_candidate(
     return false;
 }
 
-// The sum of `own` over the threads of a block before, plus `all`, to which the block's sum is
+// The sum of `value` over the threads of a block before, plus `all`, to which the block's sum is
 // added.
-__device__ __forceinline__ i64 sum_before(i64 own, i64& all) {
+__device__ __forceinline__ i64 sum_before(i64 value, i64& all) {
     __shared__ i64 sums[32];  // of warps
     const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, warps = blockDim.x >> 5;
-    const i64 upto = inclusive_sum(own);
+    const i64 upto = inclusive_sum(value);
     if (lane == 31) sums[warp] = upto;
     __syncthreads();
-    i64 before = all + upto - own;
+    i64 before = all + upto - value;
     for (int w = 0; w < warps; ++w) {
         if (w < warp) before += sums[w];
         all += sums[w];
@@ -171,8 +171,8 @@ __device__ Cut scan_sorted(
     const i64 begin = first + threadIdx.x * piece, end = begin + piece < last ? begin + piece : last;
     sum_slots(rows, channels, items, begin, end, left);
     for (i64 k = 0; k < channels; ++k) {
-        const i64 own = left[k];
-        left[k] = before[k] + inclusive_sum(own) - own;
+        const i64 count = left[k];
+        left[k] = before[k] + inclusive_sum(count) - count;
     }
     Cut cut = no_cut();
     if (begin < end)

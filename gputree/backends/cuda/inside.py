@@ -103,9 +103,9 @@ def _leading_bins(grower: Grower, m: int, rows: int) -> int:
 
 def _slots(grower: Grower, rows: int) -> int:
     """Rows of candidate bins up to which sub-bins are not worth it, and that fit memory."""
-    own = tuning.TUNING
-    least_worth = max(own.counted_pairs, own.candidate_share * rows)
-    most = min(own.candidate_pairs, grower.most_gathered_pairs)
+    tuned = tuning.TUNING
+    least_worth = max(tuned.counted_pairs, tuned.candidate_share * rows)
+    most = min(tuned.candidate_pairs, grower.most_gathered_pairs)
     return int(min(least_worth, most, rows * grower.table.columns))
 
 

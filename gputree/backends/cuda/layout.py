@@ -48,7 +48,7 @@ class Table(NamedTuple):
         cls, bits: np.dtype, values: Any, codes: Any, host: HostTable, single: NDArray[np.bool_]
     ) -> Table:
         """Pack codes and values; `values` are the bits of floats, or None."""
-        flags = (to_device(own, np.uint8) for own in (host.missing, single, host.by_code))
+        flags = (to_device(flag, np.uint8) for flag in (host.missing, single, host.by_code))
         rest = map(to_device, (host.categories, host.greatest, host.least))
         columns = (to_device(host.offset), *flags, *rest)
         packed, widths = _pack_table(codes, columns), np.diff(host.offset)
@@ -126,8 +126,8 @@ class HostTable(NamedTuple):
     @property
     def categorical(self) -> Int64s:
         """Categorical columns: those of few categories, then those of many."""
-        own = np.flatnonzero(self.categories)
-        return own[np.argsort(self.is_many[own], kind="stable")]
+        nominal = np.flatnonzero(self.categories)
+        return nominal[np.argsort(self.is_many[nominal], kind="stable")]
 
 
 class Rows(NamedTuple):
@@ -142,8 +142,8 @@ class Rows(NamedTuple):
     def of(cls, columns: Sequence[NDArray[Any] | None], n_classes: int) -> Rows:
         """Target, weight, square and its rest on the device, None where there are none."""
         kinds = (np.int32 if n_classes else np.int64, np.int64, np.int64, np.int64)
-        own = zip(columns, kinds, strict=True)
-        return cls(*(None if column is None else to_device(column, kind) for column, kind in own))
+        pairs = zip(columns, kinds, strict=True)
+        return cls(*(None if column is None else to_device(column, kind) for column, kind in pairs))
 
 
 class Grower(NamedTuple):
@@ -317,8 +317,8 @@ class Plan(NamedTuple):
     ) -> Plan:
         """Plan m nodes; `others` have an item for each node and categorical column."""
         order = own_slots(slots)
-        own = (np.zeros(TALLY_WORDS, np.int64), keys, *widest(keys.size))
-        arrays = (*cut(begin, end), *Parts.listed(begin, end), *own, *others)
+        work = (np.zeros(TALLY_WORDS, np.int64), keys, *widest(keys.size))
+        arrays = (*cut(begin, end), *Parts.listed(begin, end), *work, *others)
         arrays += () if order is None else (order,)
         sent = grower.workspace.plan.send(arrays, lambda: cls.most_bytes(grower, len(others)))
         chunks, parts, rest = Chunks.over(*sent[:3]), Parts.over(*sent[3:8]), sent[12:]
@@ -328,9 +328,11 @@ class Plan(NamedTuple):
     @staticmethod
     def most_bytes(grower: Grower, others: int) -> int:
         """Maximum bytes sent for a level."""
-        own, m = tuning.TUNING, grower.most_nodes
+        tuned, m = tuning.TUNING, grower.most_nodes
         pairs = m * np.count_nonzero(grower.table.host.categories)
-        chunks, parts = (grower.most_pieces(rows) for rows in (own.chunk_rows, own.partition_rows))
+        chunks, parts = (
+            grower.most_pieces(rows) for rows in (tuned.chunk_rows, tuned.partition_rows)
+        )
         sizes = (*3 * (chunks,), *3 * (parts,), *6 * (m,), TALLY_WORDS, *others * (pairs,))
         return bytes_of(*((size, np.int64) for size in sizes))
 

@@ -118,8 +118,8 @@ def _with_own_version(release: str) -> str:
     except (OSError, UnicodeDecodeError):
         return release
     words = text.partition("\n")[0].split()
-    own = [word for word in words if word[:1].isdigit() and "." in word]
-    return f"{own[0]}, {release}" if own else release
+    versions = [word for word in words if word[:1].isdigit() and "." in word]
+    return f"{versions[0]}, {release}" if versions else release
 
 
 def _nvrtc(xp: Any) -> Requirement:

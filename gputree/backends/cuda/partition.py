@@ -70,7 +70,7 @@ def read(
         codes=np.full(column.size, None),
     )
     bits = grower.table.bits  # keys have the width of the table's values
-    low, high = (values_of(own.view(np.uint64).astype(bits)).astype(np.float64) for own in keys)
+    low, high = (values_of(key.view(np.uint64).astype(bits)).astype(np.float64) for key in keys)
     return Marked(begin, splits, middle, low, high, parts, lefts, records)
 
 

@@ -56,12 +56,12 @@ extern "C" __global__ void __launch_bounds__(32, 1) scan_candidates(
     const Strided left = {lefts + blockIdx.x * channels * 32 + threadIdx.x, 32};
     for (i64 i = blockIdx.x; i < first[end]; i += gridDim.x) {
         const i64 at = first_behind(0, end, [&](i64 column) { return first[column] > i; }) - 1;
-        const i64 own = grid.start[at] + i - first[at], c = sub_bins.candidates[own];
+        const i64 candidate = grid.start[at] + i - first[at], c = sub_bins.candidates[candidate];
         const i32 bin = sub_bins.bin_of[c];
         const BeforeBin before = {
             sub_bins.sums + c * channels, sub_bins.counts + c * channels, nullptr
         };
-        const i64 next = i + 1 < first[at + 1] ? sub_bins.candidates[own + 1] : -1;
+        const i64 next = i + 1 < first[at + 1] ? sub_bins.candidates[candidate + 1] : -1;
         const bool is_last = next < 0 || sub_bins.bin_of[next] != bin;
         const i64 slot = start[at] + sub_bins.place[c];
         const i64 n = rows_in(rules.criterion, before.bin, channels);

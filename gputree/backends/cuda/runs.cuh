@@ -136,8 +136,8 @@ __device__ void sort_runs(const Measure& measure, const Runs& runs, i64 width, i
     for (i64 r = lane_of(); r < room; r += 32) {
         runs.order[r] = i32(r);
         if (r >= runs.count) continue;
-        const i64* own = runs.cells + r * width;
-        runs.share[r] = double(own[k]) / double(weight_in(measure.criterion, own));
+        const i64* cells = runs.cells + r * width;
+        runs.share[r] = double(cells[k]) / double(weight_in(measure.criterion, cells));
     }
     __syncwarp();
     for (i64 size = 2; size <= room; size *= 2)

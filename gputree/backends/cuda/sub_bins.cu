@@ -36,9 +36,9 @@ extern "C" __global__ void __launch_bounds__(256, 1) mark_candidates(
     const bool is_searched = (f == lead[j]) == (lead_only != 0) && visits.include(j, f, columns);
     if (is_searched && bounds[at] >= needed) {
         const auto take = [&](i64 b, bool exists, i64 n) {
-            const i64 own = n > 0 ? cells_of(n, cell_rows) : 0;
-            if (exists) taken[j * bins + b] = u32(own);
-            return own;
+            const i64 number = n > 0 ? cells_of(n, cell_rows) : 0;
+            if (exists) taken[j * bins + b] = u32(number);
+            return number;
         };
         cells = mark_bins(rules, table, level, j, f, needed, place + j * bins, take);
     }
@@ -52,9 +52,9 @@ extern "C" __global__ void __launch_bounds__(1024) sum_counts(i64* counts, i64 l
     i64 all = 0;
     counts += blockIdx.x * length;
     for (i64 i0 = 0; i0 < length; i0 += blockDim.x) {
-        const i64 i = i0 + threadIdx.x, own = i < length ? counts[i] : 0;
-        const i64 before = sum_before(own, all);
-        if (i < length) counts[i] = before + own;
+        const i64 i = i0 + threadIdx.x, count = i < length ? counts[i] : 0;
+        const i64 before = sum_before(count, all);
+        if (i < length) counts[i] = before + count;
     }
 }
 
@@ -96,8 +96,8 @@ extern "C" __global__ void __launch_bounds__(256, 1) accumulate_sub_bins(
                     i64(level.histograms[(slot_of(level.slots, j) * bins + bin) * channels + k]);
                 for (i64 c0 = begin; c0 < end; c0 += 32) {
                     const i64 c = c0 + lane;
-                    const i64 own = c < end ? i64(sub_bins.counts[c * channels + k]) : 0;
-                    sum += inclusive_sum(own);
+                    const i64 cell = c < end ? i64(sub_bins.counts[c * channels + k]) : 0;
+                    sum += inclusive_sum(cell);
                     if (c < end) sub_bins.sums[c * channels + k] = sum;
                     sum = last_lane(sum);
                 }

@@ -42,8 +42,8 @@ class ShardedBackend:
         self.refined_pairs = self.scanned_pairs = 0
 
     def report(self) -> dict[str, int]:
-        own = {"refined_pairs": self.refined_pairs, "scanned_pairs": self.scanned_pairs}
-        return {**own, **self.shards.report()}
+        pairs = {"refined_pairs": self.refined_pairs, "scanned_pairs": self.scanned_pairs}
+        return {**pairs, **self.shards.report()}
 
     def encode(self, max_bins: int) -> None:
         self.shards.encode(max_bins)
@@ -110,9 +110,9 @@ class ShardedBackend:
         table, scoring = self.shards.summary.table, search.scoring._replace(means=None)
         beside = scores.seen_missing, scores.next_bin
         record_cuts(scoring, table, nodes, cuts, *beside, Chosen(*splits[:-1]))
-        own = np.flatnonzero(np.isin(splits.feature, few))
-        column = splits.feature[own].astype(np.int64)
-        splits.codes[own] = histograms.list_left(slots, scored, own, column)
+        placed = np.flatnonzero(np.isin(splits.feature, few))
+        column = splits.feature[placed].astype(np.int64)
+        splits.codes[placed] = histograms.list_left(slots, scored, placed, column)
         for f in many.tolist():
             chosen = np.flatnonzero(splits.feature == f)
             for j, counts in self._count_categories(chosen, ranges, f):
@@ -138,10 +138,10 @@ class ShardedBackend:
         cells = int(self.shards.summary.table.categories[f]) + 1
         room = max(self.shards.budget.category_bytes // (8 * cells * self.channels), 1)
         for at in range(0, nodes.size, room):
-            own = nodes[at : at + room]
-            counts = np.zeros((own.size, cells * self.channels), np.int64)
-            self.shards.sum("count_categories", [Sum(counts)], ranges.take(own), f)
-            for j, found in zip(own.tolist(), counts, strict=True):
+            some = nodes[at : at + room]
+            counts = np.zeros((some.size, cells * self.channels), np.int64)
+            self.shards.sum("count_categories", [Sum(counts)], ranges.take(some), f)
+            for j, found in zip(some.tolist(), counts, strict=True):
                 yield j, found.reshape(cells, self.channels)
 
     def partition(self, begin: Int64s, end: Int64s, splits: Splits) -> tuple[Int64s, Floats]:

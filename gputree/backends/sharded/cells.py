@@ -205,8 +205,8 @@ def candidate_bins(scoring, table, histograms, slots, best, bounds, columns, fir
         for f in columns[first[i] : first[i + 1]]:
             if bounds[i, f] < needed:
                 continue
-            own = in_column(node, f)
-            mark_bins(table, own, cells, f, needed, True, work, candidate)
+            column_node = in_column(node, f)
+            mark_bins(table, column_node, cells, f, needed, True, work, candidate)
             at, value_bins, missing_at = column_bins(table, f, channels)
             left[:] = 0
             for b in range(value_bins):

@@ -85,11 +85,16 @@ class DaskShards:
 
     @property
     def budget(self) -> Budget:
-        own = tuning.TUNING
-        level = min(own.level_bytes_per_worker * self.tasks.workers, own.most_level_bytes)
+        tuned = tuning.TUNING
+        level = min(tuned.level_bytes_per_worker * self.tasks.workers, tuned.most_level_bytes)
         most = max(level, self.summary.histogram_bytes)
         return Budget(
-            most, own.round_bytes, own.round_bytes, own.category_bytes, 4 * own.listed_bytes, False
+            most,
+            tuned.round_bytes,
+            tuned.round_bytes,
+            tuned.category_bytes,
+            4 * tuned.listed_bytes,
+            False,
         )
 
     def report(self) -> dict[str, int]:
@@ -104,9 +109,9 @@ class DaskShards:
         self, out: Histograms, ranges: ShardRanges, slots: Int64s, larger: Larger | None
     ) -> None:
         """See `Shards`; futures are not waited for."""
-        own, whole = self.summary, None if larger is None else larger.whole
-        offset = own.table.offset
-        size = slots.size * own.histogram_bytes
+        summary, whole = self.summary, None if larger is None else larger.whole
+        offset = summary.table.offset
+        size = slots.size * summary.histogram_bytes
         most = self.tasks.pieces(size, self.sizes.size)
         number = 1 << (most.bit_length() - 1)  # a power of two, see `cut_columns`
         if whole is not None:  # a block is inside one of the level above
@@ -116,7 +121,7 @@ class DaskShards:
         derived = (none, none, none) if larger is None else larger[1:]
         level = self.tasks.share((out.m, slots, derived))
         for columns in cut_columns(offset, number):
-            found = self._map(count_columns, ranges, columns, own.cell_dtype.str)
+            found = self._map(count_columns, ranges, columns, summary.cell_dtype.str)
             pieces = self.tasks.narrowed(add_up, found)
             parent = None if whole is None else whole.around(columns)
             cells = self.tasks.submit(
@@ -126,11 +131,11 @@ class DaskShards:
             out.blocks.append(Block(*columns, cells))
 
     def sum(self, method: str, sums: Sequence[Sum], ranges: ShardRanges, *asked: Any) -> None:
-        shapes = [own.shape() for own in sums]
+        shapes = [one.shape() for one in sums]
         found = self._map(counted, ranges, method, shapes, *asked)
         if found:
-            for own, other in zip(sums, self.tasks.tree(combined, found), strict=True):
-                own.combine(other)
+            for one, other in zip(sums, self.tasks.tree(combined, found), strict=True):
+                one.combine(other)
 
     def collect(
         self, method: str, ranges: ShardRanges, *asked: Any, join: Callable[..., Any] | None = None
@@ -142,35 +147,35 @@ class DaskShards:
 
     def _map(self, function: Callable[..., Any], ranges: ShardRanges, *given: Any) -> list[Any]:
         """Map ``function(shard, begin, end, *given)`` over shards with rows; returns futures."""
-        own, shared = ranges.shards(), self.tasks.share(given)
+        shards, shared = ranges.shards(), self.tasks.share(given)
         return self.tasks.map(
-            apply, *self._of(own, ranges), [function] * len(own), [shared] * len(own)
+            apply, *self._of(shards, ranges), [function] * len(shards), [shared] * len(shards)
         )
 
-    def _of(self, own: list[int], ranges: ShardRanges) -> list[list[Any]]:
+    def _of(self, shards: list[int], ranges: ShardRanges) -> list[list[Any]]:
         """Arguments of the tasks of some shards: shared ones, shards, and places of nodes."""
-        places = [ranges.in_shard(p) for p in own]
+        places = [ranges.in_shard(p) for p in shards]
         return [
-            [self._shared] * len(own),
-            [self.blocks[p] for p in own],
-            [self._order[p] for p in own],
+            [self._shared] * len(shards),
+            [self.blocks[p] for p in shards],
+            [self._order[p] for p in shards],
             [begin for begin, _ in places],
             [end for _, end in places],
         ]
 
     # -------------------------------------------------------------------- rows
     def partition(self, ranges: ShardRanges, splits: Splits) -> tuple[Int64s, Floats, Floats]:
-        given, own = self.tasks.share(splits), ranges.shards()
-        ordered = self.tasks.map(partitioned, *self._of(own, ranges), [given] * len(own))
-        for p, order in zip(own, ordered, strict=True):
+        given, shards = self.tasks.share(splits), ranges.shards()
+        ordered = self.tasks.map(partitioned, *self._of(shards, ranges), [given] * len(shards))
+        for p, order in zip(shards, ordered, strict=True):
             self._order[p] = order
         found = self.tasks.fetch(self.tasks.map(without_order, ordered))
-        return join_partitions(ranges, zip(own, found, strict=True))
+        return join_partitions(ranges, zip(shards, found, strict=True))
 
     def subtrees(self, nodes: SmallNodes) -> Iterator[tuple[Subtrees, Finished]]:
         tasks, futures = self.tasks, []
-        for own in group_nodes(nodes.sizes, most_rows(self.summary, self._group_bytes(nodes))):
-            group = nodes.take(own)
+        for chosen in group_nodes(nodes.sizes, most_rows(self.summary, self._group_bytes(nodes))):
+            group = nodes.take(chosen)
             held = group.ranges.shards()
             pieces = tasks.map(rows_of_nodes, *self._of(held, group.ranges))
             given = tasks.share((group.begin, group.depth, group.keys, group.bounds))
@@ -183,8 +188,8 @@ class DaskShards:
         """Bytes of rows per group: all threads have some, if it is worth the tasks."""
         row = self.summary.columns * (self.summary.table.values.dtype.itemsize + 9)
         whole = int(nodes.sizes.sum()) * row
-        own = whole // self.tasks.pieces(whole, self.sizes.size) + 1
-        return min(tuning.TUNING.gathered_bytes, own)
+        piece = whole // self.tasks.pieces(whole, self.sizes.size) + 1
+        return min(tuning.TUNING.gathered_bytes, piece)
 
 
 # ------------------------------------------------------------------------- tasks
@@ -194,9 +199,9 @@ def all_rows(n: int) -> Partitioned:
     return Partitioned(np.arange(n, dtype=ROW), none.astype(np.int64), none, none)
 
 
-def without_order(own: Partitioned) -> Partitioned:
+def without_order(part: Partitioned) -> Partitioned:
     """Return the results of partitioning without the order of rows."""
-    return own._replace(entries=own.entries[:0].copy())
+    return part._replace(entries=part.entries[:0].copy())
 
 
 def opened(shared: Shared, block: RowBlock, order: Partitioned) -> Shard:
@@ -239,8 +244,8 @@ def counted(
     shard: Shard, begin: Int64s, end: Int64s, method: str, shapes: list[Shape], *asked: Any
 ) -> list[Sum]:
     """Return the sums of one shard."""
-    sums = [own.start() for own in shapes]
-    getattr(shard, method)([own.array for own in sums], begin, end, *asked)
+    sums = [one.start() for one in shapes]
+    getattr(shard, method)([one.array for one in sums], begin, end, *asked)
     return sums
 
 
@@ -251,10 +256,10 @@ def answer(shard: Shard, begin: Int64s, end: Int64s, method: str, *asked: Any) -
 
 def combined(found: list[list[Sum]]) -> list[Sum]:
     """Add up the sums of some shards."""
-    total = [own._replace(array=own.array.copy()) for own in found[0]]
+    total = [one._replace(array=one.array.copy()) for one in found[0]]
     for others in found[1:]:
-        for own, other in zip(total, others, strict=True):
-            own.combine(other)
+        for one, other in zip(total, others, strict=True):
+            one.combine(other)
     return total
 
 
@@ -288,8 +293,8 @@ def grow_group(
     for piece, first, n in zip(pieces, places.T, sizes.T, strict=True):
         out.put(concatenated_ranges(first, n), piece)
     grower = grower_on(shared.choose(), shared.summary.writable().on_cpu(*out))
-    own = bounds and Bounds(*map(writable, bounds))
-    return grow_gathered(grower, begin, sizes.sum(axis=1), writable(depth), writable(keys), own)
+    limits = bounds and Bounds(*map(writable, bounds))
+    return grow_gathered(grower, begin, sizes.sum(axis=1), writable(depth), writable(keys), limits)
 
 
 # ----------------------------------------------------------------------- from rows
@@ -320,12 +325,12 @@ def spread(
     return ShardedBackend(DaskShards(tasks, summary, choose, blocks, sizes))
 
 
-def make_block(own: Read, bins: Bins, layout: Layout, how: Statistics) -> RowBlock:
+def make_block(part: Read, bins: Bins, layout: Layout, how: Statistics) -> RowBlock:
     """Code the rows of a partition, and convert their statistics to units."""
-    codes = code(own, bins, layout).codes if own.codes is None else own.codes
-    return RowBlock(rows_of(own).values, codes, in_units(own, *how))
+    codes = code(part, bins, layout).codes if part.codes is None else part.codes
+    return RowBlock(rows_of(part).values, codes, in_units(part, *how))
 
 
-def count_rows(own: Read) -> int:
+def count_rows(shard: Read) -> int:
     """Return the number of rows of a shard."""
-    return len(own.values)
+    return len(shard.values)

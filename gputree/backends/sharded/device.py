@@ -132,13 +132,13 @@ class DeviceShards:
 
     @property
     def budget(self) -> Budget:
-        own = self.host.budget
+        budget = self.host.budget
         if self.copies is None:
-            return own
+            return budget
         most = self.copies.plan.result_bytes
-        return own._replace(
+        return budget._replace(
             round_bytes=min(tuning.TUNING.round_bytes, most // ROUND_SHARE),
-            category_bytes=min(own.category_bytes, most),
+            category_bytes=min(budget.category_bytes, most),
             one_first=False,
         )
 
@@ -150,9 +150,9 @@ class DeviceShards:
     def _in_turn(self, ranges: ShardRanges) -> Iterator[tuple[int, CudaShard]]:
         """Iterate over shards with rows of nodes; while one is counted, the next is copied."""
         assert self.copies is not None
-        own = ranges.shards()
-        for at, p in enumerate(own):
-            self.copies.next = own[at + 1] if at + 1 < len(own) else None
+        shards = ranges.shards()
+        for at, p in enumerate(shards):
+            self.copies.next = shards[at + 1] if at + 1 < len(shards) else None
             yield p, self.shards[p]
 
     def new_histograms(self, m: int) -> Histograms:
@@ -167,7 +167,7 @@ class DeviceShards:
         if self.copies is None:
             self.host.sum(method, sums, ranges, *asked)
             return
-        arrays = [own.array for own in sums]
+        arrays = [one.array for one in sums]
         for p, shard in self._in_turn(ranges):
             getattr(shard, method)(arrays, *ranges.in_shard(p), *asked)
 
@@ -184,9 +184,9 @@ class DeviceShards:
         return partition_each(self._in_turn(ranges), ranges, splits)
 
     def subtrees(self, nodes: SmallNodes) -> Iterator[tuple[Subtrees, Finished]]:
-        own, task = tuning.TUNING.gathered_bytes, self.summary.task
+        gathered, task = tuning.TUNING.gathered_bytes, self.summary.task
         room = memory.budget_of(task, 0) - cuda_tuning.TUNING.least_work
-        most = max(min(own, room // GATHERED_SHARE), 1)
+        most = max(min(gathered, room // GATHERED_SHARE), 1)
         if self.copies is None:  # not coded: few rows
             return self.host.subtrees_on("cpu", nodes, most)
         self.copies.release()  # their memory is needed

@@ -158,13 +158,13 @@ def count_categories(criterion, source, f, channels, counts):
     """Add the rows of node j to the cells of their categories in ``counts[j]``, missing last."""
     table, rows, entries = source.table, source.rows, source.entries
     for j in range(source.begin.size):
-        own = counts[j]
+        cells = counts[j]
         for i in range(source.begin[j], source.end[j]):
             row = entries[i]
             prefetch(table.values, entries[min(i + PREFETCH_ROWS, source.end[j] - 1)], f)
             x = table.values[row, f]
-            c = np.int64(x) if x == x else np.int64(own.size // channels - 1)
-            count_row(criterion, rows, row, own, c * channels, channels)
+            c = np.int64(x) if x == x else np.int64(cells.size // channels - 1)
+            count_row(criterion, rows, row, cells, c * channels, channels)
 
 
 @kernel

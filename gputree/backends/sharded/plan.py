@@ -74,10 +74,10 @@ def share_out(task: Task, sizes: Sizes) -> Plan:
     MemoryError
         Not even shards of few rows fit; names the bytes that these need.
     """
-    budget, own = budget_of(task, 0), tuning.TUNING
+    budget, tuned = budget_of(task, 0), tuning.TUNING
     row, passing_row = _row_bytes(task, sizes)
-    fewest = min(own.chunk_rows, sizes.rows)
-    beside = own.least_work + column_bytes(sizes) + 4 * ARRAYS * ALIGNMENT
+    fewest = min(tuned.chunk_rows, sizes.rows)
+    beside = tuned.least_work + column_bytes(sizes) + 4 * ARRAYS * ALIGNMENT
     needed = beside + sizes.result_bytes + fewest * passing_row
     if needed > budget:
         what = "max_device_memory allows" if task.max_device_memory else "the free device memory is"

@@ -43,10 +43,10 @@ def join_partitions(
     """Join the results of shards: see `Shards.partition`."""
     middle = ranges.first.copy()
     low, high = np.full(len(middle), -np.inf), np.full(len(middle), np.inf)
-    for p, own in found:
-        middle[:, p] = own.middle
-        np.maximum(low, own.low, out=low)
-        np.minimum(high, own.high, out=high)
+    for p, part in found:
+        middle[:, p] = part.middle
+        np.maximum(low, part.low, out=low)
+        np.minimum(high, part.high, out=high)
     return middle, low, high
 
 
@@ -64,7 +64,7 @@ class RowBlock(NamedTuple):
         def room(array: NDArray, n: int) -> NDArray:
             return np.empty((n, *array.shape[1:]), array.dtype)
 
-        rows: list[Any] = [None if own is None else room(own, n) for own in like.rows]
+        rows: list[Any] = [None if array is None else room(array, n) for array in like.rows]
         return cls(room(like.values, n), room(like.codes, n if coded else 0), Rows(*rows))
 
     def put(self, places: Int64s, other: RowBlock, rows: NDArray | slice = slice(None)) -> None:
@@ -127,13 +127,13 @@ class HostShard:
     def count(
         self, sums: Arrays, begin: Int64s, end: Int64s, slots: Int64s, columns: tuple[int, int]
     ) -> None:
-        own = begin < end
-        if own.any():
-            self.host.count(begin[own], end[own], sums[0], slots[own], columns)
+        nodes = begin < end
+        if nodes.any():
+            self.host.count(begin[nodes], end[nodes], sums[0], slots[nodes], columns)
 
     def node_statistics(self, sums: Arrays, begin: Int64s, end: Int64s) -> None:
-        own = np.flatnonzero(begin < end)
-        sums[0][own] += self.host.node_statistics(begin[own], end[own])
+        nodes = np.flatnonzero(begin < end)
+        sums[0][nodes] += self.host.node_statistics(begin[nodes], end[nodes])
 
     def count_intervals(self, sums: Arrays, begin: Int64s, end: Int64s, asked: Asked) -> None:
         sums = tuple(sums)
@@ -153,9 +153,9 @@ class HostShard:
         interval, row = np.empty(room, np.int32), np.empty(room, self.host.entries.dtype)
         out = interval, values, row
         n = visit_intervals(self.host.task.criterion, self._source(begin, end), asked, None, out)
-        own: list[Any] = [None if x is None else x[row[:n]] for x in self.host.rows[:3]]
+        arrays: list[Any] = [None if x is None else x[row[:n]] for x in self.host.rows[:3]]
         return IntervalRows(
-            interval[:n].copy(), values[:n].copy(), Rows(own[0], own[1], own[2], None)
+            interval[:n].copy(), values[:n].copy(), Rows(arrays[0], arrays[1], arrays[2], None)
         )
 
     def categories(
@@ -165,11 +165,11 @@ class HostShard:
         return np.stack([np.repeat(np.arange(begin.size), counts), code.astype(np.int64)])
 
     def partition(self, begin: Int64s, end: Int64s, splits: Splits) -> Partitioned:
-        own = np.flatnonzero(begin < end)
+        nodes = np.flatnonzero(begin < end)
         middle, low, high = begin.copy(), np.full(begin.size, -np.inf), np.full(begin.size, np.inf)
         self.host.entries = self.host.entries.copy()
-        middle[own], low[own], high[own] = self.host.partition_rows(
-            begin[own], end[own], splits.take(own)
+        middle[nodes], low[nodes], high[nodes] = self.host.partition_rows(
+            begin[nodes], end[nodes], splits.take(nodes)
         )
         return Partitioned(self.host.entries, middle, low, high)
 

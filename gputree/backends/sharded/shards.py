@@ -75,11 +75,15 @@ class SmallNodes(NamedTuple):
         sizes: Int64s = self.ranges.rows.sum(axis=1)
         return sizes
 
-    def take(self, own: slice) -> SmallNodes:
+    def take(self, chosen: slice) -> SmallNodes:
         """Return the given nodes."""
-        bounds = self.bounds and self.bounds.take(own)
+        bounds = self.bounds and self.bounds.take(chosen)
         return SmallNodes(
-            self.ranges.take(own), self.begin[own], self.depth[own], self.keys[own], bounds
+            self.ranges.take(chosen),
+            self.begin[chosen],
+            self.depth[chosen],
+            self.keys[chosen],
+            bounds,
         )
 
 

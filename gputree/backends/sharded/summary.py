@@ -80,7 +80,7 @@ class TableSummary:
         """Return the summary of columns ``first .. last`` only."""
         table, limits, inside = self.table, self.task.limits, slice(first, last)
         offset = table.offset[first : last + 1]
-        own = Table(
+        columns = Table(
             values=table.values[:, inside],
             codes=table.codes[:, inside],
             offset=offset - offset[0],
@@ -94,7 +94,7 @@ class TableSummary:
         if limits.monotonic is not None:
             signs = limits.monotonic.signs[inside]
             limits = limits._replace(monotonic=limits.monotonic._replace(signs=signs))
-        return replace(self, table=_contiguous(own), task=replace(self.task, limits=limits))
+        return replace(self, table=_contiguous(columns), task=replace(self.task, limits=limits))
 
     def of_few_categories(self) -> TableSummary:
         """Return the summary with columns of more categories than bins as if they were numeric."""
@@ -106,8 +106,8 @@ class TableSummary:
         """Return the summary with arrays of the types of kernels: tasks receive read-only ones."""
         task, monotonic = self.task, self.task.limits.monotonic
         if monotonic is not None:
-            own = monotonic._replace(signs=writable(monotonic.signs))
-            task = replace(task, limits=task.limits._replace(monotonic=own))
+            monotonic_writable = monotonic._replace(signs=writable(monotonic.signs))
+            task = replace(task, limits=task.limits._replace(monotonic=monotonic_writable))
         return replace(self, table=Table(*map(writable, self.table)), task=task)
 
     def on_cpu(

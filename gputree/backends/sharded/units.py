@@ -45,9 +45,9 @@ def weight_units(tasks: Tasks, parts: list[Any], found: Measure) -> tuple[Roundi
     return Rounding(finest, shift), weights
 
 
-def total_units(own: Read, coarse: float) -> int:
+def total_units(part: Read, coarse: float) -> int:
     """Weight of a part in coarse units."""
-    return 0 if own.weight is None else count_units(own.weight, coarse)
+    return 0 if part.weight is None else count_units(part.weight, coarse)
 
 
 def add_up(found: list[int]) -> int:
@@ -55,10 +55,10 @@ def add_up(found: list[int]) -> int:
     return sum(found)
 
 
-def rounded_sums(own: Read, finest: float) -> tuple[int, int]:
+def rounded_sums(part: Read, finest: float) -> tuple[int, int]:
     """Bitwise OR of the weights of a part in units, and their sum."""
-    assert own.weight is not None
-    weight = round_weights(own.weight, finest)
+    assert part.weight is not None
+    weight = round_weights(part.weight, finest)
     return int(np.bitwise_or.reduce(weight)), int(weight.sum())
 
 
@@ -76,15 +76,15 @@ def target_units(criterion: str, weights: Weights, ends: Ends) -> Targets:
 
 
 def in_units(
-    own: Read, weights: Weights, rounding: Rounding, criterion: str | None, ends: Ends
+    part: Read, weights: Weights, rounding: Rounding, criterion: str | None, ends: Ends
 ) -> Rows:
     """Statistics of the rows of a part in units; `criterion` is that of regression, or None."""
-    own = rows_of(own)
+    part = rows_of(part)
     if rounding.finest is not None:
-        assert own.weight is not None
-        weight = round_weights(own.weight, rounding.finest) >> rounding.shift
+        assert part.weight is not None
+        weight = round_weights(part.weight, rounding.finest) >> rounding.shift
         weights = weights._replace(weight=weight)
     if criterion is None:
-        return Rows(own.target, weights.weight, None, None)
-    targets = fix(criterion, own.target, weights, ends)
+        return Rows(part.target, weights.weight, None, None)
+    targets = fix(criterion, part.target, weights, ends)
     return Rows(targets.target, weights.weight, targets.square, targets.square_rest)

@@ -77,13 +77,13 @@ def tests_of(tests: Tests, assigned: Assigned, parts: Int64s) -> tuple[Tests, As
     """Tests of `parts` only, with their assigned parts."""
     first = int(np.searchsorted(tests.part, parts[0], side="right")) - 1
     last = int(np.searchsorted(tests.part, parts[-1], side="right"))
-    own = Tests(
+    restricted = Tests(
         node=tests.node[first:last],
         feature=tests.feature[first:last],
         cut=tests.cut[first:last],
         part=tests.part[first : last + 1],
     )
-    return own, assigned._replace(missing=assigned.missing[first:last])
+    return restricted, assigned._replace(missing=assigned.missing[first:last])
 
 
 class CpuLevel:
@@ -163,9 +163,9 @@ class CpuLevel:
         entries, moved = self._move_entries(tests, assigned, opened, int(end[-1]), int(room.sum()))
         resting, task = self.resting, self.backend.task
         skip = resting[:, tests.node]
-        own = tests.feature[None, :] == np.arange(skip.shape[0])[:, None]
+        is_tested = tests.feature[None, :] == np.arange(skip.shape[0])[:, None]
         if not task.one_against_rest:  # one category is left in each part
-            skip = skip | (own & task.nominal[:, None])
+            skip = skip | (is_tested & task.nominal[:, None])
         shape, memory = (resting.shape[0], entries.target.size), self.backend.memory
         lists = Lists(memory.take(shape, ROW), memory.take(shape, np.uint32))
         given = self.lists, self._nodes, tests, skip, opened, moved, lists

@@ -96,9 +96,9 @@ def read_run(column, begin):
 def move_class(information, scan, k, weight):
     """Move weight of one class to the left; returns the change of the sum of terms."""
     scan.left[k] += weight
-    own = term(information, scan.left[k]) + term(information, scan.known[k] - scan.left[k])
-    change = own - scan.terms[k]
-    scan.terms[k] = own
+    terms = term(information, scan.left[k]) + term(information, scan.known[k] - scan.left[k])
+    change = terms - scan.terms[k]
+    scan.terms[k] = terms
     return change
 
 
@@ -149,8 +149,8 @@ def best_cut(information, column, scan, total, least):
                     gained += move_class(information, scan, pending_class, before - moved)
                 else:
                     gained += move_rows(information, column, pending, start, scan)
-                own = term(information, before) + term(information, total - before)
-                gain = in_steps(information, gained - own)
+                split_terms = term(information, before) + term(information, total - before)
+                gain = in_steps(information, gained - split_terms)
                 if gain > best:
                     best = gain
                     place = start - 1
@@ -241,9 +241,9 @@ def score_nominal(rules, column, whole, scan, f, j, out):
         branch += w
         if i + 1 < end and code[i + 1] == code[i]:
             continue
-        own = term(information, branch)
-        gain += fresh_terms(information, column, start, i + 1, scan.fresh) - own
-        split -= own
+        branch_term = term(information, branch)
+        gain += fresh_terms(information, column, start, i + 1, scan.fresh) - branch_term
+        split -= branch_term
         parts += 1
         heavy += np.float64(branch) >= limits.least - limits.slack
         start, branch = i + 1, np.int64(0)
@@ -298,9 +298,9 @@ def score_one_against_rest(rules, column, whole, scan, f, j, out):
         terms, change, branch = run_terms(information, column, start, stop, scan)
         lighter = np.float64(min(branch, total - branch))
         if lighter >= limits.least - limits.slack:
-            own = term(information, branch) + term(information, total - branch)
-            gain = max(in_steps(information, before + terms + class_sum + change - own), 0)
-            split = np.float64(bits - own) / information.scale
+            split_terms = term(information, branch) + term(information, total - branch)
+            gain = max(in_steps(information, before + terms + class_sum + change - split_terms), 0)
+            split = np.float64(bits - split_terms) / information.scale
             worth = 0.0
             if split > TOLERANCE:
                 divisor = np.float64(whole) * information.unit if rules.by_gain else split
@@ -308,7 +308,7 @@ def score_one_against_rest(rules, column, whole, scan, f, j, out):
             if out.tries[f, j] == 0 or worth > best + TOLERANCE:
                 best = worth
                 out.gain[f, j] = gain
-                out.split[f, j] = bits - own
+                out.split[f, j] = bits - split_terms
                 out.cut[f, j] = code[start]
             out.tries[f, j] += 1
         start = stop

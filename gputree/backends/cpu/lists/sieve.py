@@ -95,8 +95,8 @@ def may_be_best(column, start, stop, left_weight, least):
     following, run = class_of_run(column, stop, column.end)
     if following < 0 or left_weight - run < least:
         return True
-    own, _ = class_of_run(column, start, stop)
-    return own != following
+    class_before, _ = class_of_run(column, start, stop)
+    return class_before != following
 
 
 @borrowing
@@ -110,8 +110,10 @@ def best_waiting(information, known, total, sieve, n, best, place, before):
         for k in range(known.size):
             left = sieve.lefts[j, k]
             terms += term(information, left) + term(information, known[k] - left)
-        own = term(information, sieve.before[j]) + term(information, total - sieve.before[j])
-        gain = in_steps(information, terms - own)
+        split_terms = term(information, sieve.before[j]) + term(
+            information, total - sieve.before[j]
+        )
+        gain = in_steps(information, terms - split_terms)
         if gain > best:
             best, place, before = gain, sieve.place[j], sieve.before[j]
     return best, place, before
@@ -180,9 +182,9 @@ def best_cut_of_fractions(information, column, known, sieve, total, least):
         before += units
         left = sieve.left[k] + units
         sieve.left[k] = left
-        own = about_term(left) + about_term(known[k] - left)
-        terms += own - sieve.terms[k]
-        sieve.terms[k] = own
+        class_terms = about_term(left) + about_term(known[k] - left)
+        terms += class_terms - sieve.terms[k]
+        sieve.terms[k] = class_terms
     best, place, best_before = best_waiting(
         information, known, total, sieve, waiting, best, place, best_before
     )

@@ -43,8 +43,8 @@ class Lists(NamedTuple):
 
     def pack(self, categorical: Any, first: int = 0, last: int | None = None) -> Packed:
         """Pack the lists of columns ``first .. last`` for kernels."""
-        own = [array[first:last] for array in self]
-        return COLUMNS.pack(categorical[first:last], *own[0].shape, *own)
+        arrays = [array[first:last] for array in self]
+        return COLUMNS.pack(categorical[first:last], *arrays[0].shape, *arrays)
 
 
 @dataclass

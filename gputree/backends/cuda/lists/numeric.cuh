@@ -107,14 +107,14 @@ __device__ void take_cuts(const Ends& ends, i64 i0, Walk& walk) {
     walk.tries += __popc(cuts);
     const bool in_tile = ends.begin > i0;  // where the value before ends
     const int lane = in_tile ? int(ends.begin - 1 - i0) : 0;
-    const Open own = {ends.cut, ends.begin};
-    const Open before = from_lane(own, lane), open = in_tile ? before : walk.open;
+    const Open opened = {ends.cut, ends.begin};
+    const Open before = from_lane(opened, lane), open = in_tile ? before : walk.open;
     if (ends.is_end && ends.turn > open.begin) walk.best = better(walk.best, open.cut);
     const u32 ending = __ballot_sync(ALL_LANES, ends.is_end);
     if (!ending) return;
     if (walk.open.cut.place < 0)
         walk.turned = __shfl_sync(ALL_LANES, ends.turn, __ffs(int(ending)) - 1);
-    walk.open = from_lane(own, 31 - __clz(int(ending)));
+    walk.open = from_lane(opened, 31 - __clz(int(ending)));
 }
 
 // The cuts in a warp's span; `turned`: last place before it where the class changed.

@@ -75,12 +75,12 @@ __device__ void find_branches(
         const bool valid = i < span.last;
         const bool starts = valid && (i == begin || code[i - 1] != code[i]);
         const u32 vote = __ballot_sync(ALL_LANES, starts);
-        const i64 own = part + __popc(vote & ((2u << lane_of()) - 1u)) - 1;
+        const i64 p = part + __popc(vote & ((2u << lane_of()) - 1u)) - 1;
         if (starts) {
-            parts.first[own] = i;
-            parts.code[own] = code[i];
+            parts.first[p] = i;
+            parts.code[p] = code[i];
         }
-        if (valid && (i + 1 == end || code[i + 1] != code[i])) parts.last[own] = i + 1;
+        if (valid && (i + 1 == end || code[i + 1] != code[i])) parts.last[p] = i + 1;
         part += __popc(vote);
     }
 }
@@ -93,18 +93,18 @@ extern "C" __global__ void __launch_bounds__(512) find_parts(
 ) {
     const i64 j = test[blockIdx.x], f = tests.feature[j];
     const i64 *begin = tests.begin, *end = tests.end;
-    const u32* own = columns.list(f).code;
-    const i64 stop = missing_is_category ? end[j] : known_end(own, begin[j], end[j]);
+    const u32* codes = columns.list(f).code;
+    const i64 stop = missing_is_category ? end[j] : known_end(codes, begin[j], end[j]);
     if (threadIdx.x == 0) tests.missing[j] = end[j] - stop;
     if (columns.categorical[f]) {
-        find_branches(own, begin[j], stop, tests.part[j], parts);
+        find_branches(codes, begin[j], stop, tests.part[j], parts);
     } else if (threadIdx.x == 0) {
-        const i64 p = tests.part[j], middle = behind_cut(own, begin[j], stop, tests.cut[j]);
+        const i64 p = tests.part[j], middle = behind_cut(codes, begin[j], stop, tests.cut[j]);
         parts.first[p] = begin[j];
         parts.last[p] = parts.first[p + 1] = middle;
         parts.last[p + 1] = stop;
-        parts.code[p] = own[begin[j]];
-        parts.code[p + 1] = own[middle];
+        parts.code[p] = codes[begin[j]];
+        parts.code[p + 1] = codes[middle];
     }
 }
 
@@ -151,14 +151,14 @@ extern "C" __global__ void __launch_bounds__(32) add_fractions(
     const i64 p = blockIdx.x, j = parts.test[p], end = tests.end[j];
     const i64 known = parts.known[p], whole = tests.whole[j];
     const List list = columns.list(tests.feature[j]);
-    i64* own = parts.weights + p * n_classes;
+    i64* weights = parts.weights + p * n_classes;
     i64 number = 0;
     for (i64 i0 = end - tests.missing[j]; i0 < end; i0 += 32) {
         const Place place = place_at(list, entries, i0 + lane_of(), end);
         const i64 share = place.valid ? fraction(place.weight, known, whole) : 0;
         const u32 alike = __match_any_sync(ALL_LANES, place.valid ? i32(place.k) : -1);
         const i64 sum = sum_upto(alike, share);
-        if (place.valid && is_last(alike)) own[place.k] += sum;
+        if (place.valid && is_last(alike)) weights[place.k] += sum;
         number += __popc(__ballot_sync(ALL_LANES, share > 0));
         __syncwarp();
     }
@@ -264,13 +264,13 @@ __device__ void walk(
         u32 spread = __ballot_sync(ALL_LANES, way < -1);
         for (int from = 0; from < 32;) {
             const int upto = spread ? __ffs(int(spread)) - 1 : 32;  // whole ones before
-            const bool own = way >= 0 && lane >= from && lane < upto;
-            const i32 part = own ? i32(way >> 32) : -1;
+            const bool moves = way >= 0 && lane >= from && lane < upto;
+            const i32 part = moves ? i32(way >> 32) : -1;
             const u32 alike = __match_any_sync(ALL_LANES, part);
-            const i32 at = own ? cursor[part] + __popc(alike & ((1u << lane) - 1u)) : 0;
+            const i32 at = moves ? cursor[part] + __popc(alike & ((1u << lane) - 1u)) : 0;
             __syncwarp();
-            if (own && is_last(alike)) cursor[part] = at + 1;
-            if (MOVE && own) {
+            if (moves && is_last(alike)) cursor[part] = at + 1;
+            if (MOVE && moves) {
                 to.item[at] = i32(way & 0xffffffff);
                 to.code[at] = code;
             }
@@ -310,7 +310,7 @@ extern "C" __global__ void __launch_bounds__(512, 2) move_lists(
         i32* others = cursors.next + f * cursors.number + cursors.begin[j];
         i32* cursor = room <= SHARED_CURSORS ? shared : others;
         const List list = columns.list(f);
-        const OwnRoutes own = {
+        const OwnRoutes test_routes = {
             routes.route, routes.spread, routes.part + opened[j], opened[j + 1] - opened[j],
             part[j]
         };
@@ -318,7 +318,7 @@ extern "C" __global__ void __launch_bounds__(512, 2) move_lists(
         const Span span = span_of(tests.begin[j], tests.end[j], warp, warps);
         for (i64 c = threadIdx.x; c < room; c += blockDim.x) cursor[c] = 0;
         __syncthreads();
-        if (warps > 1) walk<false>(list, own, span, cursor + warp * parts, to);
+        if (warps > 1) walk<false>(list, test_routes, span, cursor + warp * parts, to);
         __syncthreads();
         for (i64 p = threadIdx.x; p < parts; p += blockDim.x) {
             i32 free = i32(routes.begin[part[j] + p]);
@@ -329,7 +329,7 @@ extern "C" __global__ void __launch_bounds__(512, 2) move_lists(
             }
         }
         __syncthreads();
-        walk<true>(list, own, span, cursor + warp * parts, to);
+        walk<true>(list, test_routes, span, cursor + warp * parts, to);
         __syncthreads();
     }
 }

@@ -40,9 +40,9 @@ extern "C" __global__ void __launch_bounds__(512) score_columns(
         const bool varies = !nodes.resting[at] && stop > begin[j] &&
                             list.code[begin[j]] != list.code[stop - 1];
         if (varies) {
-            const i64* own = nodes.weights + j * n_classes;
-            prepare(task, segment, own, vectors);
-            const i64 whole = sum_of(own, n_classes);
+            const i64* weights = nodes.weights + j * n_classes;
+            prepare(task, segment, weights, vectors);
+            const i64 whole = sum_of(weights, n_classes);
             found = segment.categorical ? score_categorical(task, segment, vectors, whole)
                                     : score_numeric(task, segment, vectors, whole);
         }

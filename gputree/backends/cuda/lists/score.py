@@ -34,15 +34,15 @@ def score(level: Level) -> Candidates:
         out[:, first:last] = found.get()
         del found
     gain, split, tries, parts, cut, after = out
-    codes = (own.astype(np.uint32) for own in (cut, after))
+    codes = (place.astype(np.uint32) for place in (cut, after))
     return Candidates(gain, split, tries, parts.astype(np.int32), *codes)
 
 
 def _pack_task(level: Level) -> Packed:
     """Pack the rules by which entries are scored, for kernels."""
-    task, terms, own = level.table.task, level.table.terms, level.table.task.information
+    task, terms, info = level.table.task, level.table.terms, level.table.task.information
     return LIST_TASK.pack(
-        (own.unit, own.scale, own.shift, own.row_bits, terms, terms.size),
+        (info.unit, info.scale, info.shift, info.row_bits, terms, terms.size),
         task.limits,
         level.entries,
         task.n_classes,
