@@ -127,8 +127,8 @@ def compare(cases: list[Case]) -> bool:
         try:
             found = grow_case(case, table, DEVICE)
             seconds = time.perf_counter() - started
-            own = {"table": digest(*table), "tree": tree_digest(found)}
-            verdict = "equal" if own == known.get(case.name) else difference(case, table, found)
+            digests = {"table": digest(*table), "tree": tree_digest(found)}
+            verdict = "equal" if digests == known.get(case.name) else difference(case, table, found)
             print(
                 f"{case.name:50} {found.n_nodes:7,} nodes {seconds:7.2f} s  {verdict}", flush=True
             )

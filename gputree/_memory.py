@@ -109,8 +109,8 @@ def _in_groups(swap: int) -> Iterator[int]:
 
 def _up(root: Path, path: str, names: _Group, swap: int) -> Iterator[int]:
     """Yield the free bytes of a group and those above it; a container may show only the root."""
-    own = root / path.lstrip("/")
-    for folder in (own, *own.parents):
+    group = root / path.lstrip("/")
+    for folder in (group, *group.parents):
         if not folder.is_relative_to(root):
             return
         limit, usage = (_number(folder / name) for name in (names.limit, names.usage))

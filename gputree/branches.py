@@ -90,13 +90,13 @@ class BranchLists(NamedTuple):
             top = higher
         return Spans(start, stop, top)
 
-    def equals(self, other: BranchLists, own: Spans, others: Spans) -> bool:
+    def equals(self, other: BranchLists, spans: Spans, others: Spans) -> bool:
         """Compare the categories that lead to each node of two trees of the same shape."""
         sizes = self.branch_end - self.branch_begin
         if not np.array_equal(sizes, other.branch_end - other.branch_begin):
             return False
         # the categories of a node are given by its children, where these share all of its list
-        told = np.flatnonzero((sizes > 0) & ~(own.share_all(sizes) & others.share_all(sizes)))
+        told = np.flatnonzero((sizes > 0) & ~(spans.share_all(sizes) & others.share_all(sizes)))
         return np.array_equal(self._pairs(told), other._pairs(told))
 
     def _pairs(self, nodes: Int64s) -> Int64s:

@@ -50,11 +50,11 @@ def soften(tree: Tree, values: NDArray, target: NDArray, weight: Floats | None) 
             _labels(descent, here.row, first + np.int32(side), answer) != target[here.row]
             for side in (0, 1)
         ]
-        for node, own in _by_node(here, x[tested], wrong):
-            errors = [here.weight[own] * side[own] for side in wrong]
-            total = float(here.weight[own].sum())
+        for node, rows in _by_node(here, x[tested], wrong):
+            errors = [here.weight[rows] * side[rows] for side in wrong]
+            total = float(here.weight[rows].sum())
             place = float(tree.threshold[node])
-            lower[node], upper[node] = _bounds(x[tested][own], errors, total, place)
+            lower[node], upper[node] = _bounds(x[tested][rows], errors, total, place)
         arrived = _descend(tree, descent, arrived)
     return replace(tree, soft_lower=lower, soft_upper=upper)
 
@@ -76,11 +76,11 @@ def _bounds(x: Floats, errors: list[Floats], total: float, threshold: float) -> 
     left = np.cumsum(errors[0])
     right = np.cumsum(errors[1])
     value, cost = x[last], (left + (right[-1] - right))[last]  # of a threshold at each value
-    own = int(np.searchsorted(value, threshold, side="right"))
-    base = float(cost[own - 1] if own else right[-1])
+    below = int(np.searchsorted(value, threshold, side="right"))
+    base = float(cost[below - 1] if below else right[-1])
     limit = base + float(np.sqrt((base + 0.5) * max(total - base + 0.5, 0.0) / (total + 1.0)))
-    down = _reach(value[:own][::-1], cost[:own][::-1], threshold, base, limit)
-    up = _reach(value[own:], cost[own:], threshold, base, limit)
+    down = _reach(value[:below][::-1], cost[:below][::-1], threshold, base, limit)
+    up = _reach(value[below:], cost[below:], threshold, base, limit)
     # a zero is the positive one, in whatever order rows of both came
     return min(down, threshold) + 0.0, max(up, threshold) + 0.0
 

@@ -88,8 +88,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> Iterator[None]:
     yield
     items[:] = [
         item
-        for _, own in groupby(items, lambda item: item.path)
-        for item in sorted(own, key=opens_device)
+        for _, items_of_file in groupby(items, lambda item: item.path)
+        for item in sorted(items_of_file, key=opens_device)
     ]
 
 

@@ -94,10 +94,10 @@ def is_safe(folder: Folder, file: int | None = None) -> bool:
     except OSError:
         return False
     others = stat.S_IWGRP | stat.S_IWOTH
-    own = stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid()
+    is_private = stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid()
     if file is not None:
-        own = own and os.fstat(file).st_uid == os.geteuid()
-    return own and not status.st_mode & others
+        is_private = is_private and os.fstat(file).st_uid == os.geteuid()
+    return is_private and not status.st_mode & others
 
 
 def make(folder: Folder) -> None:

@@ -248,13 +248,13 @@ def _gini_tighten(criterion, left, cells, at, total, value, needed):
         return value
     a = square_left = square_right = 0.0
     for k in range(criterion.n_classes):
-        own = np.float64(left[k])
+        weight_left = np.float64(left[k])
         width = np.float64(cells[at + k])
         whole = np.float64(total[k])
-        own += width * np.float64((own + 0.5 * width) * n > whole * middle)
-        a += own
-        square_left += own * own
-        square_right += (whole - own) * (whole - own)
+        weight_left += width * np.float64((weight_left + 0.5 * width) * n > whole * middle)
+        a += weight_left
+        square_left += weight_left * weight_left
+        square_right += (whole - weight_left) * (whole - weight_left)
     if 0.0 < a < n and square_left / a + square_right / (n - a) >= needed:
         return value
     a = square_left = square_right = 0.0

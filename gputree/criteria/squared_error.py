@@ -87,11 +87,11 @@ def _squared_bound(criterion, left, cells, at, total):
     d0 = np.float64(np.int64(left[1]) - centre * left[0]) - a0 * rest
     s = np.float64(np.int64(cells[at + 1]) - centre * cells[at]) - b * rest
     mean = s / b
-    own = np.float64(cells[at + 1])
+    bin_sum = np.float64(cells[at + 1])
     rows = np.float64(cells[at + 3] if total.size == 4 else cells[at])  # each lost less than a unit
     off = 0.5 * (rows if criterion.square_unit < ROUNDED_PRODUCTS else b)
     cancelled = (abs(d0) + abs(s)) * CANCELLED + 1.0
-    low = max(abs(own) - off, 0.0)
+    low = max(abs(bin_sum) - off, 0.0)
     spread = (np.float64(cells[at + 2]) + rows) * criterion.square_unit * (1.0 + ROUNDING)
     spread = max(spread - low * (low / b) * (1.0 - ROUNDING), 0.0)
     half = 0.5 * np.sqrt(spread * b)

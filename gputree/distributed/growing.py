@@ -31,7 +31,12 @@ def look_at(tasks: Tasks, partitions: Partitions, asked: Asked) -> Look:
     """Inspect partitions; ValueError without rows or positive weights, or if they do not fit."""
     found: Look | None = tasks.tree(
         reading.join_looks,
-        _compute(tasks, reading.look, [(*own, asked) for own in partitions], reading.join_looks),
+        _compute(
+            tasks,
+            reading.look,
+            [(*partition, asked) for partition in partitions],
+            reading.join_looks,
+        ),
     )
     if found is None:
         raise InputError(
@@ -45,7 +50,7 @@ def look_at(tasks: Tasks, partitions: Partitions, asked: Asked) -> Look:
 def read_all(tasks: Tasks, partitions: Partitions, known: Known) -> Rowsets:
     """Read all partitions; they stay where they are read."""
     given = tasks.share(known)
-    parts = _compute(tasks, reading.read, [(*own, given) for own in partitions], None)
+    parts = _compute(tasks, reading.read, [(*partition, given) for partition in partitions], None)
     nominal = tasks.share(known.columns.nominal)
     found = tasks.combine(measure, join_measures, parts, nominal)
     check_weight_range(np.array([found.weights[1] if found.n_rows else 0.0]))
@@ -57,7 +62,7 @@ def _compute(
 ) -> list[Any]:
     """Futures of a function of each partition; a single one is passed through `combine`."""
     delayed = require("dask", "gputree.distributed").delayed(function, pure=False)
-    futures: list[Any] = tasks.client.compute([delayed(*own) for own in arguments])
+    futures: list[Any] = tasks.client.compute([delayed(*argument) for argument in arguments])
     if combine is not None and len(futures) == 1:
         return [tasks.submit(combine, futures)]
     return futures
@@ -73,8 +78,8 @@ def category_counts(tasks: Tasks, rowsets: Rowsets) -> Callable[[int], Int64s]:
     return count
 
 
-def _count_codes(own: Read, f: int, size: int) -> Int64s:
-    return count_codes(own.values[:, f], size)
+def _count_codes(part: Read, f: int, size: int) -> Int64s:
+    return count_codes(part.values[:, f], size)
 
 
 def _add(found: list[Int64s]) -> Int64s:

@@ -99,7 +99,7 @@ def _weights(sample_weight: Any, values: NDArray) -> Floats | None:
 
 def join_looks(looks: list[Look | None]) -> Look | None:
     """Combine summaries of partitions; ValueError if they do not fit together."""
-    held = [own for own in looks if own is not None]
+    held = [look for look in looks if look is not None]
     return reduce(_join_looks, held) if held else None
 
 
@@ -152,8 +152,8 @@ def read(X: Any, y: Any, sample_weight: Any, known: Known) -> Read:
             raise _changed()
         target = place.astype(dtype)[codes]
         if known.class_weight is not None:
-            own = known.class_weight[target]
-            weight = own if weight is None else weight * own
+            class_weights = known.class_weight[target]
+            weight = class_weights if weight is None else weight * class_weights
     found = Read(values, target, weight)
     return found if known.keeps_all else found.that_count()
 

@@ -77,16 +77,16 @@ def permutation_importances(
         said = tree.answers.argmax(axis=1) if classifies else tree.answers[:, 0]
         for begin in range(0, rows.size, at_once):
             part = rows[begin : begin + at_once]
-            own, true = np.ascontiguousarray(values[part]), target[part]
+            changed, true = np.ascontiguousarray(values[part]), target[part]
             weights = None if weight is None else weight[part]
-            error = partial(_error, tree, said, own, true, weights)
+            error = partial(_error, tree, said, changed, true, weights)
             before = error()
             for f in np.unique(trees[t].feature).tolist():  # others change no path
-                column = own[:, f].copy()
+                column = changed[:, f].copy()
                 order = permutation(*origins[t].key, f, rows.size)[begin : begin + at_once]
-                own[:, f] = values[rows[order], f]
+                changed[:, f] = values[rows[order], f]
                 increase[f] += error() - before
-                own[:, f] = column
+                changed[:, f] = column
         return increase / whole
 
     return np.stack(run(n_threads, measure, [(t,) for t in range(len(packed))]), axis=1)

@@ -300,12 +300,12 @@ def _labels(names: NDArray | None, d: int) -> list[str]:
 
 
 def _check_columns(
-    merged: MergedColumns, names: NDArray | None, own: NDArray | None, d: int
+    merged: MergedColumns, names: NDArray | None, former: NDArray | None, d: int
 ) -> None:
     if d != len(merged.labels):
         raise InputError(f"it has {d} columns, and earlier ones have {len(merged.labels)}.")
-    if (None if names is None else names.tolist()) != (None if own is None else own.tolist()):
-        same = names is not None and own is not None and sorted(names) == sorted(own)
+    if (None if names is None else names.tolist()) != (None if former is None else former.tolist()):
+        same = names is not None and former is not None and sorted(names) == sorted(former)
         what = "are in another order" if same else "have other names"
         raise InputError(f"its columns {what} than those of earlier batches.")
 

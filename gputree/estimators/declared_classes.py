@@ -95,5 +95,5 @@ def _ascending(name: str, declared: NDArray[Any], present: NDArray[Any]) -> NDAr
     kind = present.dtype
     if kind.kind == "U":
         return classes.astype(np.str_)
-    own = classes.astype(kind)
-    return own if np.array_equal(own, classes) else classes
+    converted = classes.astype(kind)
+    return converted if np.array_equal(converted, classes) else classes

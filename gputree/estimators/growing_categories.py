@@ -90,8 +90,8 @@ def _thresholds_as_subsets(tree: Tree, nodes: Nodes, backend: Backend, columns: 
     at = inner[columns.nominal[tree.feature[inner]]]
     # a cut between the two shows that both are there, one before missing values does not
     cut_off = np.flatnonzero(tree.threshold[at] == np.inf)
-    own = at[cut_off]
-    counts, known = backend.categories(nodes.begin[own], nodes.end[own], tree.feature[own])
+    chosen = at[cut_off]
+    counts, known = backend.categories(nodes.begin[chosen], nodes.end[chosen], tree.feature[chosen])
     between = np.delete(np.arange(at.size), cut_off)
     owner = np.concatenate([np.repeat(cut_off, counts), np.repeat(between, 2)])
     code = np.concatenate([known, np.tile([0, 1], between.size)])

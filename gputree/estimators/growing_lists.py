@@ -226,9 +226,9 @@ def _thresholds(
     numeric = ~options.nominal[splits.feature]
     if options.actual_values:
         for f in np.unique(splits.feature[numeric]):
-            own = splits.feature == f
-            place = np.searchsorted(distinct[f], threshold[own], side="right") - 1
-            threshold[own] = distinct[f][place] + 0.0  # of two zeros the positive one
+            tests = splits.feature == f
+            place = np.searchsorted(distinct[f], threshold[tests], side="right") - 1
+            threshold[tests] = distinct[f][place] + 0.0  # of two zeros the positive one
     return np.where(numeric, threshold, NO_THRESHOLD)
 
 

@@ -98,27 +98,27 @@ def _warn_if_coarse(
         weight = np.append(weight, [greatest, greatest])
     if options.n_classes:
         target = np.zeros(target.size, np.int64)
-    own = Read(np.empty((0, 0)), np.append(target, ends), weight)
+    read = Read(np.empty((0, 0)), np.append(target, ends), weight)
     criterion = None if options.n_classes else options.criterion
-    rows = units.in_units(own, weights, rounding, criterion, ends)
+    rows = units.in_units(read, weights, rounding, criterion, ends)
     held = weights._replace(weight=rows.weight)
     if criterion is None:
         warn_if_coarse(weight, held)
     else:
-        warn_if_coarse(weight, held, own.target, fix(criterion, own.target, held, ends))
+        warn_if_coarse(weight, held, read.target, fix(criterion, read.target, held, ends))
 
 
-def _some_rows(own: Read, n: int) -> tuple[NDArray, NDArray | None]:
+def _some_rows(part: Read, n: int) -> tuple[NDArray, NDArray | None]:
     """Targets and weights of rows at even distances."""
-    size = len(own.target)
+    size = len(part.target)
     rows = np.linspace(0, size - 1, -(-SAMPLE_ROWS * size // n) if n > SAMPLE_ROWS else size)
     rows = rows.astype(np.int64)
-    return own.target[rows], None if own.weight is None else own.weight[rows]
+    return part.target[rows], None if part.weight is None else part.weight[rows]
 
 
 def _join_rows(
     found: list[tuple[NDArray, NDArray | None]],
 ) -> tuple[NDArray, NDArray | None]:
-    target = np.concatenate([own for own, _ in found])
+    target = np.concatenate([part for part, _ in found])
     weights = [weight for _, weight in found if weight is not None]
     return target, np.concatenate(weights) if weights else None

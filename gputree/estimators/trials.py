@@ -138,8 +138,8 @@ class Boosted(Reporting, TableClassifier):
         self.estimator_errors_ = np.array(errors)
         self.estimator_weights_ = np.ones(len(errors))
         self._tell_end()
-        own = np.flatnonzero(kept)
-        self.estimators_ = [self._finished(member, own) for member in self.estimators_]
+        columns = np.flatnonzero(kept)
+        self.estimators_ = [self._finished(member, columns) for member in self.estimators_]
         warn_of_winners(identifiers, self._tree_of(self.estimators_[0]), type(self).__name__)
         return self
 
@@ -202,8 +202,8 @@ class Boosted(Reporting, TableClassifier):
         """Member that votes, made from a tree of class codes and the rows that it was grown on."""
         raise NotImplementedError
 
-    def _finished(self, member: Any, own: NDArray[np.intp]) -> Any:
-        """Member learned from the columns `own`, renumbered to all columns, and with labels."""
+    def _finished(self, member: Any, columns: NDArray[np.intp]) -> Any:
+        """Member learned from the columns `columns`, renumbered to all columns, and with labels."""
         raise NotImplementedError
 
     def _tree_of(self, member: Any) -> Tree:

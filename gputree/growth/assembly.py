@@ -56,19 +56,19 @@ class NodeTable:
     ) -> Int64s:
         """Record the splits of `nodes`, all of the last level; returns the children's numbers."""
         level = self._levels[-1]
-        own = nodes - (self.n_nodes - level.begin.size)
-        level.feature[own] = splits.feature
-        level.threshold[own] = threshold
-        level.missing_left[own] = missing_goes_left(
+        places = nodes - (self.n_nodes - level.begin.size)
+        level.feature[places] = splits.feature
+        level.threshold[places] = threshold
+        level.missing_left[places] = missing_goes_left(
             splits.seen_missing,
             splits.missing_left,
-            middle - level.begin[own],
-            level.end[own] - middle,
+            middle - level.begin[places],
+            level.end[places] - middle,
         )
-        level.gain[own] = splits.gain
-        begin = np.stack([level.begin[own], middle], axis=1).ravel()
-        end = np.stack([middle, level.end[own]], axis=1).ravel()
-        level.first_child[own] = self.n_nodes + 2 * np.arange(nodes.size)
+        level.gain[places] = splits.gain
+        begin = np.stack([level.begin[places], middle], axis=1).ravel()
+        end = np.stack([middle, level.end[places]], axis=1).ravel()
+        level.first_child[places] = self.n_nodes + 2 * np.arange(nodes.size)
         return self._add(begin, end)
 
     def join(self, roots: Int64s, subtrees: Subtrees | None) -> Nodes:

@@ -61,9 +61,9 @@ class Frontier:
         return self._take(slice(first, last))
 
     def _take(self, nodes: Any) -> Frontier:
-        own = {f.name: getattr(self, f.name) for f in fields(self)}
-        bounds = own.pop("bounds")
-        taken = {name: field[nodes] for name, field in own.items()}
+        arrays = {f.name: getattr(self, f.name) for f in fields(self)}
+        bounds = arrays.pop("bounds")
+        taken = {name: field[nodes] for name, field in arrays.items()}
         return Frontier(**taken, bounds=bounds and bounds.take(nodes))
 
     def sibling(self) -> Int64s:

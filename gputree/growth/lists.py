@@ -123,9 +123,9 @@ class ListGrower:
         high = low.copy()
         cut, after = candidates.cut[at], candidates.after[at]
         for f in np.unique(tests.feature[~self.task.nominal[tests.feature]]):
-            own = tests.feature == f
-            low[own] = self.distinct[f][cut[own]]
-            high[own] = self.distinct[f][after[own]]
+            tested = tests.feature == f
+            low[tested] = self.distinct[f][cut[tested]]
+            high[tested] = self.distinct[f][after[tested]]
         return Expansion(node[tests.node], tests.feature, gain, low, high, tests.part, *parts)
 
 

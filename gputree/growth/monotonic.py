@@ -42,8 +42,10 @@ def hand_down(
     for one in (1, -1):
         is_own = sign[held] == one
         at, sides = held[is_own], (first[is_own], second[is_own])
-        own = bounds.take(at)
-        first_lower, first_upper, second_lower, second_upper = child_bounds(one, *own, *sides)
+        node_bounds = bounds.take(at)
+        first_lower, first_upper, second_lower, second_upper = child_bounds(
+            one, *node_bounds, *sides
+        )
         both.lower[at] = np.stack([first_lower, second_lower], axis=1)
         both.upper[at] = np.stack([first_upper, second_upper], axis=1)
     return Bounds(both.lower.ravel(), both.upper.ravel())
@@ -88,16 +90,16 @@ def bound_answers(tree: Tree, signs: NDArray[np.int8]) -> Tree:
     for level in tree.levels():
         nodes = level.start + np.flatnonzero(tree.first_child[level] != NO_CHILD)
         child = tree.first_child[nodes]
-        own = Bounds(lower[nodes], upper[nodes])
+        bounds = Bounds(lower[nodes], upper[nodes])
 
         def means(
-            at: NDArray[np.intp], child: NDArray[np.int32] = child, own: Bounds = own
+            at: NDArray[np.intp], child: NDArray[np.int32] = child, bounds: Bounds = bounds
         ) -> tuple[Floats, Floats]:
-            held = own.take(at)
+            held = bounds.take(at)
             first, second = (np.clip(mean[child[at] + side], *held) for side in (0, 1))
             return first, second
 
-        below = hand_down(signs[tree.feature[nodes]], own, means)
+        below = hand_down(signs[tree.feature[nodes]], bounds, means)
         for side in (0, 1):
             lower[child + side] = below.lower[side::2]
             upper[child + side] = below.upper[side::2]

@@ -61,9 +61,9 @@ def mean_answers(
 
     def block(begin: int, end: int) -> None:
         stop = np.empty(end - begin, NODE)
-        own, sums = values[begin:end], out[begin:end]
+        rows, sums = values[begin:end], out[begin:end]
         for tree in trees:
-            add_answers(own, tree.nodes, tree.depths, stop, tree.answers, sums)
+            add_answers(rows, tree.nodes, tree.depths, stop, tree.answers, sums)
 
     run_blocks(values.shape[0], n_threads, before, block, add_answers, BLOCK_ROWS)
     out /= len(trees)

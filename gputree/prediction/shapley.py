@@ -169,8 +169,8 @@ def _shapley(
                 for q in range(n_points):
                     t = game.point[q]
                     above = _factor(t, present[same], game.absent[same])
-                    own = _factor(t, present[child], game.absent[child])
-                    product[child, q] = product[node, q] * (own / above) if above > 0.0 else 0.0
+                    factor = _factor(t, present[child], game.absent[child])
+                    product[child, q] = product[node, q] * (factor / above) if above > 0.0 else 0.0
         # From the leaves up: predictions below each node, and the parts of each edge's column.
         for k in range(answer.shape[1]):
             total[:] = 0.0

@@ -53,22 +53,22 @@ NO_LISTS = Lists(np.empty(0, _LIST), np.empty(0, np.int32), np.empty(0, np.int32
 @borrowing
 def look_up(lists: Lists, number: int, x: float, unseen: int) -> np.int64:
     """Node to which category x goes by list `number`, or `unseen`."""
-    own = lists.node[number]
-    first, last = own.first, own.last
+    branches = lists.node[number]
+    first, last = branches.first, branches.last
     while first < last:
         middle = first + (last - first) // 2
         if lists.code[middle] < x:
             first = middle + 1
         else:
             last = middle
-    if first == own.last or lists.code[first] != x:
+    if first == branches.last or lists.code[first] != x:
         return np.int64(unseen)
     place = lists.place[first]
-    if own.middle < 0:
+    if branches.middle < 0:
         return np.int64(place)
-    if place < own.begin or place >= own.end:
+    if place < branches.begin or place >= branches.end:
         return np.int64(unseen)
-    return np.int64(own.child) + np.int64(place >= own.middle)
+    return np.int64(branches.child) + np.int64(place >= branches.middle)
 
 
 def tabulate(tree: Tree, unseen: Int32s) -> tuple[Int32s, Lists, Int32s, Int64s]:

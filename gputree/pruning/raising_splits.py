@@ -81,6 +81,6 @@ def find_plain(tree: Tree, ends: Ends) -> Bools:
     plain[by_code] &= within
     child = 1 + np.flatnonzero(tree.tests_categories[tree.parent[1:]])
     parent, begin = tree.parent[child], tree.branch_begin[child]
-    own = np.append(tree.branch_code, NO_BRANCH)[begin] == child - tree.first_child[parent]
-    plain[parent[~own | (tree.branch_end[child] != begin + 1)]] = False
+    same = np.append(tree.branch_code, NO_BRANCH)[begin] == child - tree.first_child[parent]
+    plain[parent[~same | (tree.branch_end[child] != begin + 1)]] = False
     return plain

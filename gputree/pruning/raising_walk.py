@@ -237,16 +237,16 @@ def _estimate_whole(walk: Walk, at: int, branch: int, enough: float) -> tuple[fl
     If they exceed `enough`, only a number that does. Rows that stay on the way are not counted.
     """
     nodes, units, scratch = walk.nodes, walk.units, walk.scratch
-    node, own = nodes[at], nodes[branch]
-    total, all_go = own.at_leaves, not own.rows_stay
-    n_reached, done, n = 0, 0, node.end - node.begin - (own.end - own.begin)
+    node, into = nodes[at], nodes[branch]
+    total, all_go = into.at_leaves, not into.rows_stay
+    n_reached, done, n = 0, 0, node.end - node.begin - (into.end - into.begin)
     # `total` are the errors of the rows of the branch and of the first `done` of the others, which
     # are counted at their leaves.
     while done < n and total <= enough:
-        next_done = min(n, _next_look(done, total - own.at_leaves, enough - own.at_leaves))
+        next_done = min(n, _next_look(done, total - into.at_leaves, enough - into.at_leaves))
         _route_others(walk, node, branch, done, next_done)
         for j in range(done, next_done):
-            leaf, entry = scratch.ordinal[j], walk.entries[_other(node, own, j)]
+            leaf, entry = scratch.ordinal[j], walk.entries[_other(node, into, j)]
             if not nodes[leaf].reached:
                 if nodes[leaf].n_children > 0:
                     all_go = False
@@ -258,7 +258,7 @@ def _estimate_whole(walk: Walk, at: int, branch: int, enough: float) -> tuple[fl
                 n_reached += 1
             units[leaf, entry.label] += entry.units
         done = next_done
-        total = own.at_leaves
+        total = into.at_leaves
         for j in range(n_reached):
             leaf = scratch.nodes[j]
             total += leaf_limit(walk, units[leaf]) - nodes[leaf].at_leaves
@@ -288,10 +288,10 @@ def _other(node: Any, branch: Any, j: int) -> int:
 @borrowing
 def _route_others(walk: Walk, node: Any, branch: int, first: int, last: int) -> None:
     """Route the entries ``first .. last`` of those that are not in `branch` down it."""
-    own = walk.nodes[branch]
-    middle = min(max(first, own.begin - node.begin), last)  # before the branch, and behind it
+    into = walk.nodes[branch]
+    middle = min(max(first, into.begin - node.begin), last)  # before the branch, and behind it
     route(walk, node.begin + first, node.begin + middle, branch, first)
-    shift = own.end - own.begin + node.begin
+    shift = into.end - into.begin + node.begin
     route(walk, shift + middle, shift + last, branch, middle)
 
 
@@ -333,15 +333,15 @@ def _estimate_all(
 @inner
 def _gather(walk: Walk, shares: NDArray, frame: Any, branch: int) -> tuple[NDArray, int]:
     """Copy the fractional entries of a frame, and the whole rows not in `branch`, behind them."""
-    node, own = walk.nodes[frame.node], walk.nodes[branch]
-    n_others = node.end - node.begin - (own.end - own.begin)
+    node, into = walk.nodes[frame.node], walk.nodes[branch]
+    n_others = node.end - node.begin - (into.end - into.begin)
     place = frame.free
     shares = with_capacity(shares, place, place + frame.end - frame.begin + n_others)
     for i in range(frame.begin, frame.end):
         put(shares, place, shares[i], shares[i].units)
         place += 1
     for j in range(n_others):
-        entry = walk.entries[_other(node, own, j)]
+        entry = walk.entries[_other(node, into, j)]
         put(shares, place, entry, entry.units)
         place += 1
     return shares, place

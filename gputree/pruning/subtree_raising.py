@@ -99,10 +99,10 @@ def visit_nodes(walk: Walk, n_threads: int) -> int:
 
     def visit_from(tops: Int32s) -> int:
         sizes = nodes["end"][tops] - nodes["begin"][tops]
-        own = _scratch(nodes, walk.units.shape[1], np.empty(sizes.max(), ENTRY))
+        scratch = _scratch(nodes, walk.units.shape[1], np.empty(sizes.max(), ENTRY))
         # On the stack are nodes of the walk, and of one estimate below the topmost.
         frames = np.empty(2 * nodes.size + 1, FRAME)
-        return visit(walk._replace(frames=frames, scratch=own), tops)
+        return visit(walk._replace(frames=frames, scratch=scratch), tops)
 
     most_held = 0
     for most in _rounds(n, n_threads):
@@ -184,8 +184,8 @@ def _renumbered(
     leaf = count == 0
     # children are reached as those of the split that their parent carries
     above = parent[1:]
-    own = np.arange(1, parent.size) - (1 + np.cumsum(count) - count)[above]
-    lists = old.branch_lists.take(np.append(0, old.first_child[split[above]] + own))
+    branch = np.arange(1, parent.size) - (1 + np.cumsum(count) - count)[above]
+    lists = old.branch_lists.take(np.append(0, old.first_child[split[above]] + branch))
 
     first = np.where(leaf, NO_CHILD, 1 + np.cumsum(count) - count)
     return old._carried(

@@ -66,15 +66,15 @@ def coverage(rules: Rules, values: Values) -> Coverage:
     n = values.shape[0]
     sizes, parts, total = [np.empty(0, np.int64)], [np.empty(0, ROW)], 0
     for begin, end in groups(rules, n):
-        own = rules.take(np.arange(begin, end))
-        masks, size = Masks(values, own.conditions), np.zeros(end - begin, np.int64)
+        some = rules.take(np.arange(begin, end))
+        masks, size = Masks(values, some.conditions), np.zeros(end - begin, np.int64)
         for block in masks:
-            _count(block, own.begin, own.condition, size)
+            _count(block, some.begin, some.condition, size)
         total += int(size.sum())
         _require(total)
         place, rows = np.cumsum(size) - size, np.empty(int(size.sum()), ROW)
         for block in masks:
-            _list(block, own.begin, own.condition, place, rows)
+            _list(block, some.begin, some.condition, place, rows)
         sizes.append(size)
         parts.append(rows)
     rule_begin = np.append(0, np.cumsum(np.concatenate(sizes)))

@@ -114,10 +114,15 @@ def _chosen(
     bits = rule_bits(rules, rows, n_categories, options.redundancy)
     found = [np.empty(0, np.int64)]
     for label in np.unique(rules.label).tolist():
-        own = np.flatnonzero(rules.label == label)
+        of_label = np.flatnonzero(rules.label == label)
         of_class = rows.label == label
         chosen, _ = select(
-            covers.take(own), rows, of_class, bits[own], options.rule_weight, options.n_threads
+            covers.take(of_label),
+            rows,
+            of_class,
+            bits[of_label],
+            options.rule_weight,
+            options.n_threads,
         )
-        found.append(own[chosen])
+        found.append(of_label[chosen])
     return np.sort(np.concatenate(found))

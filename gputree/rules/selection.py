@@ -36,19 +36,19 @@ class Message(NamedTuple):
     unit: float  # weight of a unit
     # weight of all rows, and of those of the class
     total: float
-    own: float
+    class_weight: float
 
 
 @inner
-def message_bits(message: Message, size: int, bits: float, own: int, other: int) -> float:
-    """Bits of some rules that cover `own` units of rows of the class and `other` of others."""
-    return _with_rules(message, _exceptions(message, own, other), size, bits)
+def message_bits(message: Message, size: int, bits: float, covered: int, other: int) -> float:
+    """Bits of some rules that cover `covered` units of rows of the class and `other` of others."""
+    return _with_rules(message, _exceptions(message, covered, other), size, bits)
 
 
 @inner
-def _exceptions(message: Message, own: int, other: int) -> float:
-    right, false = own * message.unit, other * message.unit
-    return exception_bits(message.total, right + false, false, message.own - right)
+def _exceptions(message: Message, covered: int, other: int) -> float:
+    right, false = covered * message.unit, other * message.unit
+    return exception_bits(message.total, right + false, false, message.class_weight - right)
 
 
 @inner
@@ -69,9 +69,9 @@ def select(
     """
     n = covers.n_rules
     total = float(rows.class_weights.sum()) * rows.unit
-    own = float(rows.weights[of_class].sum()) * rows.unit
+    class_weight = float(rows.weights[of_class].sum()) * rows.unit
     order = log2_factorial(np.arange(n + 1))
-    message = Message(bits, order, weight, rows.unit, total, own)
+    message = Message(bits, order, weight, rows.unit, total, class_weight)
     if n <= MOST_TRIED:
         return _try_all(covers, rows, of_class, message)
     weights = rows.weights
@@ -114,17 +114,17 @@ def _best_subset(count: Int64s, message: Message) -> tuple[int, float]:
     """The subset of minimum bits, as a mask; ties go to the lowest mask."""
     best, least = 0, np.inf
     for subset in range(count.shape[0]):
-        own = other = np.int64(0)
+        covered = other = np.int64(0)
         for pattern in range(count.shape[0]):
             if pattern & subset:
                 other += count[pattern, 0]
-                own += count[pattern, 1]
+                covered += count[pattern, 1]
         size, bits = 0, 0.0
         for rule in range(message.bits.size):
             if subset >> rule & 1:
                 size += 1
                 bits += message.bits[rule]
-        value = message_bits(message, size, bits, own, other)
+        value = message_bits(message, size, bits, covered, other)
         if value < least - LEAST_SAVED:
             best, least = subset, value
     return best, least
@@ -166,16 +166,16 @@ def _climb(covers: Coverage, state: _State, message: Message, start: Bools) -> f
         best, least = n, value - LEAST_SAVED
         for rule in range(n):
             step, side = (-1, 1) if chosen[rule] else (1, 0)
-            other, own = alone[rule, 0], alone[rule, 1]
-            few = other < MOST_KEPT and own < MOST_KEPT
-            if few and known[side, other, own] == turn:
-                exceptions = kept[side, other, own]
+            other, true = alone[rule, 0], alone[rule, 1]
+            few = other < MOST_KEPT and true < MOST_KEPT
+            if few and known[side, other, true] == turn:
+                exceptions = kept[side, other, true]
             else:
                 exceptions = _exceptions(
-                    message, covered[1] + step * own, covered[0] + step * other
+                    message, covered[1] + step * true, covered[0] + step * other
                 )
                 if few:
-                    kept[side, other, own], known[side, other, own] = exceptions, turn
+                    kept[side, other, true], known[side, other, true] = exceptions, turn
             bits_after = bits + step * message.bits[rule]
             after = _with_rules(message, exceptions, size + step, bits_after)
             if after < least:

@@ -69,8 +69,10 @@ def simplify(rules: Rules, rows: Rows, limit: ErrorLimit, n_threads: int) -> tup
     kept = np.ones(rules.condition.size, np.bool_)
     error = np.ones(rules.label.size)
     for begin, end in groups(rules, rows.label.size):
-        own = kept[rules.begin[begin] : rules.begin[end]]
-        _simplify(rules.take(np.arange(begin, end)), rows, limit, n_threads, own, error[begin:end])
+        kept_here = kept[rules.begin[begin] : rules.begin[end]]
+        _simplify(
+            rules.take(np.arange(begin, end)), rows, limit, n_threads, kept_here, error[begin:end]
+        )
     return _useful(rules, kept, error, default_errors(rows))
 
 
@@ -134,12 +136,12 @@ def _count_block(
             rule = rules[r]
             if not _meet(block, first, width, left, rule, met, missed):
                 continue
-            own = of_class[left.label[rule]]
+            same_class = of_class[left.label[rule]]
             for j in range(width):
                 w = first + j
                 if met[j] != 0:
                     covered[r, 0] += weigh(met[j], w * WORD, weight)
-                    covered[r, 1] += weigh(met[j] & own[w], w * WORD, weight)
+                    covered[r, 1] += weigh(met[j] & same_class[w], w * WORD, weight)
                 if missed[j] == 0:
                     continue
                 for i in range(left.begin[rule], left.begin[rule + 1]):
@@ -147,7 +149,7 @@ def _count_block(
                         only = missed[j] & ~block.masks[left.condition[i], w]
                         if only != 0:
                             without[i, 0] += weigh(only, w * WORD, weight)
-                            without[i, 1] += weigh(only & own[w], w * WORD, weight)
+                            without[i, 1] += weigh(only & same_class[w], w * WORD, weight)
 
 
 @inner
@@ -192,13 +194,13 @@ def _drop(
     """Drop the condition of each rule without which its error rate is lowest; ties: the last."""
     for r in range(rules.size):
         rule = rules[r]
-        all_rows, own = covered[r, 0], covered[r, 1]
-        error[rule] = error_rate(all_rows * unit, (all_rows - own) * unit, limit)
+        all_rows, correct = covered[r, 0], covered[r, 1]
+        error[rule] = error_rate(all_rows * unit, (all_rows - correct) * unit, limit)
         best, least = left.begin[rule + 1], error[rule]
         for i in range(left.begin[rule], left.begin[rule + 1]):
             if left.kept[i]:
-                more, more_own = all_rows + without[i, 0], own + without[i, 1]
-                rate = error_rate(more * unit, (more - more_own) * unit, limit)
+                more, more_correct = all_rows + without[i, 0], correct + without[i, 1]
+                rate = error_rate(more * unit, (more - more_correct) * unit, limit)
                 if rate <= least:
                     best, least = i, rate
         if best < left.begin[rule + 1]:

@@ -86,7 +86,7 @@ def branch_columns(table: Table, target: Target, numeric: Numeric) -> list[Branc
     columns = [(table._replace(n_threads=1) if side_by_side else table, f) for f in range(d)]
     return run(
         table.n_threads if side_by_side else 1,
-        lambda own, f: _branch(own, f, target, numeric),
+        lambda column, f: _branch(column, f, target, numeric),
         columns,
     )
 

@@ -73,13 +73,13 @@ def test_parts_and_lists_after_a_split(table, data):
 
 def _check_lists(level, j, task):
     """Every list of node j holds its entries once, by code; weights are those of the node."""
-    own = np.arange(level.begin[j], level.end[j])
+    entries = np.arange(level.begin[j], level.end[j])
     weights = np.zeros(task.n_classes, np.int64)
-    np.add.at(weights, level.entries.target[own], level.entries.weight[own])
+    np.add.at(weights, level.entries.target[entries], level.entries.weight[entries])
     np.testing.assert_array_equal(weights, level.weights[j])
     for f in np.flatnonzero(~level.resting[:, j]):
-        items, codes = level.lists.item[f, own], level.lists.code[f, own]
-        np.testing.assert_array_equal(np.sort(items), own)
+        items, codes = level.lists.item[f, entries], level.lists.code[f, entries]
+        np.testing.assert_array_equal(np.sort(items), entries)
         assert (np.diff(codes.astype(np.int64)) >= 0).all()
         assert (codes[codes != MISSING_CODE] < 1 << 16).all()
 

@@ -93,7 +93,7 @@ def test_fine_codes_are_shared_by_growths_and_not_needed(monkeypatch):
     table = new_table("cpu", sample)
     with tuned(HOST["always"]):
         backends = [CpuBackend(table, task, 1) for _ in range(2)]
-        trees = [grown(own, sample, task, finish_rows=20, max_bins=4) for own in backends]
+        trees = [grown(backend, sample, task, finish_rows=20, max_bins=4) for backend in backends]
         assert table.fine_codes(4).known.sum() == 0  # of no growth: they are gone
         kept = table.fine_codes(4)
         trees.append(grown(CpuBackend(table, task, 1), sample, task, finish_rows=20, max_bins=4))
@@ -195,9 +195,9 @@ def test_most_pairs_of_noise_are_never_sorted(backend, device):
     splits, pairs = [], []
     for tuning in ((HOST if on_host else DEVICE)["never"], often):
         with tuned(tuning):
-            own, arguments = root(backend, sample, make_task("gini", sample), max_bins)
-            splits.append(own.refine(*arguments))
-            pairs.append(own.refined_pairs)
+            growth, arguments = root(backend, sample, make_task("gini", sample), max_bins)
+            splits.append(growth.refine(*arguments))
+            pairs.append(growth.refined_pairs)
     assert all(np.array_equal(a, b) for a, b in zip(*splits, strict=True))
     assert pairs[0] > 0.5 * 3 * n
     assert 0 < pairs[1] < 0.3 * pairs[0]

@@ -164,8 +164,8 @@ def test_compiling_is_expected_to_take_what_it_took(auto, clock):
 
 
 def test_instructions_are_those_of_all_that_is_called():
-    own = tiers.Tier(decreases.py_func)
-    assert own.instructions > len(decreases.py_func.__code__.co_code) / 2
+    tier = tiers.Tier(decreases.py_func)
+    assert tier.instructions > len(decreases.py_func.__code__.co_code) / 2
     assert tiers.Tier(small).instructions == len(small.__code__.co_code) / 2
 
 

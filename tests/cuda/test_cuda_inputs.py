@@ -259,8 +259,8 @@ def small_memory(monkeypatch, *, work: int = 1 << 14, block: int = 1 << 10) -> N
 def budget(sample: Sample, task: Any, work: int) -> int:
     """Device memory for what growth cannot do without, and `work` bytes."""
     stride = -(-sample.values.shape[1] // 4) * 4
-    own = stride + sharing.ENTRY_BYTES + sharing.statistics_bytes(task)
-    return len(sample.y) * own + work
+    row_bytes = stride + sharing.ENTRY_BYTES + sharing.statistics_bytes(task)
+    return len(sample.y) * row_bytes + work
 
 
 @pytest.mark.parametrize("exact", [True, False])
