@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from gputree.backends.cuda import machine
 from gputree.check import record
-from gputree.check.cases import CASES, Case, Table
+from gputree.check.cases import CASES, Case, CaseTable
 from gputree.errors import InputError
 from gputree.threads import most_threads
 from gputree.tree import Tree
@@ -206,7 +206,7 @@ def _compare(case: Case, sides: tuple[Side, Side]) -> Outcome:
     return Outcome(case.name, trees[0].n_nodes, (seconds[0], seconds[1]), difference)
 
 
-def grow_case(case: Case, table: Table, side: Side) -> Tree:
+def grow_case(case: Case, table: CaseTable, side: Side) -> Tree:
     """Grow the tree of a case, without pruning."""
     X: Any = table.X
     if case.resident and side.device == "cuda":

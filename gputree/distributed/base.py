@@ -14,7 +14,7 @@ from sklearn.base import clone
 from gputree._optional import require
 from gputree.backends.sharded.tasks import Tasks
 from gputree.distributed import collections, growing
-from gputree.distributed.reading import Asked, Known, Look
+from gputree.distributed.reading import Known, Look, ReadingOptions
 from gputree.dtypes import Floats
 from gputree.errors import InputError
 from gputree.estimators.classification import TableClassifier
@@ -109,7 +109,7 @@ class OverPartitions(TableEstimator):
         caller = type(self).__name__
         tasks = Tasks(self._client())
         partitions = collections.partitions(caller, X, y, sample_weight)
-        asked = Asked(
+        asked = ReadingOptions(
             caller, self.categorical_features, self.ordered_categories, self._is_classifier
         )
         found = growing.look_at(tasks, partitions, asked)

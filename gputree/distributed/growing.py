@@ -17,7 +17,7 @@ from gputree.backends.sharded.rows import Read, join_measures, measure
 from gputree.backends.sharded.tasks import Tasks
 from gputree.columns.integers import count_codes
 from gputree.distributed import reading
-from gputree.distributed.reading import Asked, Known, Look
+from gputree.distributed.reading import Known, Look, ReadingOptions
 from gputree.errors import InputError
 from gputree.estimators.growing import Grown, Options
 from gputree.estimators.growing_parts import Rowsets, grow_parts
@@ -27,7 +27,7 @@ from gputree.validation import check_weight_range
 Partitions = list[tuple[Any, Any, Any]]
 
 
-def look_at(tasks: Tasks, partitions: Partitions, asked: Asked) -> Look:
+def look_at(tasks: Tasks, partitions: Partitions, asked: ReadingOptions) -> Look:
     """Inspect partitions; ValueError without rows or positive weights, or if they do not fit."""
     found: Look | None = tasks.tree(
         reading.join_looks,

@@ -27,7 +27,7 @@ from gputree.tables import TableReader
 from gputree.validation import check_labels, code_dtype, read_targets
 
 
-class Asked(NamedTuple):
+class ReadingOptions(NamedTuple):
     """Options of reading partitions."""
 
     caller: str  # the estimator that errors name
@@ -54,7 +54,7 @@ class Look:
 class Known(NamedTuple):
     """Specification that partitions are read by, once all were inspected."""
 
-    asked: Asked
+    asked: ReadingOptions
     columns: Columns
     names: NDArray | None
     dtype: np.dtype
@@ -64,7 +64,7 @@ class Known(NamedTuple):
 
 
 # -------------------------------------------------------------------------- look
-def look(X: Any, y: Any, sample_weight: Any, asked: Asked) -> Look | None:
+def look(X: Any, y: Any, sample_weight: Any, asked: ReadingOptions) -> Look | None:
     """Look at a partition; None where it has no rows."""
     if X.shape[0] == 0:
         return None

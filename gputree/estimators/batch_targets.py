@@ -16,7 +16,7 @@ from gputree.errors import InputError
 MOST_INTEGERS = 256
 
 
-class Targets:
+class BatchTargets:
     """The targets of batches, in their order.
 
     Text is held as codes, a byte or a few for each row, whatever its length; integers are while

@@ -29,7 +29,7 @@ from gputree.columns.merging import KeptColumns, MergedColumns
 from gputree.compilation.arrays import writable
 from gputree.dtypes import CODE, MOST_ROWS
 from gputree.errors import InputError, InputTypeError
-from gputree.estimators.batch_targets import Targets
+from gputree.estimators.batch_targets import BatchTargets
 from gputree.estimators.held import Held, Parts
 from gputree.growth.progress import new_bar
 
@@ -73,7 +73,7 @@ class _Seen(NamedTuple):
     columns: KeptColumns
     names: NDArray | None
     dtype: np.dtype
-    targets: Targets
+    targets: BatchTargets
 
 
 def read_batches(
@@ -159,7 +159,7 @@ def _learn(batches: Batches, reader: Reader, bar: _Bar) -> _Seen:
     """The first pass."""
     sizes: list[int] = []
     sums: list[list[int]] = []
-    targets = Targets()
+    targets = BatchTargets()
     merged, names, dtype = None, None, np.dtype(np.float32)
     bar.begin("looking", None)
     for number, batch in _numbered(batches):

@@ -23,8 +23,8 @@ from gputree.estimators.growing_categories import (
 from gputree.estimators.held import View
 from gputree.estimators.resolution import warn_if_coarse
 from gputree.fixed_point import Targets, Weights, fix_weights
-from gputree.growth.assembly import Nodes, over_leaves, renumber
-from gputree.growth.grower import Plan, grow
+from gputree.growth.assembly import GrownNodes, over_leaves, renumber
+from gputree.growth.grower import GrowthPlan, grow
 from gputree.growth.monotonic import bound_answers
 from gputree.growth.progress import Progress
 from gputree.growth.selection import best_first_leaves
@@ -127,9 +127,9 @@ def grow_on(
 ) -> Grown:
     """Grow a CART tree on a backend, over (entries, columns).
 
-    Of `weights` and `targets`, units count; `coded_again` is that of `Plan`.
+    Of `weights` and `targets`, units count; `coded_again` is that of `GrowthPlan`.
     """
-    plan = Plan(
+    plan = GrowthPlan(
         max_bins=options.max_bins,
         exact=options.exact,
         max_leaf_nodes=options.max_leaf_nodes,
@@ -200,7 +200,7 @@ def check_statistics(n_nodes: int, n_classes: int) -> None:
 
 
 def _to_tree(
-    nodes: Nodes,
+    nodes: GrownNodes,
     backend: Any,
     weights: Weights,
     targets: Targets | None,
@@ -233,7 +233,7 @@ class BinaryShape(NamedTuple):
 
 
 def numbered_tree(
-    nodes: Nodes,
+    nodes: GrownNodes,
     shape: BinaryShape,
     weights: Weights,
     targets: Targets | None,

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from gputree.backends.binning import MAX_BINS, Bins
 from gputree.backends.sharded import coding, units
 from gputree.backends.sharded.dask import spread
-from gputree.backends.sharded.rows import Measure, Read
+from gputree.backends.sharded.rows import Read, RowSummary
 from gputree.backends.sharded.tasks import Tasks
 from gputree.columns import Columns
 from gputree.criteria.named import fix
@@ -29,7 +29,7 @@ class Rowsets(NamedTuple):
     parts: list[Any]  # of Read
     columns: Columns
     dtype: np.dtype  # of values
-    found: Measure
+    found: RowSummary
 
 
 def layout_of(rowsets: Rowsets, options: Options) -> coding.Layout:

@@ -9,7 +9,7 @@ from gputree.errors import InputError
 from gputree.export.model import Model, Models, Names, models_of
 from gputree.export.parameters import checked
 from gputree.export.sql_nodes import table_of_nodes, walk
-from gputree.export.sql_writer import DEEPEST, DIALECTS, Dialect, Literals, Writer
+from gputree.export.sql_writer import DEEPEST, DIALECTS, Literals, SqlDialect, Writer
 
 _BIGINT = 1 << 63
 # Of a forest's expression, where labels need every tree once a class. Databases plan it again with
@@ -118,7 +118,7 @@ def _expression(writer: Writer, answer: Callable[[int], str]) -> str:
     return writer.nested(answer) if nested else writer.flat(answer)
 
 
-def _of_forest(models: Models, dialect: Dialect, output: str, probability_of: Any) -> str:
+def _of_forest(models: Models, dialect: SqlDialect, output: str, probability_of: Any) -> str:
     """Mean over trees, added in their order; of labels, the first of the highest mean.
 
     A tree is a column of a subquery, since databases take long for a sum of long terms.
@@ -160,7 +160,7 @@ def _of_forest(models: Models, dialect: Dialect, output: str, probability_of: An
     )
 
 
-def _value(model: Model, dialect: Dialect, output: int) -> str:
+def _value(model: Model, dialect: SqlDialect, output: int) -> str:
     """Prediction of a tree of a forest; the query around it takes some of a parser's depth."""
     writer = Writer(model, dialect._replace(deepest=dialect.deepest * 2 // 3))
     value = model.tree.value[:, 0, output]
@@ -168,7 +168,7 @@ def _value(model: Model, dialect: Dialect, output: int) -> str:
     return f"CAST(\n{expression}\nAS {dialect.double})"
 
 
-def _forbid_large(model: Model, dialect: Dialect) -> None:
+def _forbid_large(model: Model, dialect: SqlDialect) -> None:
     """Raise ValueError where a database would not read the expression, or for minutes."""
     depth, n_nodes = model.tree.max_depth, model.tree.n_nodes
     advice = "Pass nodes='NAME' to write a table of nodes, which may have any size, or prune it."

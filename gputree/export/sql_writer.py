@@ -22,7 +22,7 @@ _EXACT_EXPONENT = 22
 _TEST = re.compile("WHEN (.*) THEN ", re.S)
 
 
-class Dialect(NamedTuple):
+class SqlDialect(NamedTuple):
     """Syntax of one database, where databases differ."""
 
     double: str  # the type of float64 numbers
@@ -44,8 +44,8 @@ class Dialect(NamedTuple):
 
 
 DIALECTS = {
-    "duckdb": Dialect("DOUBLE", ("FALSE", "TRUE"), "({0} IS NULL OR isnan({0}))", "{0}", True),
-    "postgres": Dialect(
+    "duckdb": SqlDialect("DOUBLE", ("FALSE", "TRUE"), "({0} IS NULL OR isnan({0}))", "{0}", True),
+    "postgres": SqlDialect(
         "DOUBLE PRECISION",
         ("FALSE", "TRUE"),
         "({0} IS NULL OR {0}::float8 = 'NaN')",
@@ -56,7 +56,7 @@ DIALECTS = {
     ),
     # NaN is stored as NULL, and an unknown name in double quotes is read as text.
     # Its parser holds a hundred things at once, five for a CASE.
-    "sqlite": Dialect(
+    "sqlite": SqlDialect(
         "REAL",
         ("0", "1"),
         "{0} IS NULL",
@@ -73,7 +73,7 @@ DIALECTS = {
 class Literals:
     """Names, values and tests for missing values, as one dialect writes them."""
 
-    def __init__(self, names: Names, dialect: Dialect) -> None:
+    def __init__(self, names: Names, dialect: SqlDialect) -> None:
         self.names, self.dialect = names, dialect
         self.columns = list(map(dialect.name, names.feature_names))
 
@@ -130,7 +130,7 @@ class Literals:
 class Writer(Literals):
     """The parts of the expression for one model and dialect."""
 
-    def __init__(self, model: Model, dialect: Dialect) -> None:
+    def __init__(self, model: Model, dialect: SqlDialect) -> None:
         super().__init__(model, dialect)
         self.model = model
 

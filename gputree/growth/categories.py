@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree.backends.base import Backend, Int64s
-from gputree.growth.assembly import Nodes
+from gputree.growth.assembly import GrownNodes
 from gputree.nesting import Subsets
 
 
 def list_subsets(
-    backend: Backend, nodes: Nodes, parent: NDArray[np.int32], subset: Int64s
+    backend: Backend, nodes: GrownNodes, parent: NDArray[np.int32], subset: Int64s
 ) -> Subsets:
     """List the subsets of a tree, numbered by `subset` (N,); -1 where a node tests none.
 

@@ -83,14 +83,14 @@ class Frontier:
 
 
 @dataclass(frozen=True)
-class Histograms:
+class LevelHistograms:
     """Histograms on the device, and the slot of each node of a level."""
 
     cells: Any
     slot: Int64s
 
     @classmethod
-    def none(cls) -> Histograms:
+    def none(cls) -> LevelHistograms:
         """Return an empty set of histograms."""
         return cls(None, np.empty(0, np.int64))
 

@@ -13,20 +13,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree.backends.base import Bools, Int64s
-from gputree.backends.lists import Candidates, Level, ListBackend, ListTask, Parts, Tests
+from gputree.backends.lists import CandidateTests, Level, ListBackend, ListTask, TestParts, Tests
 from gputree.growth.branching import Branching, Expansion
 from gputree.growth.gain_ratio import gains
 from gputree.growth.progress import Progress
 
 
-class Rule(Protocol):
+class SplitRule(Protocol):
     """Rule that chooses the column of a split."""
 
-    def choose(self, candidates: Candidates, total: Int64s, task: ListTask) -> NDArray[np.int32]:
+    def choose(
+        self, candidates: CandidateTests, total: Int64s, task: ListTask
+    ) -> NDArray[np.int32]:
         """Column that splits each node of `total` units of weight; -1 for none."""
 
 
-class Limits(NamedTuple):
+class GrowthLimits(NamedTuple):
     """Limits on the nodes that are split."""
 
     max_depth: int
@@ -39,7 +41,7 @@ class Limits(NamedTuple):
 NODE_ENTRIES = 12
 
 
-class Budget(NamedTuple):
+class EntryBudget(NamedTuple):
     """Maximum number of entries that are processed at once; it does not change the tree."""
 
     entries: int
@@ -57,7 +59,12 @@ class ListGrower:
     """Grows one tree; `distinct` are the distinct values of the numeric columns."""
 
     def __init__(
-        self, task: ListTask, rule: Rule, limits: Limits, distinct: list[NDArray], budget: Budget
+        self,
+        task: ListTask,
+        rule: SplitRule,
+        limits: GrowthLimits,
+        distinct: list[NDArray],
+        budget: EntryBudget,
     ) -> None:
         self.task, self.rule, self.limits = task, rule, limits
         self.distinct, self.budget = distinct, budget
@@ -115,7 +122,12 @@ class ListGrower:
         return mixed & large & (depth < limits.max_depth)
 
     def _expansion(
-        self, tests: Tests, parts: Parts, node: Int64s, total: Int64s, candidates: Candidates
+        self,
+        tests: Tests,
+        parts: TestParts,
+        node: Int64s,
+        total: Int64s,
+        candidates: CandidateTests,
     ) -> Expansion:
         at = (tests.feature, tests.node)
         gain = gains(candidates.gain[at], total[tests.node], self.task.information)
@@ -129,7 +141,7 @@ class ListGrower:
         return Expansion(node[tests.node], tests.feature, gain, low, high, tests.part, *parts)
 
 
-def _tests(chosen: NDArray[np.int32], candidates: Candidates) -> Tests:
+def _tests(chosen: NDArray[np.int32], candidates: CandidateTests) -> Tests:
     """Make the tests of the nodes that have one, on the columns chosen."""
     node = np.flatnonzero(chosen >= 0)
     feature = chosen[node]

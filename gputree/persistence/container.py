@@ -144,7 +144,7 @@ class Members:
 
 
 @dataclass(frozen=True)
-class Folder:
+class ArchiveFolder:
     """The arrays of a folder of an archive, by their names."""
 
     members: Members

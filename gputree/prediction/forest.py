@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from gputree.compilation import kernel
 from gputree.dtypes import NODE
 from gputree.prediction.answers import Before, run_blocks
-from gputree.prediction.descent import Packed, arrange, leaf_depths, pack, walk
+from gputree.prediction.descent import DescentTree, arrange, leaf_depths, pack, walk
 from gputree.tree import Tree
 
 # Rows that descend one tree after the other: a tree stays in a cache while they do. 200,000 rows
@@ -22,7 +22,7 @@ BLOCK_ROWS = 1 << 17
 class PackedTree(NamedTuple):
     """A tree of N nodes in the form in which rows descend it."""
 
-    nodes: Packed
+    nodes: DescentTree
     depths: tuple[int, int]  # the minimum and the maximum depth of a leaf
     place: NDArray[np.int32] | None  # (N,) new places of the nodes, if they have moved
     answers: NDArray[np.float64]  # (N, K) predictions, in the order of the packed nodes
@@ -91,7 +91,7 @@ def leaves(
 @kernel
 def add_answers(
     values: NDArray,
-    tree: Packed,
+    tree: DescentTree,
     depths: tuple[int, int],
     stop: NDArray[np.int32],
     answers: NDArray[np.float64],

@@ -39,7 +39,7 @@ from gputree.compilation import inner, kernel
 from gputree.dtypes import Floats, Int32s
 from gputree.prediction.answers import Before
 from gputree.prediction.descent import pack, step
-from gputree.prediction.shares import Descent, Parts, portions
+from gputree.prediction.shares import ChildShares, Descent, portions
 from gputree.threads import run
 from gputree.tree import Tree
 
@@ -62,7 +62,7 @@ class Game(NamedTuple):
     weight: Floats
 
 
-def game_of(tree: Tree, parts: Parts) -> Game:
+def game_of(tree: Tree, parts: ChildShares) -> Game:
     """Return the game of a tree."""
     tested = np.where(tree.is_leaf, -1, tree.feature).astype(np.int32)
     same, columns = _same(tested, tree.parent)

@@ -22,11 +22,11 @@ from numpy.typing import NDArray
 
 from gputree.compilation import inner, kernel
 from gputree.dtypes import MISSING_TO_ALL, Bools, Floats, Int32s, Int64s
-from gputree.prediction.descent import Packed, step
+from gputree.prediction.descent import DescentTree, step
 from gputree.tree import Tree
 
 
-class Parts(NamedTuple):
+class ChildShares(NamedTuple):
     """Fractional weights of children, arrays of shape (N,)."""
 
     spreads: Bools  # nodes that send rows without a branch to all children
@@ -48,19 +48,19 @@ class Descent(NamedTuple):
     """Rows and the tree that they descend."""
 
     values: NDArray  # (n, d): NaN where missing
-    tree: Packed
-    parts: Parts
+    tree: DescentTree
+    parts: ChildShares
     soft: Soft | None
 
 
-def portions(tree: Tree) -> Parts:
+def portions(tree: Tree) -> ChildShares:
     """Fractional weights of children by weights of nodes; a row stays where no child has weight."""
     below = np.zeros(tree.n_nodes)
     np.add.at(below, tree.parent[1:], tree.weight[1:])
     above = np.append(1.0, below[tree.parent[1:]])
     portion = np.divide(tree.weight, above, out=np.zeros(tree.n_nodes), where=above > 0)
     spreads = (tree.missing_child == MISSING_TO_ALL) & (below > 0)
-    return Parts(spreads, tree.first_child, tree.n_children, portion)
+    return ChildShares(spreads, tree.first_child, tree.n_children, portion)
 
 
 def soft_of(tree: Tree) -> Soft | None:

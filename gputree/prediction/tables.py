@@ -38,7 +38,7 @@ _LIST = record(
 )
 
 
-class Lists(NamedTuple):
+class CategoryLists(NamedTuple):
     """Lists that are searched for categories."""
 
     node: NDArray  # one record for each node whose list is searched
@@ -47,11 +47,11 @@ class Lists(NamedTuple):
     place: Int32s
 
 
-NO_LISTS = Lists(np.empty(0, _LIST), np.empty(0, np.int32), np.empty(0, np.int32))
+NO_LISTS = CategoryLists(np.empty(0, _LIST), np.empty(0, np.int32), np.empty(0, np.int32))
 
 
 @borrowing
-def look_up(lists: Lists, number: int, x: float, unseen: int) -> np.int64:
+def look_up(lists: CategoryLists, number: int, x: float, unseen: int) -> np.int64:
     """Node to which category x goes by list `number`, or `unseen`."""
     branches = lists.node[number]
     first, last = branches.first, branches.last
@@ -71,7 +71,7 @@ def look_up(lists: Lists, number: int, x: float, unseen: int) -> np.int64:
     return np.int64(branches.child) + np.int64(place >= branches.middle)
 
 
-def tabulate(tree: Tree, unseen: Int32s) -> tuple[Int32s, Lists, Int32s, Int64s]:
+def tabulate(tree: Tree, unseen: Int32s) -> tuple[Int32s, CategoryLists, Int32s, Int64s]:
     """Make tables and lists of all nodes that test categories.
 
     Returns the nodes for the codes 0, 1, ... of each table, with `unseen`, the nodes for categories
@@ -87,7 +87,7 @@ def tabulate(tree: Tree, unseen: Int32s) -> tuple[Int32s, Lists, Int32s, Int64s]
     child[table[tree.parent[node]] + tree.branch_code[place]] = node
     listed = np.flatnonzero(n_codes == LISTED)
     table[listed] = np.arange(listed.size)
-    return child, Lists(*_lists(tree, listed, spans)), n_codes, table
+    return child, CategoryLists(*_lists(tree, listed, spans)), n_codes, table
 
 
 def _table_sizes(tree: Tree, spans: Spans) -> Int64s:

@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 from gputree.compilation import borrowing, kernel
 from gputree.compilation.prefetching import PREFETCH_ROWS, prefetch
 from gputree.prediction.descent import follow
-from gputree.pruning.raising_records import Rows, Walk, leaf_limit, put
+from gputree.pruning.raising_records import RaisingRows, Walk, leaf_limit, put
 
 
 @borrowing
-def next_node(rows: Rows, row: int, at: int) -> int:
+def next_node(rows: RaisingRows, row: int, at: int) -> int:
     """The child of `at` that a row goes to; another node if it stays; `at` itself for a leaf."""
     splits = rows.splits
     feature = splits.nodes[np.uintp(at)].feature
@@ -31,7 +31,7 @@ def next_node(rows: Rows, row: int, at: int) -> int:
 
 
 @borrowing
-def next_node_of_plain(rows: Rows, row: int, at: int) -> np.int64:
+def next_node_of_plain(rows: RaisingRows, row: int, at: int) -> np.int64:
     """`next_node` of a plain split, without a branch that may be mispredicted."""
     step = rows.steps[np.uintp(at)]
     x = rows.values[np.uintp(row * rows.row_step + step.feature * rows.column_step)]
@@ -40,7 +40,7 @@ def next_node_of_plain(rows: Rows, row: int, at: int) -> np.int64:
 
 
 @borrowing
-def prefetch_value(rows: Rows, entries: NDArray, i: int, end: int, at: int) -> None:
+def prefetch_value(rows: RaisingRows, entries: NDArray, i: int, end: int, at: int) -> None:
     """Prefetch the value, in the column of node `at`, of an entry some places after `i`."""
     row = entries[min(i + PREFETCH_ROWS, end - 1)].row
     feature = rows.splits.nodes[at].feature
@@ -48,7 +48,7 @@ def prefetch_value(rows: Rows, entries: NDArray, i: int, end: int, at: int) -> N
 
 
 @borrowing
-def make_leaf(rows: Rows, at: int) -> None:
+def make_leaf(rows: RaisingRows, at: int) -> None:
     """Turn a node into a leaf for routing: all rows stop there."""
     node, step = rows.splits.nodes[at], rows.steps[at]
     node.feature, node.threshold, node.child, node.missing = 0, np.inf, at, at

@@ -23,7 +23,7 @@ from gputree.pruning.raising_records import (
     ESTIMATED,
     MOVED,
     SORTED,
-    Rows,
+    RaisingRows,
     Walk,
     leaf_limit,
     push,
@@ -88,7 +88,7 @@ def settle(nodes: NDArray, slack: float) -> None:
 
 
 @kernel
-def make_ready(rows: Rows, nodes: NDArray, plain: Bools) -> None:
+def make_ready(rows: RaisingRows, nodes: NDArray, plain: Bools) -> None:
     """Make leaves stop rows; mark as `direct` the nodes with only `plain` splits below."""
     for node in range(nodes.size - 1, -1, -1):
         state = nodes[node]

@@ -20,7 +20,7 @@ LEAST_BLOCK = 1 << 14  # minimum rows of a block: fewer would leave threads idle
 TILE = 8  # consecutive words of a mask that are written at once: a cache line
 
 
-class Block(NamedTuple):
+class MaskBlock(NamedTuple):
     """Consecutive rows of a table."""
 
     first: int  # their first row
@@ -97,9 +97,9 @@ class Masks:
             "Holding which rows satisfy which conditions",
             "Prune the tree, or limit its depth: it has too many leaves for rules to be read.",
         )
-        self._kept: Block | None = None
+        self._kept: MaskBlock | None = None
 
-    def __iter__(self) -> Iterator[Block]:
+    def __iter__(self) -> Iterator[MaskBlock]:
         """Iterate over the blocks in order; a single one is cached."""
         if self._kept is None and self._values.shape[0] <= self.height:
             self._kept = self.block(0)
@@ -109,14 +109,14 @@ class Masks:
         for first in range(0, self._values.shape[0], self.height):
             yield self.block(first)
 
-    def block(self, first: int) -> Block:
+    def block(self, first: int) -> MaskBlock:
         """Make the block that begins with row `first`."""
         values = self._values[first : first + self.height]
         n = values.shape[0]
         masks = np.zeros((self._n_conditions, -(-n // WORD)), np.uint64)
         for tests in self._tests:
             _fill(tests, np.ascontiguousarray(values[:, tests.feature]), masks)
-        return Block(first, pack(np.ones(n, np.bool_)), masks)
+        return MaskBlock(first, pack(np.ones(n, np.bool_)), masks)
 
 
 def _tests(feature: int, places: list[int], conditions: Sequence[Condition]) -> _Tests:

@@ -11,7 +11,7 @@ from gputree.dtypes import Bools, Floats, Int32s, Int64s
 from gputree.hashing import mix
 from gputree.rules.coverage import Coverage
 from gputree.rules.description_length import exception_bits, log2_factorial
-from gputree.rules.simplification import Rows
+from gputree.rules.simplification import WeightedRows
 from gputree.threads import run
 
 MOST_TRIED = 10  # maximum number of rules of a class for which every subset is tried
@@ -57,7 +57,12 @@ def _with_rules(message: Message, exceptions: float, size: int, bits: float) -> 
 
 
 def select(
-    covers: Coverage, rows: Rows, of_class: Bools, bits: Floats, weight: float, n_threads: int = 1
+    covers: Coverage,
+    rows: WeightedRows,
+    of_class: Bools,
+    bits: Floats,
+    weight: float,
+    n_threads: int = 1,
 ) -> tuple[Bools, float]:
     """Choose the subset of the rules for one class that takes the smallest number of bits.
 
@@ -97,7 +102,7 @@ def starts(n: int) -> Bools:
 
 
 def _try_all(
-    covers: Coverage, rows: Rows, of_class: Bools, message: Message
+    covers: Coverage, rows: WeightedRows, of_class: Bools, message: Message
 ) -> tuple[Bools, float]:
     """Find the best of all subsets: rows are counted by the set of rules that cover them."""
     n = covers.n_rules

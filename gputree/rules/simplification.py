@@ -19,14 +19,14 @@ from gputree.compilation import inner, kernel
 from gputree.dtypes import Bools, Floats, Int64s, Values
 from gputree.pruning.error_limit import ErrorLimit, added_errors
 from gputree.rules.conditions import Rules
-from gputree.rules.masks import Block, Masks, groups
+from gputree.rules.masks import MaskBlock, Masks, groups
 from gputree.threads import run, spans
 
 # Rules with a higher pessimistic error rate are removed: Release 8 never applies them.
 MOST_ERROR = 0.7
 
 
-class Rows(NamedTuple):
+class WeightedRows(NamedTuple):
     """Training rows."""
 
     values: Values  # (n, d): numbers, codes of categories, NaN where missing
@@ -60,7 +60,9 @@ class _Left(NamedTuple):
     kept: Bools
 
 
-def simplify(rules: Rules, rows: Rows, limit: ErrorLimit, n_threads: int) -> tuple[Rules, Floats]:
+def simplify(
+    rules: Rules, rows: WeightedRows, limit: ErrorLimit, n_threads: int
+) -> tuple[Rules, Floats]:
     """Drop conditions greedily, then rules with high error rates.
 
     Returns different rules, each of at least one condition and with rows, and their pessimistic
@@ -77,7 +79,7 @@ def simplify(rules: Rules, rows: Rows, limit: ErrorLimit, n_threads: int) -> tup
 
 
 def _simplify(
-    rules: Rules, rows: Rows, limit: ErrorLimit, n_threads: int, kept: Bools, error: Floats
+    rules: Rules, rows: WeightedRows, limit: ErrorLimit, n_threads: int, kept: Bools, error: Floats
 ) -> None:
     """Drop conditions from `kept`, and write the error rates of the remaining rules."""
     masks = Masks(rows.values, rules.conditions)
@@ -90,14 +92,14 @@ def _simplify(
         rest = rest[dropped]
 
 
-def default_errors(rows: Rows) -> Floats:
+def default_errors(rows: WeightedRows) -> Floats:
     """Error rate of the rule without conditions for each class, by Laplace; shape (K,)."""
     weight = rows.class_weights * rows.unit
     return 1.0 - (weight + 1.0) / (weight.sum() + 2.0)
 
 
 def _count(
-    left: _Left, rest: Int64s, rows: Rows, masks: Masks, n_threads: int
+    left: _Left, rest: Int64s, rows: WeightedRows, masks: Masks, n_threads: int
 ) -> tuple[Int64s, Int64s]:
     """Weights that rules cover, and would cover in addition without each condition.
 
@@ -117,7 +119,7 @@ def _count(
 
 @kernel
 def _count_block(
-    block: Block,
+    block: MaskBlock,
     of_class: Words,
     weight: Int64s,
     left: _Left,
@@ -154,7 +156,7 @@ def _count_block(
 
 @inner
 def _meet(
-    block: Block, first: int, width: int, left: _Left, rule: int, met: Words, missed: Words
+    block: MaskBlock, first: int, width: int, left: _Left, rule: int, met: Words, missed: Words
 ) -> bool:
     """Find the rows of some words that satisfy all conditions of a rule, and all but one."""
     for j in range(width):

@@ -38,7 +38,7 @@ class Branched(NamedTuple):
     missing: int  # rows
 
 
-class Table(NamedTuple):
+class ScoredTable(NamedTuple):
     """The rows that are scored, and the device and threads for that."""
 
     view: View
@@ -51,7 +51,7 @@ class Table(NamedTuple):
         """Columns of categories."""
         return self.view.held.columns.nominal
 
-    def of(self, target: Target) -> Table:
+    def of(self, target: Target) -> ScoredTable:
         """Return the rows that `target` has."""
         n = self.view.shape[0]
         if target.given != n:
@@ -64,22 +64,22 @@ class Table(NamedTuple):
 
 def read_table(
     caller: str, X: Any, categorical_features: Any, device: str, n_jobs: int | None
-) -> Table:
+) -> ScoredTable:
     """Read a table as the estimators do; `caller` is named in errors."""
     threads = n_threads(n_jobs)
     view = read_view(caller, X, categorical_features, device)
     missing = missing_columns(view.held.values, threads)
-    return Table(view, missing, view.held.device or resolve_device(device), threads)
+    return ScoredTable(view, missing, view.held.device or resolve_device(device), threads)
 
 
 def scores_of(
-    table: Table, target: Target, numeric: Numeric, score: Callable[[Any], float]
+    table: ScoredTable, target: Target, numeric: Numeric, score: Callable[[Any], float]
 ) -> Floats:
     """Apply `score` to the statistics of the target in the branches of each column."""
     return np.array([score(column.parts) for column in branch_columns(table, target, numeric)])
 
 
-def branch_columns(table: Table, target: Target, numeric: Numeric) -> list[Branched]:
+def branch_columns(table: ScoredTable, target: Target, numeric: Numeric) -> list[Branched]:
     """Return the branches of every column, over the rows that the target has."""
     table, d = table.of(target), table.view.shape[1]
     side_by_side = table.device == "cpu" and d >= table.n_threads
@@ -91,7 +91,7 @@ def branch_columns(table: Table, target: Target, numeric: Numeric) -> list[Branc
     )
 
 
-def _branch(table: Table, f: int, target: Target, numeric: Numeric) -> Branched:
+def _branch(table: ScoredTable, f: int, target: Target, numeric: Numeric) -> Branched:
     """Return the branches of column f."""
     none = np.empty(0)
     if table.nominal[f]:
@@ -123,7 +123,7 @@ def _last_if_missing(code: Values) -> tuple[Codes, int]:
     return np.where(absent, last, code).astype(np.int64), missing
 
 
-def _by_threshold(table: Table, f: int, target: Target) -> Branched:
+def _by_threshold(table: ScoredTable, f: int, target: Target) -> Branched:
     """The best cut of a column: the split of a tree of two leaves grown on that column only."""
     view = table.view
     column = take_column(view.held.values, f)

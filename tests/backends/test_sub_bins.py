@@ -12,7 +12,7 @@ from twins import assert_equal, grown
 
 from gputree.backends.cpu.backend import CpuBackend
 from gputree.backends.cpu.table import CpuTable, FineCodes
-from gputree.backends.cpu.tuning import TUNING, Tuning
+from gputree.backends.cpu.tuning import TUNING, CpuTuning
 from gputree.backends.cuda import tuning as cuda_tuning
 
 # Of each kind of formula one: every kind is compiled twice over.
@@ -161,7 +161,7 @@ def test_many_classes(grow_tree, tunings, criterion, n_classes):
     sample = Sample(rng.normal(size=(n, 2)), rng.integers(0, n_classes, n).astype(np.uint8), None)
     task = make_task(criterion, sample, n_classes=n_classes, max_depth=4)
     always = tunings["always"]
-    if isinstance(always, Tuning):  # more counters than a cache holds
+    if isinstance(always, CpuTuning):  # more counters than a cache holds
         always = always._replace(column_bytes=1 << 20)
     expected = exact_tree(sample.values, task)
     with tuned(always):
@@ -190,7 +190,7 @@ def test_most_pairs_of_noise_are_never_sorted(backend, device):
     often = (
         TUNING._replace(counted_table_rows=0, counted_rows=0)
         if on_host
-        else cuda_tuning.Tuning(counted_pairs=1, cell_rows=16)
+        else cuda_tuning.CudaTuning(counted_pairs=1, cell_rows=16)
     )
     splits, pairs = [], []
     for tuning in ((HOST if on_host else DEVICE)["never"], often):

@@ -26,7 +26,7 @@ FITS = small_fits.__file__
 @pytest.fixture
 def auto(monkeypatch):
     """Calls are decided one by one, and nothing was interpreted before."""
-    monkeypatch.setattr(tiers, "_state", tiers._State())
+    monkeypatch.setattr(tiers, "_state", tiers._Tiering())
     with tiers.forced("auto"):
         yield tiers._state
 

@@ -19,7 +19,7 @@ from gputree.backends.cpu.table import CpuTable
 from gputree.backends.cuda.copies import Copies
 from gputree.backends.sharded import cuda_shard as shards_
 from gputree.backends.sharded.cuda_shard import Cached, CudaShard
-from gputree.backends.sharded.intervals import Asked
+from gputree.backends.sharded.intervals import RequestedIntervals
 from gputree.backends.sharded.keys import FLOAT32_SHIFT
 from gputree.backends.sharded.shard import HostShard
 
@@ -103,7 +103,7 @@ def random_intervals(rng, host, begin, end):
     low, high = (np.array([r[k] for r in ranges], np.uint64) for k in range(2))
     cut = np.array([max(int(b - a).bit_length() - 3, 0) for a, b in ranges], np.uint64)
     cells = ((high - low) >> cut).astype(np.int64) + 1
-    return Asked(
+    return RequestedIntervals(
         shift, np.array(node_pairs), np.array(column, np.int64), np.array(pair_intervals), low,
         high, cut, np.append(0, np.cumsum(cells)),
         np.array(bins, np.int32).reshape(-1, 257),

@@ -32,7 +32,7 @@ from gputree.rules.estimator import _rows
 from gputree.rules.masks import Masks
 from gputree.rules.ordering import harmless, order_classes
 from gputree.rules.selection import MOST_TRIED, select, starts
-from gputree.rules.simplification import Rows, simplify
+from gputree.rules.simplification import WeightedRows, simplify
 
 KINDS = {
     "c45": lambda nominal: C45Classifier(pruning=None, categorical_features=nominal),
@@ -115,7 +115,7 @@ def test_bits_of_rules_that_release_8_prints(weather):
 def test_missing_is_one_number_more():
     """Three numbers take 1 + log2(3) / 2 bits, with missing values among them 1 + log2(4) / 2."""
     values = np.array([[1.0, 1.0], [2.0, 2.0], [3.0, 3.0], [3.0, np.nan]])
-    rows = Rows(values, np.array([0, 1, 0, 1]), np.empty(0, np.int64), 1.0, 2)
+    rows = WeightedRows(values, np.array([0, 1, 0, 1]), np.empty(0, np.int64), 1.0, 2)
     bits = column_bits(rows, np.zeros(2, np.int64))
     np.testing.assert_allclose(bits, [1 + np.log2(3) / 2, 2.0])
 
@@ -228,7 +228,7 @@ def test_a_climb_takes_the_best_step_each_time(seed, heaviest):
     bits = random.choice([1.0, 2.5, 7.0], n_rules)
     begin = np.append(0, np.cumsum([part.size for part in covered]))
     cover = _transposed(begin, np.concatenate(covered).astype(np.int32), n)
-    rows = Rows(np.zeros((n, 1)), of_class.astype(np.int64), weight, 1.0, 2)
+    rows = WeightedRows(np.zeros((n, 1)), of_class.astype(np.int64), weight, 1.0, 2)
     picked, value = select(cover, rows, of_class, bits, 0.5)
     sets = [set(part.tolist()) for part in covered]
 
@@ -249,7 +249,7 @@ def test_of_equal_rules_the_first_is_chosen():
     covered = [np.arange(8 * k, 8 * k + 8) for k in [*range(6), *range(6)]]
     begin = np.append(0, np.cumsum([part.size for part in covered]))
     cover = _transposed(begin, np.concatenate(covered).astype(np.int32), 60)
-    rows = Rows(np.zeros((60, 1)), of_class.astype(np.int64), np.ones(60, np.int64), 1.0, 2)
+    rows = WeightedRows(np.zeros((60, 1)), of_class.astype(np.int64), np.ones(60, np.int64), 1.0, 2)
     picked, _ = select(cover, rows, of_class, np.full(12, 9.0), 0.5)
     assert np.flatnonzero(picked).tolist() == list(range(6))
 
@@ -276,7 +276,7 @@ def test_no_subset_takes_fewer_bits(kind, table, rule_weight):
 # ------------------------------------------------------------------- the set
 def test_of_classes_that_do_no_harm_the_first_declared_comes_first():
     """The order of C4.5rules, also where another class covers more rows."""
-    rows = Rows(np.zeros((5, 1)), np.array([0, 1, 1, 1, 0]), np.empty(0, np.int64), 1.0, 2)
+    rows = WeightedRows(np.zeros((5, 1)), np.array([0, 1, 1, 1, 0]), np.empty(0, np.int64), 1.0, 2)
     cover = _transposed(np.array([0, 3, 4]), np.array([1, 2, 3, 0], np.int32), 5)
     assert order_classes(cover, np.array([1, 0]), rows) == [0, 1]
 
@@ -290,7 +290,7 @@ def test_the_first_rule_that_does_harm_is_removed_then_the_next(seed):
     label, covered = random.integers(0, 3, n_rules), random.random((n_rules, n)) < 0.3
     begin = np.append(0, np.cumsum(covered.sum(axis=1)))
     cover = _transposed(begin, np.nonzero(covered)[1].astype(np.int32), n)
-    left = harmless(cover, label, 0, Rows(np.zeros((n, 1)), truth, weight, 1.0, 3))
+    left = harmless(cover, label, 0, WeightedRows(np.zeros((n, 1)), truth, weight, 1.0, 3))
 
     def errors(rules):
         answer = [next((label[r] for r in rules if covered[r, i]), 0) for i in range(n)]

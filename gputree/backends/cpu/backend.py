@@ -35,7 +35,16 @@ from gputree.backends.cpu.categories import (
 from gputree.backends.cpu.drawn_columns import grow_of_drawn
 from gputree.backends.cpu.encode import encode_rows
 from gputree.backends.cpu.finish import SmallNodes, finish_nodes
-from gputree.backends.cpu.layout import Chosen, Fine, Left, Nodes, Rows, Rules, Scores, Source
+from gputree.backends.cpu.layout import (
+    Chosen,
+    EntrySource,
+    Fine,
+    Left,
+    Nodes,
+    Rows,
+    Scores,
+    SearchRules,
+)
 from gputree.backends.cpu.partition import (
     Chunks,
     Parted,
@@ -97,13 +106,13 @@ class CpuBackend:
         self._max_bins, self._many = max_bins, None
 
     @property
-    def _source(self) -> Source:
-        return Source(self.table, self.rows, self.entries)
+    def _source(self) -> EntrySource:
+        return EntrySource(self.table, self.rows, self.entries)
 
-    def _rules(self, bounds: Bounds | None) -> Rules:
+    def _rules(self, bounds: Bounds | None) -> SearchRules:
         """Return the rules that choose between cuts of nodes whose means have `bounds`."""
         task = self.task
-        return Rules(task.criterion, task.limits, task.weight is not None, task.exact, bounds)
+        return SearchRules(task.criterion, task.limits, task.weight is not None, task.exact, bounds)
 
     # ------------------------------------------------------- histograms
     @property
@@ -316,7 +325,7 @@ class CpuBackend:
         self._run(lambda a, b: score_subsets(*given, a, b, self._scratch(nodes)), parts)
 
     @property
-    def subset_rules(self) -> Rules:
+    def subset_rules(self) -> SearchRules:
         """Rules of nominal columns, on which there is no monotonic constraint."""
         limits = self.task.limits._replace(monotonic=None)
         return self._rules(None)._replace(limits=limits)

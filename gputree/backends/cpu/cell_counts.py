@@ -16,9 +16,9 @@ from gputree.backends.cpu import tuning
 from gputree.backends.cpu.cut import count_row
 from gputree.backends.cpu.gather import FINE_BITS, FINE_CELLS, make_fine
 from gputree.backends.cpu.jit import kernel
-from gputree.backends.cpu.layout import Fine, Nodes, Rows, Rules, Scores, Source, Table
+from gputree.backends.cpu.layout import EntrySource, Fine, Nodes, Rows, Scores, SearchRules, Table
 from gputree.backends.cpu.refine import candidate_rows
-from gputree.backends.cpu.sub_bins import Cells, Finer
+from gputree.backends.cpu.sub_bins import Finer, SubBinGrid
 from gputree.backends.cpu.table import FineCodes
 from gputree.threads import even_spans, run
 
@@ -82,7 +82,9 @@ class CellCounts:
         most = min(most, table.values.shape[0] // (bins * tuned.cell_rows), FINE_CELLS)
         return 1 << (max(most, 1).bit_length() - 1)
 
-    def candidates(self, rules: Rules, nodes: Nodes, scores: Scores, chosen: Int64s) -> Int64s:
+    def candidates(
+        self, rules: SearchRules, nodes: Nodes, scores: Scores, chosen: Int64s
+    ) -> Int64s:
         """Rows (m, d) of m nodes in candidate bins; 0 where columns are drawn, node by node."""
         out = np.zeros((chosen.size, self.table.missing.size), np.int64)
         if self.task.limits.max_features < out.shape[1]:
@@ -207,7 +209,7 @@ class CellCounts:
 
     def _run(self, entries: NDArray, work: list[tuple[Counts, Bools]]) -> None:
         """Count columns of nodes; threads share those of one."""
-        source = Source(self.table, self.rows, entries)
+        source = EntrySource(self.table, self.rows, entries)
         tasks = []
         for counts, columns in sorted(work, key=lambda item: -item[0].rows):
             parts = np.array_split(np.flatnonzero(columns), self.n_threads)
@@ -220,7 +222,7 @@ class CellCounts:
         run(self.n_threads, count, tasks)
 
 
-def new_cells(table: Table, size: int) -> Cells:
+def new_cells(table: Table, size: int) -> SubBinGrid:
     """Divide each bin into sub-bins of equal width, in columns whose cuts need the values.
 
     They lie between the minimum and maximum value that the bin was fitted to; other values of the
@@ -236,4 +238,4 @@ def new_cells(table: Table, size: int) -> Cells:
     bins = np.where(table.by_code, 0, np.diff(table.offset))
     first = np.append(0, np.cumsum(bins * size))
     shift = FINE_BITS - (size.bit_length() - 1)
-    return Cells(size, shift, first, low, scale, half, dtype(FINE_CELLS - 1))
+    return SubBinGrid(size, shift, first, low, scale, half, dtype(FINE_CELLS - 1))

@@ -38,7 +38,7 @@ from gputree.backends.cpu.finish import (
 from gputree.backends.cpu.finish_chain import add_leaf
 from gputree.backends.cpu.finish_scan import Scan, clear
 from gputree.backends.cpu.jit import borrowing, kernel
-from gputree.backends.cpu.layout import Node, Pairs, Rows, Source
+from gputree.backends.cpu.layout import EntrySource, Node, Pairs, Rows
 from gputree.backends.cpu.monotonic import (
     at_column,
     at_place,
@@ -61,7 +61,7 @@ BLOCK_COLUMNS = 64
 _THRESHOLD, _MISSING, _CATEGORY = np.uint64(1), np.uint64(2), np.uint64(3)
 
 
-class Entries(NamedTuple):
+class DrawnEntries(NamedTuple):
     """Rows that trees are grown on; targets and weights are in the table's order."""
 
     local: NDArray  # (m,) rows; a node is a range of them
@@ -86,7 +86,7 @@ class Drawn(NamedTuple):
     missing: Int64s  # (k,) rows with missing values
 
 
-class Sorting(NamedTuple):
+class CutScratch(NamedTuple):
     """Scratch for the best cut of each column; unused where cuts are drawn."""
 
     values: NDArray  # (m,)
@@ -427,7 +427,7 @@ def grow_drawn(rules, channels, entries, nodes, sorting, out):
 
 
 def grow_of_drawn(
-    source: Source, task: Task, by_column: NDArray | None, nodes: SmallNodes
+    source: EntrySource, task: Task, by_column: NDArray | None, nodes: SmallNodes
 ) -> Subtrees:
     """Grow the subtrees of all nodes given, exactly; entries end in leaf order.
 
@@ -438,7 +438,7 @@ def grow_of_drawn(
     steps = (d, 1) if by_column is None else (1, n)
     most = int((nodes.end - nodes.begin).max())
     out = new_subtrees(nodes.end - nodes.begin, nodes.depth, task.limits)
-    entries = Entries(
+    entries = DrawnEntries(
         local=local,
         spill=np.empty(most, local.dtype),
         values=(table.values if by_column is None else by_column).reshape(-1),
@@ -454,6 +454,6 @@ def grow_of_drawn(
     sorting = None
     if not task.draws_cuts:
         values, items = np.empty(most, table.values.dtype), np.empty(most, np.int64)
-        sorting = Sorting(values, items, new_sorter())
+        sorting = CutScratch(values, items, new_sorter())
     free = grow_drawn(rules, channels, entries, nodes, sorting, out)
     return Subtrees._make([out.root, *(field[:free].copy() for field in out[1:])])

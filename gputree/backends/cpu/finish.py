@@ -28,7 +28,7 @@ from gputree.backends.cpu.finish_scan import (
     weight_at,
 )
 from gputree.backends.cpu.jit import borrowing, kernel, pasted
-from gputree.backends.cpu.layout import BinEnds, Source
+from gputree.backends.cpu.layout import BinEnds, EntrySource
 from gputree.backends.cpu.monotonic import at_place, new_stack, push_bounds, put_bounds
 from gputree.backends.rules import fewest_rows, midpoint, missing_goes_left
 from gputree.criteria import add_row, begin, gain, is_pure, restrict, row_by_row
@@ -437,7 +437,7 @@ def grow_nodes(rules, entries, nodes, a, b, scratch, block, out, free):
     return free
 
 
-def finish_nodes(source: Source, task: Task, nodes: SmallNodes) -> Subtrees:
+def finish_nodes(source: EntrySource, task: Task, nodes: SmallNodes) -> Subtrees:
     """Grow the subtrees of all nodes given; entries end in leaf order."""
     table, rows, entries = source
     begin, end = nodes.begin, nodes.end

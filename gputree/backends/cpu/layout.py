@@ -65,7 +65,7 @@ class Scores(NamedTuple):
     order: NDArray  # (m, d) int64; for a subset, the order of categories
 
 
-class Rules(NamedTuple):
+class SearchRules(NamedTuple):
     """Rules that choose between cuts, for many nodes."""
 
     criterion: Any
@@ -138,7 +138,7 @@ class Rows(NamedTuple):
     square_rest: NDArray | None  # int64, its fraction in units of 2**-30
 
 
-class Source(NamedTuple):
+class EntrySource(NamedTuple):
     """A table, the statistics of its rows, and the entries of nodes."""
 
     table: Table

@@ -35,7 +35,7 @@ from gputree.criteria import begin, bound, score
 RUN_CELLS = 8
 
 
-class Cells(NamedTuple):
+class SubBinGrid(NamedTuple):
     """Division of the bins of a table into `FINE_CELLS` sub-bins each, of equal width.
 
     It is the same for all nodes. Columns are counted as a whole into fewer sub-bins, `size` per
@@ -54,7 +54,7 @@ class Cells(NamedTuple):
 class Finer(NamedTuple):
     """Sub-bins that large nodes are refined with; None for small nodes."""
 
-    cells: Cells
+    cells: SubBinGrid
     fine: Fine
     counted: NDArray[np.bool_]  # (d,) columns that are counted as a whole
     counts: NDArray  # (sub-bins x channels,), where counted

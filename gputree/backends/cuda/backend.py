@@ -15,11 +15,18 @@ from gputree.backends.cuda.categories import list_subsets
 from gputree.backends.cuda.device import current_stream, on_own_device
 from gputree.backends.cuda.finish import finish
 from gputree.backends.cuda.kernels import cupy
-from gputree.backends.cuda.layout import Grower, Plan, Rows, Table, categorical_places, to_device
+from gputree.backends.cuda.layout import (
+    DeviceRows,
+    Grower,
+    LevelPlan,
+    UploadedTable,
+    categorical_places,
+    to_device,
+)
 from gputree.backends.cuda.memory import share_out
 from gputree.backends.cuda.partition import Marked, categories, node_statistics, partition
 from gputree.backends.cuda.refine import refine
-from gputree.backends.cuda.score import Scores, score
+from gputree.backends.cuda.score import DeviceScores, score
 from gputree.backends.cuda.table import CudaTable
 from gputree.dtypes import ROW
 
@@ -57,11 +64,11 @@ class CudaBackend:
         numbers = xp.arange(n, dtype=ROW) if entries is None else to_device(entries, ROW)
         columns = (task.target, task.weight, task.square, task.square_rest)
         table = source.bare(memory.keeps_values, self.n_threads)
-        grower = Grower.over(task, table, Rows.of(columns, task.n_classes), numbers, memory)
+        grower = Grower.over(task, table, DeviceRows.of(columns, task.n_classes), numbers, memory)
         self.grower = grower._replace(place=categorical_places(table.host))
 
     @property
-    def table(self) -> Table:
+    def table(self) -> UploadedTable:
         """Return the table on the device."""
         return self.grower.table
 
@@ -113,7 +120,7 @@ class CudaBackend:
 
     # ----------------------------------------------------------- splits
     @on_own_device
-    def score(self, histograms: Any, slots: Int64s, bounds: Bounds | None = None) -> Scores:
+    def score(self, histograms: Any, slots: Int64s, bounds: Bounds | None = None) -> DeviceScores:
         return score(self.grower, histograms, slots, bounds)
 
     @on_own_device
@@ -123,13 +130,13 @@ class CudaBackend:
         end: Int64s,
         histograms: Any,
         slots: Int64s,
-        scores: Scores,
+        scores: DeviceScores,
         keys: NDArray[np.uint64],
         bounds: Bounds | None = None,  # those that `scores` were computed with
     ) -> Splits:
         subsets = list_subsets(self.grower, begin, end)
         sent = () if subsets is None else subsets.sent
-        plan = Plan.of(self.grower, begin, end, slots, keys, sent)
+        plan = LevelPlan.of(self.grower, begin, end, slots, keys, sent)
         marked, pairs = refine(self.grower, begin, end, histograms, plan, scores, subsets)
         self.marked.append(marked)
         self.refined_pairs += pairs

@@ -12,7 +12,7 @@ from gputree.backends.base import Int64s
 from gputree.backends.cuda import tuning
 from gputree.backends.cuda.device import device_of
 from gputree.backends.cuda.kernels import Kernels, cupy
-from gputree.backends.cuda.layout import HostTable, Table, to_device
+from gputree.backends.cuda.layout import HostTable, UploadedTable, to_device
 from gputree.backends.cuda.source import Source, bits_of
 
 # Number of columns whose codes are read as one word.
@@ -22,7 +22,7 @@ WORD = 4
 EDGE_STRIDE = 265
 
 
-class Bins(NamedTuple):
+class KeyBins(NamedTuple):
     """Bins of d columns on the device, by keys of values; padded as `binning.Bins`."""
 
     edge: Any  # (d, MAX_BINS)
@@ -32,7 +32,7 @@ class Bins(NamedTuple):
     distinct: Any  # (d,) int64: distinct values that they were fitted to
 
     @classmethod
-    def empty(cls, d: int, bits: np.dtype) -> Bins:
+    def empty(cls, d: int, bits: np.dtype) -> KeyBins:
         xp = cupy()
         keys = (xp.empty((d, binning.MAX_BINS), dtype=bits) for _ in range(3))
         return cls(*keys, *(xp.empty(d, dtype=np.int64) for _ in range(2)))
@@ -43,7 +43,7 @@ def row_stride(columns: int) -> int:
     return -(-columns // WORD) * WORD
 
 
-def new_table(source: Source, missing: NDArray[np.bool_], categories: Int64s) -> Table:
+def new_table(source: Source, missing: NDArray[np.bool_], categories: Int64s) -> UploadedTable:
     """Return a table that is not coded; it has values if `source` has them."""
     d = source.shape[1]
     host = HostTable(
@@ -55,7 +55,7 @@ def new_table(source: Source, missing: NDArray[np.bool_], categories: Int64s) ->
         categories=categories,
     )
     codes = cupy().empty((0, row_stride(d)), dtype=np.uint8)
-    return Table.of(source.bits, None, codes, host, np.empty(0, np.bool_))
+    return UploadedTable.of(source.bits, None, codes, host, np.empty(0, np.bool_))
 
 
 def encode(
@@ -65,12 +65,12 @@ def encode(
     categories: Int64s,
     max_bins: int,
     exact: bool,
-) -> Table:
+) -> UploadedTable:
     """The table, coded into at most `max_bins` bins a column, missing values included."""
     n, d = source.shape
     few = categories + missing <= binning.MAX_BINS  # numeric columns, too
     most = np.where(categories > 0, binning.MAX_BINS, max_bins - missing)
-    bins = Bins.empty(d, source.bits)
+    bins = KeyBins.empty(d, source.bits)
     delimited = _fit(kernels, source, bins, most, exact) & (categories == 0)
     for f in np.flatnonzero(categories):
         _fit_categories(bins, int(f), int(categories[f]) if few[f] else 0)
@@ -94,10 +94,10 @@ def encode(
     needed = exact or not few.all() or max_bins == 2  # too few bins for two values and missing ones
     values = source.resident() if needed else None
     single = single if exact else np.ones_like(single)
-    return Table.of(source.bits, values, codes, host, single)
+    return UploadedTable.of(source.bits, values, codes, host, single)
 
 
-def _fit_categories(bins: Bins, f: int, count: int) -> None:
+def _fit_categories(bins: KeyBins, f: int, count: int) -> None:
     """Set a bin for each of `count` categories; for 0, one bin for all."""
     room, bits = binning.MAX_BINS, bins.edge.dtype
     codes = np.arange(room).astype(f"f{bits.itemsize}").view(bits)
@@ -112,7 +112,7 @@ def _fit_categories(bins: Bins, f: int, count: int) -> None:
 
 
 def _fit(
-    kernels: Kernels, source: Source, bins: Bins, most: Int64s, exact: bool
+    kernels: Kernels, source: Source, bins: KeyBins, most: Int64s, exact: bool
 ) -> NDArray[np.bool_]:
     """Fit all columns; returns those whose bins are delimited by their edges.
 
@@ -129,7 +129,9 @@ def _fit(
     return np.zeros(d, np.bool_)
 
 
-def _fit_by_value(kernels: Kernels, source: Source, bins: Bins, most: Int64s) -> NDArray[np.bool_]:
+def _fit_by_value(
+    kernels: Kernels, source: Source, bins: KeyBins, most: Int64s
+) -> NDArray[np.bool_]:
     """Counterpart of `picked_values` and `fit_picked` of `gputree.backends.cpu.encode`."""
     xp = cupy()
     n, d = source.shape
@@ -152,7 +154,7 @@ def _fit_by_value(kernels: Kernels, source: Source, bins: Bins, most: Int64s) ->
 
 
 def _fit_whole(
-    kernels: Kernels, source: Source, bins: Bins, most: Int64s, f: Any, exact: bool
+    kernels: Kernels, source: Source, bins: KeyBins, most: Int64s, f: Any, exact: bool
 ) -> None:
     """Fit column f to all of its values."""
     n = source.shape[0]
@@ -162,7 +164,7 @@ def _fit_whole(
 
 
 def _fit_keys(
-    kernels: Kernels, keys: Any, columns: Int64s, most: Int64s, bins: Bins, exact: bool
+    kernels: Kernels, keys: Any, columns: Int64s, most: Int64s, bins: KeyBins, exact: bool
 ) -> None:
     """Fit `columns` to the rows of `keys`."""
     quantiles = None
@@ -178,7 +180,7 @@ def _fit_keys(
 
 
 def _encode_values(
-    kernels: Kernels, source: Source, bins: Bins, most: Int64s, codes: Any
+    kernels: Kernels, source: Source, bins: KeyBins, most: Int64s, codes: Any
 ) -> Int64s:
     """Code the table; returns the columns taken for lossless that are not."""
     d, words, chunk = source.shape[1], codes.shape[1] // WORD, tuning.TUNING.chunk_rows
@@ -197,7 +199,7 @@ def _encode_values(
     return np.flatnonzero(inexact.get())
 
 
-def _to_host(bins: Bins, most: Int64s, delimited: NDArray[np.bool_]) -> binning.Bins:
+def _to_host(bins: KeyBins, most: Int64s, delimited: NDArray[np.bool_]) -> binning.Bins:
     """Bins as arrays on the host; those `delimited` extend from edge to edge."""
     edge, least, greatest = (values_of(keys.get()) for keys in bins[:3])
     greatest[delimited] = edge[delimited]

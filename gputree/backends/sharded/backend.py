@@ -23,8 +23,8 @@ from gputree.backends.sharded import subsets, tuning
 from gputree.backends.sharded.cells import pure_nodes, record_cuts
 from gputree.backends.sharded.histograms import Histograms, Scored
 from gputree.backends.sharded.ranges import RangeMap, ShardRanges
-from gputree.backends.sharded.search import CutSearch, Level
-from gputree.backends.sharded.shards import Shards, SmallNodes, Sum
+from gputree.backends.sharded.search import CutSearch, ShardLevel
+from gputree.backends.sharded.shards import Shards, SubtreeRoots, Sum
 from gputree.backends.sharded.subtrees import Finished
 from gputree.backends.thresholds import thresholds
 from gputree.dtypes import ROW
@@ -104,7 +104,7 @@ class ShardedBackend:
         for f in many.tolist():
             for j, counts in self._count_categories(nodes, ranges, f):
                 subsets.score_counted(self.shards.summary, f, counts, scored, j)
-        search = CutSearch(self.shards, Level(histograms, slots, scores, ranges, bounds, keys))
+        search = CutSearch(self.shards, ShardLevel(histograms, slots, scores, ranges, bounds, keys))
         cuts = search.choose(nodes)
         splits = Splits.none(begin.size)
         table, scoring = self.shards.summary.table, search.scoring._replace(means=None)
@@ -154,7 +154,7 @@ class ShardedBackend:
     def finish(
         self, begin: Int64s, end: Int64s, depth: Int64s, keys: Uint64s, bounds: Bounds | None = None
     ) -> Subtrees:
-        nodes = SmallNodes(self.ranges.of(begin, end), begin, depth, keys, bounds)
+        nodes = SubtreeRoots(self.ranges.of(begin, end), begin, depth, keys, bounds)
         groups: list[Subtrees] = []
         for subtrees, finished in self.shards.subtrees(nodes):
             groups.append(subtrees)

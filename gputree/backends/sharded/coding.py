@@ -21,7 +21,7 @@ from gputree.backends.binning import Bins
 from gputree.backends.cpu import encode as coding
 from gputree.backends.cpu.layout import Table
 from gputree.backends.cpu.table import Binning, CpuTable, encode_columns, fit_bins, with_codes
-from gputree.backends.sharded.rows import Measure, Read, rows_of
+from gputree.backends.sharded.rows import Read, RowSummary, rows_of
 from gputree.backends.sharded.tasks import Tasks
 
 # Maximum number of distinct values of a column that are counted one by one: beyond, bins of binned
@@ -33,7 +33,7 @@ MOST_DISTINCT = 1 << 20
 class Layout(NamedTuple):
     """Arguments for coding all shards."""
 
-    found: Measure
+    found: RowSummary
     categories: Int64s
     max_bins: int
     exact: bool

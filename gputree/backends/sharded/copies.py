@@ -13,7 +13,14 @@ from gputree.backends.cpu.backend import CpuBackend
 from gputree.backends.cuda.encode import row_stride
 from gputree.backends.cuda.kernels import cupy
 from gputree.backends.cuda.lanes import Lanes, columns_from, rows_from
-from gputree.backends.cuda.layout import Grower, HostTable, Rows, StoredColumns, Table, to_device
+from gputree.backends.cuda.layout import (
+    DeviceRows,
+    Grower,
+    HostTable,
+    StoredColumns,
+    UploadedTable,
+    to_device,
+)
 from gputree.backends.cuda.source import bits_of
 from gputree.backends.cuda.workspace import Workspace, allocate_in, bytes_of
 from gputree.backends.sharded.cuda_shard import NO_COLUMNS, NO_MEMORY
@@ -25,7 +32,7 @@ class Uploaded(NamedTuple):
     """Arrays of a shard that every count reads."""
 
     codes: Any
-    rows: Rows
+    rows: DeviceRows
     entries: Any
 
 
@@ -88,7 +95,7 @@ class ShardCopies:
         values = self.plan.rows * self.hosts[0].table.missing.size * self.bits.itemsize
         self._staying_values = Slots(self.plan.valued, values)
         self._passing_values = Slots(self.plan.passing, values)
-        self._shared: Table | None = None
+        self._shared: UploadedTable | None = None
 
     def release(self) -> None:
         """Release all memory; shards that are required later are copied again."""
@@ -131,7 +138,7 @@ class ShardCopies:
             for array, out in zip((host.table.codes, *_present(host)), arrays[:-1], strict=True):
                 self.lanes.send(out, rows_from(array))
             rest = iter(statistics)
-            rows = Rows(*(None if array is None else next(rest) for array in host.rows))
+            rows = DeviceRows(*(None if array is None else next(rest) for array in host.rows))
             slot.holds = Uploaded(codes, rows, entries[: host.entries.size])
         if slot.order is not host.entries:
             self.lanes.send(slot.holds.entries, rows_from(host.entries))
@@ -157,7 +164,7 @@ class ShardCopies:
         statistics = [((n,), kind) for _, kind in zip(_present(host), kinds, strict=False)]
         return [((n, self.stride), np.uint8), *statistics, ((n,), ROW)]
 
-    def _table(self, p: int, codes: Any, columns: Int64s) -> Table:
+    def _table(self, p: int, codes: Any, columns: Int64s) -> UploadedTable:
         """Return the table of a shard that has the values of some columns."""
         if self._shared is None:
             self._shared = self._columns()
@@ -173,11 +180,11 @@ class ShardCopies:
         stored = StoredColumns(values.columns, to_device(place))
         return table._replace(values=values.bits, stored=stored)
 
-    def _columns(self) -> Table:
+    def _columns(self) -> UploadedTable:
         """Properties of the columns, in a table without rows."""
         table = self.hosts[0].table
         codes = cupy().empty((0, self.stride), dtype=np.uint8)
-        return Table.of(self.bits, None, codes, HostTable.of(table), table.single)
+        return UploadedTable.of(self.bits, None, codes, HostTable.of(table), table.single)
 
 
 def _present(host: CpuBackend) -> list[NDArray[Any]]:

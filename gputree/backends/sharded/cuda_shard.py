@@ -24,7 +24,15 @@ from gputree.backends.cuda.encode import row_stride
 from gputree.backends.cuda.finish import finish, pairs_of_row
 from gputree.backends.cuda.histogram import histogram
 from gputree.backends.cuda.kernels import cupy
-from gputree.backends.cuda.layout import Chunks, Grower, HostTable, Rows, Table, to_device, widest
+from gputree.backends.cuda.layout import (
+    DeviceChunks,
+    DeviceRows,
+    Grower,
+    HostTable,
+    UploadedTable,
+    to_device,
+    widest,
+)
 from gputree.backends.cuda.memory import (
     ENTRY_BYTES,
     SORTED_BYTES,
@@ -37,7 +45,7 @@ from gputree.backends.cuda.refine import narrow_targets
 from gputree.backends.cuda.source import bits_of
 from gputree.backends.cuda.workspace import send
 from gputree.backends.sharded import tuning as sharded_tuning
-from gputree.backends.sharded.intervals import Asked, IntervalRows
+from gputree.backends.sharded.intervals import IntervalRows, RequestedIntervals
 from gputree.backends.sharded.shard import Arrays, HostShard, Partitioned
 from gputree.dtypes import ROW
 
@@ -108,7 +116,7 @@ class Cached:
     def keep(self, entries: NDArray[np.int32], order: Any) -> None:
         COPIES.keep(entries, order, entries.nbytes)
 
-    def _rows(self, extra: int) -> tuple[Table, Rows]:
+    def _rows(self, extra: int) -> tuple[UploadedTable, DeviceRows]:
         """Return the rows on the device, with `extra` bytes of memory left free."""
         size, work = shard_bytes(self.host)
         budget = budget_of(self.host.task, COPIES.nbytes)
@@ -165,7 +173,9 @@ class CudaShard:
             sums[0][group] += node_statistics(grower, begin[group], end[group])
 
     @_in_turn
-    def count_intervals(self, sums: Arrays, begin: Int64s, end: Int64s, asked: Asked) -> None:
+    def count_intervals(
+        self, sums: Arrays, begin: Int64s, end: Int64s, asked: RequestedIntervals
+    ) -> None:
         counts, least, greatest = sums
         size = sum(array.nbytes for array in sums)
         grower = self.place.grower(size, np.unique(asked.column))
@@ -184,11 +194,13 @@ class CudaShard:
     @_in_turn
     def narrow_targets(self, sums: Arrays, begin: Int64s, end: Int64s) -> None:
         grower = self.place.grower(0, NO_COLUMNS)
-        low, high = narrow_targets(grower, Chunks.of(begin, end), *send(*widest(begin.size)))
+        low, high = narrow_targets(grower, DeviceChunks.of(begin, end), *send(*widest(begin.size)))
         np.fmax(sums[0], _of_order(low.get()), out=sums[0])
         np.fmin(sums[1], _of_order(high.get()), out=sums[1])
 
-    def gather_intervals(self, begin: Int64s, end: Int64s, asked: Asked, most: int) -> IntervalRows:
+    def gather_intervals(
+        self, begin: Int64s, end: Int64s, asked: RequestedIntervals, most: int
+    ) -> IntervalRows:
         """See `Shard`; the host has the rows."""
         return HostShard(self.host).gather_intervals(begin, end, asked, most)
 
@@ -253,7 +265,7 @@ class CudaGrower:
         return subtrees
 
 
-def copy_rows(host: CpuBackend) -> tuple[Table, Rows]:
+def copy_rows(host: CpuBackend) -> tuple[UploadedTable, DeviceRows]:
     """Copy a coded table, and the statistics of its rows, to the device."""
     coded = host.table
     n, d = coded.values.shape
@@ -261,8 +273,10 @@ def copy_rows(host: CpuBackend) -> tuple[Table, Rows]:
     padded = np.zeros((n, row_stride(d)), np.uint8)
     padded[:, :d] = coded.codes
     values = to_device(bits) if needs_values(host) else None
-    table = Table.of(bits.dtype, values, to_device(padded), HostTable.of(coded), coded.single)
-    return table, Rows.of(host.rows, host.task.n_classes)
+    table = UploadedTable.of(
+        bits.dtype, values, to_device(padded), HostTable.of(coded), coded.single
+    )
+    return table, DeviceRows.of(host.rows, host.task.n_classes)
 
 
 def needs_values(host: CpuBackend) -> bool:

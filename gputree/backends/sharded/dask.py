@@ -28,12 +28,18 @@ from gputree.backends.cpu.layout import Rows
 from gputree.backends.sharded import tuning
 from gputree.backends.sharded.backend import ShardedBackend
 from gputree.backends.sharded.coding import Layout, code, empty_table
-from gputree.backends.sharded.histograms import Block, Histograms, add_up, all_nodes, cut_columns
+from gputree.backends.sharded.histograms import (
+    HistogramBlock,
+    Histograms,
+    add_up,
+    all_nodes,
+    cut_columns,
+)
 from gputree.backends.sharded.keys import BinKeys
 from gputree.backends.sharded.ranges import ShardRanges
 from gputree.backends.sharded.rows import Read, rows_of
 from gputree.backends.sharded.shard import HostShard, Partitioned, RowBlock, Shard, join_partitions
-from gputree.backends.sharded.shards import Budget, Shape, SmallNodes, Sum
+from gputree.backends.sharded.shards import Budget, Shape, SubtreeRoots, Sum
 from gputree.backends.sharded.subtrees import (
     Finished,
     group_nodes,
@@ -128,7 +134,7 @@ class DaskShards:
                 all_nodes, self._summary, pieces, columns, level, parent and parent.first,
                 parent and parent.cells,
             )  # fmt: skip
-            out.blocks.append(Block(*columns, cells))
+            out.blocks.append(HistogramBlock(*columns, cells))
 
     def sum(self, method: str, sums: Sequence[Sum], ranges: ShardRanges, *asked: Any) -> None:
         shapes = [one.shape() for one in sums]
@@ -172,7 +178,7 @@ class DaskShards:
         found = self.tasks.fetch(self.tasks.map(without_order, ordered))
         return join_partitions(ranges, zip(shards, found, strict=True))
 
-    def subtrees(self, nodes: SmallNodes) -> Iterator[tuple[Subtrees, Finished]]:
+    def subtrees(self, nodes: SubtreeRoots) -> Iterator[tuple[Subtrees, Finished]]:
         tasks, futures = self.tasks, []
         for chosen in group_nodes(nodes.sizes, most_rows(self.summary, self._group_bytes(nodes))):
             group = nodes.take(chosen)
@@ -184,7 +190,7 @@ class DaskShards:
         for future in futures:
             yield tasks.fetch([future])[0]
 
-    def _group_bytes(self, nodes: SmallNodes) -> int:
+    def _group_bytes(self, nodes: SubtreeRoots) -> int:
         """Bytes of rows per group: all threads have some, if it is worth the tasks."""
         row = self.summary.columns * (self.summary.table.values.dtype.itemsize + 9)
         whole = int(nodes.sizes.sum()) * row

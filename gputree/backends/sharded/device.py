@@ -32,7 +32,7 @@ from gputree.backends.sharded.histograms import Histograms
 from gputree.backends.sharded.local import LocalShards, count_one_block, partition_each
 from gputree.backends.sharded.plan import Sizes, share_out
 from gputree.backends.sharded.ranges import ShardRanges
-from gputree.backends.sharded.shards import Budget, SmallNodes, Sum
+from gputree.backends.sharded.shards import Budget, SubtreeRoots, Sum
 from gputree.backends.sharded.subtrees import Finished
 from gputree.backends.sharded.summary import TableSummary
 from gputree.backends.sharded.table import ShardedTable
@@ -183,7 +183,7 @@ class DeviceShards:
     ) -> tuple[Int64s, NDArray[np.float64], NDArray[np.float64]]:
         return partition_each(self._in_turn(ranges), ranges, splits)
 
-    def subtrees(self, nodes: SmallNodes) -> Iterator[tuple[Subtrees, Finished]]:
+    def subtrees(self, nodes: SubtreeRoots) -> Iterator[tuple[Subtrees, Finished]]:
         gathered, task = tuning.TUNING.gathered_bytes, self.summary.task
         room = memory.budget_of(task, 0) - cuda_tuning.TUNING.least_work
         most = max(min(gathered, room // GATHERED_SHARE), 1)

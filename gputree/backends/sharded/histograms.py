@@ -30,7 +30,7 @@ from gputree.threads import run
 LISTED_BINS = 1 << 16
 
 
-class Block(NamedTuple):
+class HistogramBlock(NamedTuple):
     """Histograms of columns ``first .. last``."""
 
     first: int
@@ -72,10 +72,10 @@ class Histograms:
 
     def __init__(self, m: int, tasks: Tasks, summary: TableSummary, shared: Any) -> None:
         self.m, self.tasks, self.summary, self.shared = m, tasks, summary, shared
-        self.blocks: list[Block] = []  # ascending; empty until they are counted
+        self.blocks: list[HistogramBlock] = []  # ascending; empty until they are counted
         self.number = 1  # number of blocks, before those without a column are dropped
 
-    def around(self, columns: tuple[int, int]) -> Block:
+    def around(self, columns: tuple[int, int]) -> HistogramBlock:
         """Return the block that contains the given columns."""
         first, last = columns
         return next(block for block in self.blocks if block.first <= first and last <= block.last)

@@ -23,7 +23,7 @@ from gputree.backends.sharded.keys import Keys, key_of
 BLOCK_ROWS = 1 << 13
 
 
-class Source(NamedTuple):
+class IntervalSource(NamedTuple):
     """Rows of m nodes: ``entries[begin[j]] .. entries[end[j]]`` of a table."""
 
     table: Table
@@ -33,7 +33,7 @@ class Source(NamedTuple):
     end: Int64s
 
 
-class Asked(NamedTuple):
+class RequestedIntervals(NamedTuple):
     """Intervals whose rows shards count or list.
 
     Pairs ``node_pairs[j] .. node_pairs[j + 1]`` are columns of node j, and pair p has the intervals

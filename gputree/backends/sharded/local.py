@@ -12,10 +12,10 @@ from gputree.backends.cpu import tuning as cpu_tuning
 from gputree.backends.cpu.backend import CpuBackend
 from gputree.backends.cpu.layout import Table
 from gputree.backends.sharded import tuning
-from gputree.backends.sharded.histograms import Block, Histograms
+from gputree.backends.sharded.histograms import HistogramBlock, Histograms
 from gputree.backends.sharded.ranges import ShardRanges
 from gputree.backends.sharded.shard import HostShard, RowBlock, join_partitions
-from gputree.backends.sharded.shards import Budget, SmallNodes, Sum
+from gputree.backends.sharded.shards import Budget, SubtreeRoots, Sum
 from gputree.backends.sharded.subtrees import (
     Finished,
     group_nodes,
@@ -141,11 +141,11 @@ class LocalShards:
     def partition(self, ranges: ShardRanges, splits: Splits) -> tuple[Int64s, Floats, Floats]:
         return partition_each(((p, self.shards[p]) for p in ranges.shards()), ranges, splits)
 
-    def subtrees(self, nodes: SmallNodes) -> Iterator[tuple[Subtrees, Finished]]:
+    def subtrees(self, nodes: SubtreeRoots) -> Iterator[tuple[Subtrees, Finished]]:
         return self.subtrees_on("cpu", nodes, tuning.TUNING.gathered_bytes)
 
     def subtrees_on(
-        self, device: str, nodes: SmallNodes, most_bytes: int
+        self, device: str, nodes: SubtreeRoots, most_bytes: int
     ) -> Iterator[tuple[Subtrees, Finished]]:
         """Like `subtrees`, on "cpu" or "cuda", gathering at most `most_bytes` of rows at once."""
         for chosen in group_nodes(nodes.sizes, most_rows(self.summary, most_bytes)):
@@ -183,7 +183,7 @@ def count_one_block(
         shard.count([cells], *ranges.in_shard(p), slots, (0, summary.columns))
     if larger is not None:
         summary.on_cpu().subtract(cells, larger._replace(whole=larger.whole.blocks[0].cells))
-    out.blocks = [Block(0, summary.columns, cells)]
+    out.blocks = [HistogramBlock(0, summary.columns, cells)]
 
 
 def partition_each(

@@ -33,7 +33,7 @@ class Read(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Measure:
+class RowSummary:
     """Number, ranges, missing and distinct values of the rows with weight in some partitions."""
 
     n_rows: int
@@ -50,17 +50,17 @@ def join_ends(a: tuple[float, float], b: tuple[float, float]) -> tuple[float, fl
     return min(a[0], b[0]), max(a[1], b[1])
 
 
-def measure(part: Read, nominal: Bools) -> Measure:
+def measure(part: Read, nominal: Bools) -> RowSummary:
     """Measure the rows of a partition."""
     values = part.values
     if len(values) == 0:
         none = [None if coded else values[:0, f] for f, coded in enumerate(nominal)]
         start = np.full(nominal.size, np.inf)
         ends = (np.inf, -np.inf)
-        return Measure(0, np.zeros(nominal.size, np.bool_), start, -start, none, ends, ends)
+        return RowSummary(0, np.zeros(nominal.size, np.bool_), start, -start, none, ends, ends)
     distinct = [None if coded else distinct_values(values[:, f]) for f, coded in enumerate(nominal)]
     weight = part.weight
-    return Measure(
+    return RowSummary(
         len(values),
         np.isnan(values).any(axis=0),
         np.fmin.reduce(values, axis=0, initial=np.inf).astype(np.float64),
@@ -81,13 +81,13 @@ def distinct_values(column: NDArray) -> NDArray | None:
     return found
 
 
-def join_measures(found: list[Measure]) -> Measure:
+def join_measures(found: list[RowSummary]) -> RowSummary:
     """Join the measures of some partitions."""
     return reduce(_join_measures, found)
 
 
-def _join_measures(a: Measure, b: Measure) -> Measure:
-    return Measure(
+def _join_measures(a: RowSummary, b: RowSummary) -> RowSummary:
+    return RowSummary(
         a.n_rows + b.n_rows,
         a.missing | b.missing,
         np.minimum(a.low, b.low),

@@ -34,7 +34,7 @@ from gputree.backends.sharded.cells import (
     score_cells,
 )
 from gputree.backends.sharded.histograms import Histograms, Scored
-from gputree.backends.sharded.intervals import Asked, IntervalRows
+from gputree.backends.sharded.intervals import IntervalRows, RequestedIntervals
 from gputree.backends.sharded.keys import Keys, keys_of
 from gputree.backends.sharded.ranges import ShardRanges
 from gputree.backends.sharded.shards import Shards, Sum
@@ -45,7 +45,7 @@ from gputree.threads import run
 ROW_BYTES = 4 + 3 * 8 + 2 * 8
 
 
-class Level(NamedTuple):
+class ShardLevel(NamedTuple):
     """The m nodes of a search."""
 
     histograms: Histograms
@@ -59,7 +59,7 @@ class Level(NamedTuple):
 class CutSearch:
     """Search of the cuts of the nodes of a level, over coded shards."""
 
-    def __init__(self, shards: Shards, level: Level) -> None:
+    def __init__(self, shards: Shards, level: ShardLevel) -> None:
         assert shards.summary.keys is not None
         self.shards, self.level = shards, level
         self.summary, self.keys = shards.summary, shards.summary.keys
@@ -199,7 +199,9 @@ class CutSearch:
             node, column, b, low, high, rows[kept], left[kept], intervals.missing[owner]
         )
 
-    def _asked(self, intervals: Intervals, shift: Keys, first: Int64s) -> tuple[Int64s, Asked]:
+    def _asked(
+        self, intervals: Intervals, shift: Keys, first: Int64s
+    ) -> tuple[Int64s, RequestedIntervals]:
         """Return the nodes of intervals, and the arrays that shards need to count them."""
         is_first = (np.diff(intervals.node, prepend=-1) != 0) | (
             np.diff(intervals.column, prepend=-1) != 0
@@ -210,7 +212,7 @@ class CutSearch:
         width = int(np.diff(self.summary.table.offset).max()) + 1
         place = (np.cumsum(is_first) - 1) * width + intervals.bin + 1
         bins = np.cumsum(np.bincount(place, minlength=pair.size * width)).astype(np.int32)
-        return nodes, Asked(
+        return nodes, RequestedIntervals(
             self.keys.shift, node_pairs, intervals.column[pair],
             np.append(pair, intervals.node.size), intervals.low, intervals.high, shift, first,
             bins.reshape(-1, width),

@@ -15,9 +15,9 @@ from gputree.backends.base import Floats, Int64s, Splits
 from gputree.backends.cpu.backend import CpuBackend
 from gputree.backends.cpu.layout import Rows
 from gputree.backends.sharded.intervals import (
-    Asked,
     IntervalRows,
-    Source,
+    IntervalSource,
+    RequestedIntervals,
     count_categories,
     narrow_targets,
     visit_intervals,
@@ -94,7 +94,9 @@ class Shard(Protocol):
     def node_statistics(self, sums: Arrays, begin: Int64s, end: Int64s) -> None:
         """Add the row statistics of node j to ``sums[0][j]``."""
 
-    def count_intervals(self, sums: Arrays, begin: Int64s, end: Int64s, asked: Asked) -> None:
+    def count_intervals(
+        self, sums: Arrays, begin: Int64s, end: Int64s, asked: RequestedIntervals
+    ) -> None:
         """Add rows to the cells of intervals: `sums` are counts, minimum and maximum values."""
 
     def count_categories(self, sums: Arrays, begin: Int64s, end: Int64s, column: int) -> None:
@@ -103,7 +105,9 @@ class Shard(Protocol):
     def narrow_targets(self, sums: Arrays, begin: Int64s, end: Int64s) -> None:
         """Narrow the interval of a target that all rows of each node may have: lows, highs."""
 
-    def gather_intervals(self, begin: Int64s, end: Int64s, asked: Asked, most: int) -> IntervalRows:
+    def gather_intervals(
+        self, begin: Int64s, end: Int64s, asked: RequestedIntervals, most: int
+    ) -> IntervalRows:
         """List the rows in intervals; all shards together have `most`."""
 
     def categories(
@@ -121,8 +125,8 @@ class HostShard:
     def __init__(self, host: CpuBackend) -> None:
         self.host = host
 
-    def _source(self, begin: Int64s, end: Int64s) -> Source:
-        return Source(self.host.table, self.host.rows, self.host.entries, begin, end)
+    def _source(self, begin: Int64s, end: Int64s) -> IntervalSource:
+        return IntervalSource(self.host.table, self.host.rows, self.host.entries, begin, end)
 
     def count(
         self, sums: Arrays, begin: Int64s, end: Int64s, slots: Int64s, columns: tuple[int, int]
@@ -135,7 +139,9 @@ class HostShard:
         nodes = np.flatnonzero(begin < end)
         sums[0][nodes] += self.host.node_statistics(begin[nodes], end[nodes])
 
-    def count_intervals(self, sums: Arrays, begin: Int64s, end: Int64s, asked: Asked) -> None:
+    def count_intervals(
+        self, sums: Arrays, begin: Int64s, end: Int64s, asked: RequestedIntervals
+    ) -> None:
         sums = tuple(sums)
         visit_intervals(self.host.task.criterion, self._source(begin, end), asked, sums, None)
 
@@ -146,7 +152,9 @@ class HostShard:
     def narrow_targets(self, sums: Arrays, begin: Int64s, end: Int64s) -> None:
         narrow_targets(self._source(begin, end), self.host.task.limits.rounded, *sums)
 
-    def gather_intervals(self, begin: Int64s, end: Int64s, asked: Asked, most: int) -> IntervalRows:
+    def gather_intervals(
+        self, begin: Int64s, end: Int64s, asked: RequestedIntervals, most: int
+    ) -> IntervalRows:
         pairs = int(((end - begin) * np.diff(asked.node_pairs)).sum())
         room = min(most, pairs)
         values = np.empty(room, self.host.table.values.dtype)

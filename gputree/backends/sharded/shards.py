@@ -60,7 +60,7 @@ class Budget(NamedTuple):
     one_first: bool  # True: one column of each node is searched before others
 
 
-class SmallNodes(NamedTuple):
+class SubtreeRoots(NamedTuple):
     """Nodes whose whole subtrees are built."""
 
     ranges: ShardRanges
@@ -75,10 +75,10 @@ class SmallNodes(NamedTuple):
         sizes: Int64s = self.ranges.rows.sum(axis=1)
         return sizes
 
-    def take(self, chosen: slice) -> SmallNodes:
+    def take(self, chosen: slice) -> SubtreeRoots:
         """Return the given nodes."""
         bounds = self.bounds and self.bounds.take(chosen)
-        return SmallNodes(
+        return SubtreeRoots(
             self.ranges.take(chosen),
             self.begin[chosen],
             self.depth[chosen],
@@ -133,7 +133,7 @@ class Shards(Protocol):
         Returns the first places of second children, (m, P), and the values next to each cut.
         """
 
-    def subtrees(self, nodes: SmallNodes) -> Iterator[tuple[Subtrees, Finished]]:
+    def subtrees(self, nodes: SubtreeRoots) -> Iterator[tuple[Subtrees, Finished]]:
         """Iterate over groups of subtrees of nodes, each with the statistics needed later.
 
         Their places are in the order of all rows.

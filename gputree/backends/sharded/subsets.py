@@ -20,7 +20,7 @@ from gputree.backends.cpu.categories import (
     new_scratch,
     score_subsets,
 )
-from gputree.backends.cpu.layout import Nodes, Scores, Source, Table
+from gputree.backends.cpu.layout import EntrySource, Nodes, Scores, Table
 from gputree.backends.cpu.runs import new_runs
 from gputree.backends.sharded.summary import TableSummary
 
@@ -60,7 +60,7 @@ def _search(
     table, cells = _table(summary, counts, categories)
     return (
         host.subset_rules,
-        Source(table, host.rows, host.entries),
+        EntrySource(table, host.rows, host.entries),
         many_categories(table, 1),
         Nodes(zero, zero, cells, zero),
         scores,

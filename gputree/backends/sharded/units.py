@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gputree.backends.cpu.layout import Rows
-from gputree.backends.sharded.rows import Measure, Read, rows_of
+from gputree.backends.sharded.rows import Read, RowSummary, rows_of
 from gputree.backends.sharded.tasks import Tasks
 from gputree.criteria.named import fix
 from gputree.fixed_point import (
@@ -29,7 +29,7 @@ class Rounding(NamedTuple):
     shift: int
 
 
-def weight_units(tasks: Tasks, parts: list[Any], found: Measure) -> tuple[Rounding, Weights]:
+def weight_units(tasks: Tasks, parts: list[Any], found: RowSummary) -> tuple[Rounding, Weights]:
     """Choose the units of all weights, as `gputree.fixed_point.fix_weights` does.
 
     The weights that are returned have no rows.

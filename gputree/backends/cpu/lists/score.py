@@ -14,7 +14,7 @@ from gputree.criteria.information import GAIN_BITS, TOLERANCE, in_steps, term
 from gputree.dtypes import MISSING_CODE
 
 
-class Scan(NamedTuple):
+class ClassScan(NamedTuple):
     """Class weights, shape (K,), during a scan of a list."""
 
     known: NDArray[np.int64]  # of the node; missing values are subtracted once they are found
@@ -26,7 +26,7 @@ class Scan(NamedTuple):
 @inner
 def new_scan(n_classes):
     """Scratch of one scan."""
-    return Scan(
+    return ClassScan(
         np.empty(n_classes, np.int64),
         np.zeros(n_classes, np.int64),
         np.zeros(n_classes, np.int64),

@@ -18,7 +18,7 @@ from gputree.backends.lists import ListTask
 MOST_WARPS = 16
 
 
-class Table(NamedTuple):
+class LevelData(NamedTuple):
     """Data that all levels of one table share."""
 
     kernels: Kernels
@@ -28,14 +28,14 @@ class Table(NamedTuple):
     ledger: Ledger
 
 
-class Entries(NamedTuple):
+class DeviceEntries(NamedTuple):
     """Entries, ordered by node; `weight` is None where every weight is one unit."""
 
     target: Any  # (E,) int32
     weight: Any  # (E,) int64 or None
 
 
-class Lists(NamedTuple):
+class DeviceLists(NamedTuple):
     """Attribute lists: entries in the order of their codes, and the codes, shape (d, E)."""
 
     item: Any  # int32
@@ -48,12 +48,12 @@ class Lists(NamedTuple):
 
 
 @dataclass
-class Level:
+class LevelArrays:
     """m nodes with their entries and lists; small arrays are on the host."""
 
-    table: Table
-    entries: Entries
-    lists: Lists
+    table: LevelData
+    entries: DeviceEntries
+    lists: DeviceLists
     begin: Int64s  # (m,)
     end: Int64s  # (m,)
     weights: Int64s  # (m, n_classes)

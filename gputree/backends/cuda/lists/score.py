@@ -9,13 +9,13 @@ import numpy as np
 from gputree.backends.cuda import tuning
 from gputree.backends.cuda.kernels import cupy
 from gputree.backends.cuda.layout import to_device
-from gputree.backends.cuda.lists.launch import Level, Share, Table, by_length, in_turns
+from gputree.backends.cuda.lists.launch import LevelArrays, LevelData, Share, by_length, in_turns
 from gputree.backends.cuda.lists.memory import score_bytes
 from gputree.backends.cuda.structs import LEVEL_NODES, LIST_TASK, Packed
-from gputree.backends.lists import Candidates
+from gputree.backends.lists import CandidateTests
 
 
-def score(level: Level) -> Candidates:
+def score(level: LevelArrays) -> CandidateTests:
     """See `gputree.backends.lists.Level.score`; columns are scored in groups within the limit."""
     table, (d, m), ledger = level.table, level.resting.shape, level.table.ledger
     sent_bytes, column_bytes = score_bytes(table.task.n_classes, d, m)
@@ -35,10 +35,10 @@ def score(level: Level) -> Candidates:
         del found
     gain, split, tries, parts, cut, after = out
     codes = (place.astype(np.uint32) for place in (cut, after))
-    return Candidates(gain, split, tries, parts.astype(np.int32), *codes)
+    return CandidateTests(gain, split, tries, parts.astype(np.int32), *codes)
 
 
-def _pack_task(level: Level) -> Packed:
+def _pack_task(level: LevelArrays) -> Packed:
     """Pack the rules by which entries are scored, for kernels."""
     task, terms, info = level.table.task, level.table.terms, level.table.task.information
     return LIST_TASK.pack(
@@ -51,7 +51,7 @@ def _pack_task(level: Level) -> Packed:
 
 
 def _score_columns(
-    table: Table, packed: tuple[Packed, Packed, Packed], share: Share, room: int, out: Any
+    table: LevelData, packed: tuple[Packed, Packed, Packed], share: Share, room: int, out: Any
 ) -> None:
     """Score columns in the nodes of one share, given task, columns and all nodes.
 
