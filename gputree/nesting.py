@@ -75,18 +75,18 @@ def _nest(
         if s < 0:
             continue
         first = first_child[t]
-        told, sides = code[begin[s] : begin[s + 1]], is_left[begin[s] : begin[s + 1]]
+        listed, sides = code[begin[s] : begin[s + 1]], is_left[begin[s] : begin[s + 1]]
         if above[t]:
             top = whole.top[parent[t]]
             start, stop = lists.branch_begin[t], lists.branch_end[t]
             low = lists.branch_begin[first_child[top]]
             high = lists.branch_end[first_child[top] + 1]
-            middle = _part(told, sides, whole, low, high, start, stop)
+            middle = _part(listed, sides, whole, low, high, start, stop)
         else:
             top = t
-            start, stop = used, used + told.size
+            start, stop = used, used + listed.size
             used = stop
-            middle = _start(told, sides, whole, start)
+            middle = _start(listed, sides, whole, start)
         whole.top[t] = top
         lists.branch_begin[first], lists.branch_end[first] = start, middle
         lists.branch_begin[first + 1], lists.branch_end[first + 1] = middle, stop

@@ -37,7 +37,7 @@ def soften(tree: Tree, values: NDArray, target: NDArray, weight: Floats | None) 
     """The tree, of classes and pruned, with bounds of its thresholds by the rows it grew on."""
     lower, upper = tree.threshold.copy(), tree.threshold.copy()
     descent = Descent(values, pack(tree, values.dtype), portions(tree), None)
-    answer = np.ascontiguousarray(tree.value[:, 0])
+    prediction = np.ascontiguousarray(tree.value[:, 0])
     n = target.size
     arrived = _Arrived(np.arange(n), np.zeros(n, NODE), np.ones(n) if weight is None else weight)
     arrived = arrived.take(arrived.weight > 0.0)
@@ -47,7 +47,7 @@ def soften(tree: Tree, values: NDArray, target: NDArray, weight: Floats | None) 
         here = arrived.take(tested)
         first = tree.first_child[here.node]
         wrong = [
-            _labels(descent, here.row, first + np.int32(side), answer) != target[here.row]
+            _labels(descent, here.row, first + np.int32(side), prediction) != target[here.row]
             for side in (0, 1)
         ]
         for node, rows in _by_node(here, x[tested], wrong):
@@ -124,16 +124,16 @@ def _steps(descent: Descent, row: Int64s, at: Int32s) -> Int32s:
 
 
 @kernel
-def _labels(descent: Descent, row: Int64s, start: Int32s, answer: Floats) -> Int64s:
+def _labels(descent: Descent, row: Int64s, start: Int32s, prediction: Floats) -> Int64s:
     """The class that the subtree of `start` predicts each row with."""
     n_nodes = descent.tree.nodes.size
     node, share = np.empty(n_nodes, np.int32), np.empty(n_nodes)
-    total, label = np.empty(answer.shape[1]), np.empty(row.size, np.int64)
+    total, label = np.empty(prediction.shape[1]), np.empty(row.size, np.int64)
     for i in range(row.size):
         node[0] = start[i]
         visited = spread(descent, None, row[i], node, share)
         total[:] = 0.0
         for j in range(visited):
-            total += share[j] * answer[node[j]]
+            total += share[j] * prediction[node[j]]
         label[i] = np.argmax(total)
     return label

@@ -37,11 +37,11 @@ def folders() -> list[Folder]:
     if chosen := os.environ.get("NUMBA_CACHE_DIR"):
         place = os.path.join(chosen, _name())
         return [Folder(place, private=False, lasts=True), *_temporary()]
-    beside = Folder(_BESIDE, private=False, lasts=True)
+    installed = Folder(_BESIDE, private=False, lasts=True)
     user = user_cache()
     if user is None:
-        return [beside, *_temporary()]
-    return [beside, Folder(user, private=True, lasts=True), *_temporary()]
+        return [installed, *_temporary()]
+    return [installed, Folder(user, private=True, lasts=True), *_temporary()]
 
 
 def _temporary() -> list[Folder]:

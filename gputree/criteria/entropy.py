@@ -123,8 +123,8 @@ def entropy_scale(total: int, unit: float) -> float:
     times log2 of the unit and the whole times log2 of itself.
     """
     whole = np.frexp(total * unit)[1]
-    greatest = max(abs(int(whole)), abs(int(np.frexp(unit)[1])) + 1, 1)
-    return float(np.ldexp(1.0, ENTROPY_BITS - 1 - int(whole) - greatest.bit_length()))
+    exponent = max(abs(int(whole)), abs(int(np.frexp(unit)[1])) + 1, 1)
+    return float(np.ldexp(1.0, ENTROPY_BITS - 1 - int(whole) - exponent.bit_length()))
 
 
 @kernel

@@ -179,7 +179,7 @@ def _gini_bound(criterion, left, cells, at, total):
         return _greatest_corner(left, cells, at, total)
     a0 = b = n = 0.0
     q_left = q_right = 0.0
-    greatest = 0.0
+    widest = 0.0
     for k in range(criterion.n_classes):
         width = np.float64(cells[at + k])
         start = np.float64(left[k])
@@ -190,7 +190,7 @@ def _gini_bound(criterion, left, cells, at, total):
         n += whole
         q_left += middle * middle
         q_right += (whole - middle) * (whole - middle)
-        greatest = max(greatest, width)
+        widest = max(widest, width)
     a1 = a0 + b
     r0 = n - a0
     r1 = n - a1
@@ -217,11 +217,11 @@ def _gini_bound(criterion, left, cells, at, total):
         most_right += max(right_start, right_end)
     value = both
     if free_left:
-        value += greatest
+        value += widest
     else:
         value += ratio_left + max(most_left, 0.0) * (1.0 / a0 - factor_left)
     if free_right:
-        value += greatest
+        value += widest
     else:
         value += ratio_right + max(most_right, 0.0) * (1.0 / r1 - factor_right)
     return value

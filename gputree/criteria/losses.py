@@ -29,18 +29,18 @@ MOMENTS = record([(name, np.float64) for name in ("weight", "center", "second", 
 
 
 def squared_errors(
-    parent: Nodes, answers: Floats, stop: Nodes, target: Floats, weight: Floats, power: int
+    parent: Nodes, predictions: Floats, stop: Nodes, target: Floats, weight: Floats, power: int
 ) -> Loss:
     """Weight x squared error, or its square, by moments about means that are merged upward."""
     order = np.lexsort((weight, target, stop))  # float sums in a canonical order
     loss = np.zeros(parent.size), np.zeros(parent.size)
     moments = np.zeros(parent.size, MOMENTS)
-    _merge_up(parent, answers, stop[order], target[order], weight[order], power, moments, *loss)
+    _merge_up(parent, predictions, stop[order], target[order], weight[order], power, moments, *loss)
     return loss
 
 
 def deviances(
-    parent: Nodes, answers: Floats, stop: Nodes, target: Floats, weight: Floats, power: int
+    parent: Nodes, predictions: Floats, stop: Nodes, target: Floats, weight: Floats, power: int
 ) -> Loss:
     """Weight x half the Poisson deviance, or its square, by sums over the rows in each node.
 
@@ -57,12 +57,12 @@ def deviances(
         raise InputError(NEGATIVE_COUNTS)
     order = np.lexsort((weight, target, stop))  # float sums in a canonical order
     tiny = float(np.finfo(np.float64).tiny)
-    unit = max(float(answers[0]), tiny)
+    unit = max(float(predictions[0]), tiny)
     share = target[order] / unit
     excess = share - 1.0
     deviance = xlogy(share, share) - excess
     # of a node without events: their loss is large, not infinite
-    quotient = np.maximum(answers / unit, tiny)
+    quotient = np.maximum(predictions / unit, tiny)
     logarithm = np.log(quotient)
     gap = quotient - 1.0 - logarithm
     ones = np.ones_like(gap)
@@ -90,15 +90,15 @@ def deviances(
 
 
 @kernel
-def _merge_up(parent, answer, stop, target, weight, power, moments, as_leaf, stopped):
+def _merge_up(parent, predictions, stop, target, weight, power, moments, as_leaf, stopped):
     """Losses at the prediction of each node, from moments of the rows that stop there and below."""
     for entry in range(stop.size):
         _merge(moments[stop[entry]], weight[entry], target[entry], 0.0, 0.0, 0.0)
     for node in range(parent.size - 1, -1, -1):
-        stopped[node] = _about(moments[node], answer[node], power)
+        stopped[node] = _about(moments[node], predictions[node], power)
     for node in range(parent.size - 1, -1, -1):  # children before parents
         of_node = moments[node]
-        as_leaf[node] = _about(of_node, answer[node], power)
+        as_leaf[node] = _about(of_node, predictions[node], power)
         if node > 0:
             _merge(
                 moments[parent[node]], of_node.weight, of_node.center, of_node.second,
@@ -125,9 +125,9 @@ def _merge(into, weight, mean, second, third, fourth):
 
 
 @borrowing
-def _about(moments, answer, power):
-    """Second (power 1) or fourth (power 2) moment about `answer`."""
-    d = moments.center - answer
+def _about(moments, prediction, power):
+    """Second (power 1) or fourth (power 2) moment about `prediction`."""
+    d = moments.center - prediction
     if power == 1:
         return moments.second + moments.weight * d * d
     near = moments.fourth + 4.0 * d * moments.third + 6.0 * d * d * moments.second

@@ -109,13 +109,13 @@ class OverPartitions(TableEstimator):
         caller = type(self).__name__
         tasks = Tasks(self._client())
         partitions = collections.partitions(caller, X, y, sample_weight)
-        asked = ReadingOptions(
+        options = ReadingOptions(
             caller, self.categorical_features, self.ordered_categories, self._is_classifier
         )
-        found = growing.look_at(tasks, partitions, asked)
+        found = growing.look_at(tasks, partitions, options)
         self._learn(found)
         known = Known(
-            asked, found.columns, found.names, found.dtype,
+            options, found.columns, found.names, found.dtype,
             getattr(self, "classes_", None), self._by_class(found), self._keeps_all,
         )  # fmt: skip
         rowsets = growing.read_all(tasks, partitions, known)
@@ -320,11 +320,11 @@ def _score_block(model: Any, X: Any, y: Any, sample_weight: Any) -> Floats:
         return np.zeros(4)
     y = np.asarray(y).ravel()
     weight = np.ones(y.size) if sample_weight is None else np.asarray(sample_weight, np.float64)
-    answers = model.predict(X)
+    predictions = model.predict(X)
     if hasattr(model, "classes_"):
-        return np.array([weight.sum(), 0.0, 0.0, weight @ (answers != y)])
+        return np.array([weight.sum(), 0.0, 0.0, weight @ (predictions != y)])
     tree = model.tree_ if hasattr(model, "tree_") else model.estimators_[0].tree_
     centered = y - tree.answers[0, 0]
     return np.array(
-        [weight.sum(), weight @ centered, weight @ centered**2, weight @ (y - answers) ** 2]
+        [weight.sum(), weight @ centered, weight @ centered**2, weight @ (y - predictions) ** 2]
     )

@@ -27,20 +27,20 @@ from gputree.validation import check_weight_range
 Partitions = list[tuple[Any, Any, Any]]
 
 
-def look_at(tasks: Tasks, partitions: Partitions, asked: ReadingOptions) -> Look:
+def look_at(tasks: Tasks, partitions: Partitions, options: ReadingOptions) -> Look:
     """Inspect partitions; ValueError without rows or positive weights, or if they do not fit."""
     found: Look | None = tasks.tree(
         reading.join_looks,
         _compute(
             tasks,
             reading.look,
-            [(*partition, asked) for partition in partitions],
+            [(*partition, options) for partition in partitions],
             reading.join_looks,
         ),
     )
     if found is None:
         raise InputError(
-            f"Found array with 0 sample(s) while a minimum of 1 is required by {asked.caller}."
+            f"Found array with 0 sample(s) while a minimum of 1 is required by {options.caller}."
         )
     if not found.any_weight:
         raise InputError("Sample weights must contain at least one non-zero number.")

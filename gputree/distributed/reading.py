@@ -64,21 +64,21 @@ class Known(NamedTuple):
 
 
 # -------------------------------------------------------------------------- look
-def look(X: Any, y: Any, sample_weight: Any, asked: ReadingOptions) -> Look | None:
+def look(X: Any, y: Any, sample_weight: Any, options: ReadingOptions) -> Look | None:
     """Look at a partition; None where it has no rows."""
     if X.shape[0] == 0:
         return None
-    reader = TableReader(asked.caller, asked.categorical_features, asked.ordered_categories)
+    reader = TableReader(options.caller, options.categorical_features, options.ordered_categories)
     values = reader.values(X, learn=True)
     missing_columns(values, 1)  # refuses infinities
     n = len(values)
     classes = counts = None
     ends = (0.0, 0.0)
-    if asked.is_classifier:
-        classes, codes = check_labels(asked.caller, to_host(y), n)
+    if options.is_classifier:
+        classes, codes = check_labels(options.caller, to_host(y), n)
         counts = np.bincount(codes, minlength=classes.size)
     else:
-        target = read_targets(asked.caller, to_host(y), n)
+        target = read_targets(options.caller, to_host(y), n)
         ends = float(target.min()), float(target.max())
     weight = _weights(sample_weight, values)
     return Look(
@@ -99,8 +99,8 @@ def _weights(sample_weight: Any, values: NDArray) -> Floats | None:
 
 def join_looks(looks: list[Look | None]) -> Look | None:
     """Combine summaries of partitions; ValueError if they do not fit together."""
-    held = [look for look in looks if look is not None]
-    return reduce(_join_looks, held) if held else None
+    some = [look for look in looks if look is not None]
+    return reduce(_join_looks, some) if some else None
 
 
 def _join_looks(a: Look, b: Look) -> Look:

@@ -266,11 +266,11 @@ class Forest(Reporting, TableEstimator):
         if not self._draws_cuts:
             device = view.held.device or resolve_device(self.device, bool(self.verbose))
         grower = self._new_tree(device=device, verbose=0)
-        held = view.held.on(device, threads)
+        table = view.held.on(device, threads)
         if view.shape[0] > FEWEST_ROWS and not self._draws_cuts:
             drawn = column_count(self.max_features, view.shape[1])
             bins, exact = view.held.max_bins or int(grower.max_bins), self.splitter != "binned"
-            held.prepare(bins, threads, exact, drawn)
+            table.prepare(bins, threads, exact, drawn)
         return grower
 
     def _new_tree(self, **others: Any) -> Any:

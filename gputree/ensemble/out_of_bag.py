@@ -27,13 +27,13 @@ def out_of_bag_means(trees: Trees, drawn: Drawn, values: NDArray, n_threads: int
     """Mean prediction of each row by the trees that have not drawn it; NaN where all have."""
     packed = trees.packed(values.dtype, n_threads)
     sums = np.zeros((values.shape[0], packed[0].answers.shape[1]))
-    asked = np.zeros(values.shape[0], np.int64)
+    counts = np.zeros(values.shape[0], np.int64)
     for t, tree in enumerate(packed):
         rows = np.flatnonzero(~drawn(t))
         sums[rows] += mean_answers([tree], values[rows], n_threads)
-        asked[rows] += 1
+        counts[rows] += 1
     with np.errstate(invalid="ignore"):
-        return sums / asked[:, None]
+        return sums / counts[:, None]
 
 
 def permutation_importances(

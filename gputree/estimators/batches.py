@@ -107,8 +107,8 @@ def read_batches(
         reader.columns_ = seen.columns
         _write(batches, reader, seen, file, bar, folder)
         values = writable(np.memmap(file, seen.dtype, "r", shape=(n, d)))
-    held = MappedHeld(seen.columns.plain(), values, seen.names, device, max_bins, folder)
-    return BatchTable(held, seen.targets.join() if seen.targets else None)
+    table = MappedHeld(seen.columns.plain(), values, seen.names, device, max_bins, folder)
+    return BatchTable(table, seen.targets.join() if seen.targets else None)
 
 
 class MappedHeld(Held):
@@ -139,8 +139,8 @@ class MappedHeld(Held):
                 _put(file, self.values[rows[begin : begin + height]], self._folder)
             file.flush()
             values = writable(np.memmap(file, dtype, "r", shape=shape))
-        held = self.columns, values, self.names, self.device, self.max_bins
-        return MappedHeld(*held, self._folder)
+        fields = self.columns, values, self.names, self.device, self.max_bins
+        return MappedHeld(*fields, self._folder)
 
     def __getstate__(self) -> dict[str, Any]:
         raise InputTypeError(

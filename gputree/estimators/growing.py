@@ -87,7 +87,7 @@ def grow_tree(
     options : Options
     """
     n, d = table.shape
-    held = table.held.on(options.device, options.n_threads)
+    device_table = table.held.on(options.device, options.n_threads)
     weights = fix_weights(sample_weight, n)
     targets = None if options.n_classes else fix(options.criterion, target, weights)
     if options.warns:
@@ -97,11 +97,11 @@ def grow_tree(
         if options.device != "cpu" or table.held.parts is not None:
             raise cuts_not_drawn()
         task = replace(task, draws_cuts=True)
-    if held.categories.any():
+    if device_table.categories.any():
         task = replace(task, search=search_of(options.categorical_split))
-    backend = new_backend(held, task, options.n_threads, table.entries)
+    backend = new_backend(device_table, task, options.n_threads, table.entries)
     options = options._replace(max_bins=table.held.max_bins or options.max_bins)
-    again = int(np.count_nonzero(held.categories + held.missing > MAX_BINS))
+    again = int(np.count_nonzero(device_table.categories + device_table.missing > MAX_BINS))
     return grow_on(
         backend, (n, d), task.limits, again, weights, targets, options, table.held.columns
     )

@@ -148,13 +148,13 @@ def _task(target: NDArray, weights: Weights, options: ListOptions) -> ListTask:
 
 
 def _limits(weights: Weights, options: ListOptions) -> GrowthLimits:
-    weight, least = weights.unit * weights.scale, 2 * options.min_branch_weight
+    weight, min_branches = weights.unit * weights.scale, 2 * options.min_branch_weight
     if options.leaves_per_weight:  # two leaves, rounded
-        least = max(least, 1.5 / options.leaves_per_weight)
+        min_branches = max(min_branches, 1.5 / options.leaves_per_weight)
     return GrowthLimits(
         max_depth=UNLIMITED_DEPTH if options.max_depth is None else options.max_depth,
         min_rows=options.min_samples_split,
-        min_weight=least / weight,
+        min_weight=min_branches / weight,
         slack=WEIGHT_SLACK / weights.unit,
     )
 

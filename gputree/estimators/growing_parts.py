@@ -93,19 +93,19 @@ def _warn_if_coarse(
         return
     n = rowsets.found.n_rows
     target, weight = tasks.combine(_some_rows, _join_rows, rowsets.parts, n)
-    ends, greatest = rowsets.found.ends, rowsets.found.weights[1]
+    ends, highest = rowsets.found.ends, rowsets.found.weights[1]
     if weight is not None:
-        weight = np.append(weight, [greatest, greatest])
+        weight = np.append(weight, [highest, highest])
     if options.n_classes:
         target = np.zeros(target.size, np.int64)
     read = Read(np.empty((0, 0)), np.append(target, ends), weight)
     criterion = None if options.n_classes else options.criterion
     rows = units.in_units(read, weights, rounding, criterion, ends)
-    held = weights._replace(weight=rows.weight)
+    given = weights._replace(weight=rows.weight)
     if criterion is None:
-        warn_if_coarse(weight, held)
+        warn_if_coarse(weight, given)
     else:
-        warn_if_coarse(weight, held, read.target, fix(criterion, read.target, held, ends))
+        warn_if_coarse(weight, given, read.target, fix(criterion, read.target, given, ends))
 
 
 def _some_rows(part: Read, n: int) -> tuple[NDArray, NDArray | None]:

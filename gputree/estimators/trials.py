@@ -178,13 +178,13 @@ class Boosted(Reporting, TableClassifier):
         if found == self.n_trials:
             self.stop_reason_ = None
             return
-        told = (
+        message = (
             f"{type(self).__name__}: boosting reduced to {found} of {self.n_trials} trials, since "
             f"{self.stop_reason_}."
         )
-        _log.info(told)
+        _log.info(message)
         if found == 1 and self.stop_reason_ == INACCURATE:
-            warn(told)
+            warn(message)
 
     def _adopt(self, tree: C45Classifier) -> C45Classifier:
         """Change a tree that was grown on class codes to predict labels."""
@@ -308,6 +308,6 @@ class Boosted(Reporting, TableClassifier):
 def _coded(view: View, threads: int) -> View:
     """The view as all of a table whose columns are coded, and kept so while it is held."""
     whole = view.alone().held
-    held = Held(whole.columns, whole.values, whole.names, whole.device)
-    held.keep_lists(threads)
-    return View(held)
+    coded = Held(whole.columns, whole.values, whole.names, whole.device)
+    coded.keep_lists(threads)
+    return View(coded)

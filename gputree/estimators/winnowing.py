@@ -33,9 +33,9 @@ def coded_grower(estimator: Any, kind: type, n: int) -> Any:
     """A tree of `kind` with the parameters of an estimator, for class codes of n weighted rows."""
     given = estimator.get_params(deep=False)
     params = {name: given[name] for name in signature(kind).parameters if name in given}
-    least = max(count_rows(estimator.min_samples_split, n), 2)  # shares are of all rows
+    min_rows = max(count_rows(estimator.min_samples_split, n), 2)  # shares are of all rows
     params |= {"class_weight": None, "misclassification_costs": None}  # the weights have them
-    params |= {"min_samples_split": least, "verbose": 0, "winnow": False}
+    params |= {"min_samples_split": min_rows, "verbose": 0, "winnow": False}
     if estimator.classes is not None:  # its classes are codes
         params["classes"] = np.arange(estimator.n_classes_)
     grower = kind(**params)
@@ -122,9 +122,9 @@ def grow_on(
 
 def column_view(view: View, kept: NDArray[np.intp]) -> View:
     """The rows of a view with some of the columns, copied."""
-    held, values = view.held, view.values
-    columns = Columns(held.columns.nominal[kept], tuple(held.columns.categories[f] for f in kept))
-    return View(Held(columns, np.ascontiguousarray(to_host(values)[:, kept]), None, held.device))
+    whole, values = view.held, view.values
+    columns = Columns(whole.columns.nominal[kept], tuple(whole.columns.categories[f] for f in kept))
+    return View(Held(columns, np.ascontiguousarray(to_host(values)[:, kept]), None, whole.device))
 
 
 def as_grown(tree: Any, grower: Any, columns: NDArray[np.intp]) -> Any:

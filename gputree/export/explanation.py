@@ -52,8 +52,8 @@ class Explanation:
     steps: tuple[Step, ...]
 
     def __str__(self) -> str:
-        told = [f"{name} {_short(part)}" for name, part in self.probabilities.items() if part > 0]
-        lines = [f"{self.prediction} ({', '.join(told)})" if told else self.prediction]
+        parts = [f"{name} {_short(part)}" for name, part in self.probabilities.items() if part > 0]
+        lines = [f"{self.prediction} ({', '.join(parts)})" if parts else self.prediction]
         for step in self.steps:
             share = f"with weight {_short(step.share)}, " if step.share < 1 else ""
             head = f"{share}{step.condition}: " if step.condition else ""

@@ -171,10 +171,10 @@ def _axis(described: Description, feature: int, rows: Floats | None) -> _Axis:
     cuts = np.unique(tree.threshold[tests_feature & (tree.split_kind == THRESHOLD_SPLIT)])
     cuts = cuts[np.isfinite(cuts)]
     known = cuts if rows is None else rows[np.isfinite(rows[:, feature]), feature]
-    least, greatest = (known.min(), known.max()) if known.size else (0.0, 1.0)
-    margin = _MARGIN * (greatest - least) or max(0.5, 0.1 * abs(least))
-    inside = cuts[(cuts > least - margin) & (cuts < greatest + margin)]
-    edges = np.concatenate([[least - margin], inside, [greatest + margin]])
+    lowest, highest = (known.min(), known.max()) if known.size else (0.0, 1.0)
+    margin = _MARGIN * (highest - lowest) or max(0.5, 0.1 * abs(lowest))
+    inside = cuts[(cuts > lowest - margin) & (cuts < highest + margin)]
+    edges = np.concatenate([[lowest - margin], inside, [highest + margin]])
     return _Axis(feature, edges, edges[1:], None)
 
 

@@ -94,16 +94,16 @@ def export_sql(
         )
     forbid_twins(model)
     writer = Writer(model, DIALECTS[dialect])
-    answer, type_name = _answers(model, writer, output, probability_of)
+    predicts, type_name = _answers(model, writer, output, probability_of)
     name = writer.dialect.name
     if nodes is not None and table is not None:
         kind = type_name or _kind_of_answers(model, writer, output)
-        before = table_of_nodes(writer, nodes, answer, kind) + "\n\n"
+        before = table_of_nodes(writer, nodes, predicts, kind) + "\n\n"
         return f"{before}SELECT *,\n{walk(writer, nodes)} AS {name(output)}\nFROM {name(table)};\n"
     if several:
         expression = _of_forest(models, writer.dialect, output, probability_of)
     else:
-        expression = _expression(writer, answer)
+        expression = _expression(writer, predicts)
         if type_name is not None:
             expression = f"CAST(\n{expression}\nAS {type_name})"
     if table is None:
@@ -111,11 +111,11 @@ def export_sql(
     return f"SELECT *,\n{expression} AS {name(output)}\nFROM {name(table)};\n"
 
 
-def _expression(writer: Writer, answer: Callable[[int], str]) -> str:
+def _expression(writer: Writer, predicts: Callable[[int], str]) -> str:
     """CASE inside CASE, or one after the other; ValueError where it is too large."""
     _forbid_large(writer.model, writer.dialect)
     nested = writer.model.tree.max_depth <= writer.dialect.deepest
-    return writer.nested(answer) if nested else writer.flat(answer)
+    return writer.nested(predicts) if nested else writer.flat(predicts)
 
 
 def _of_forest(models: Models, dialect: SqlDialect, output: str, probability_of: Any) -> str:

@@ -134,7 +134,7 @@ class Writer(Literals):
         super().__init__(model, dialect)
         self.model = model
 
-    def flat(self, answer: Callable[[int], str]) -> str:
+    def flat(self, predicts: Callable[[int], str]) -> str:
         """One CASE with a condition a leaf: rows that come to one have failed those before it."""
         lines = ["CASE"]
         rest: list[tuple[list[str], int | None, int]] = [([], 0, 0)]  # tests, node, source
@@ -144,13 +144,13 @@ class Writer(Literals):
             branches = [] if stops else self.branches(self.model.split(node or 0))
             if not branches:
                 head = f"WHEN {' AND '.join(tests)} THEN" if tests else "ELSE"
-                lines.append(f"{_INDENT}{head} {answer(above if node is None else node)}")
+                lines.append(f"{_INDENT}{head} {predicts(above if node is None else node)}")
             for text, child in reversed(branches):
                 test = [f"({found[1]})"] if (found := _TEST.fullmatch(text)) else []
                 rest.append((tests + test, None if child == node else child, node or 0))
         return "\n".join([*lines, "END"]) if len(lines) > 2 else lines[1].split(" ", 3)[-1]
 
-    def nested(self, answer: Callable[[int], str]) -> str:
+    def nested(self, predicts: Callable[[int], str]) -> str:
         """CASE inside CASE: a stack of what is still to be written, last first."""
         lines: list[str] = []
         rest: list[tuple[str, int | None, int]] = [("", 0, 0)]  # words before a node, node, depth
@@ -163,7 +163,7 @@ class Writer(Literals):
             is_leaf = not self.model.tree.n_children[node]
             branches = [] if is_leaf else self.branches(self.model.split(node))
             if not branches:
-                lines.append(f"{indent}{words}{answer(node)}")
+                lines.append(f"{indent}{words}{predicts(node)}")
             elif len(branches) == 1:  # a CASE needs more
                 rest.append((words, branches[0][1], depth))
             else:
@@ -171,7 +171,7 @@ class Writer(Literals):
                 rest.append(("END", None, depth))
                 for text, child in reversed(branches):
                     if child == node:  # rows stop here
-                        rest.append((text + answer(node), None, depth + 1))
+                        rest.append((text + predicts(node), None, depth + 1))
                     else:
                         rest.append((text, child, depth + 1))
         return "\n".join(lines)

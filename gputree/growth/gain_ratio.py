@@ -69,11 +69,11 @@ class C45Rule(NamedTuple):
         total = np.zeros(gain.shape[1])
         for f in range(gain.shape[0]):  # in the order of columns, for any shape
             total += np.where(counted[f], gain[f], 0.0)
-        least = total / np.maximum(number, 1) - AVERAGE_SLACK
+        threshold = total / np.maximum(number, 1) - AVERAGE_SLACK
         if self.bits_share:
             bits = BITS_SHARE * logarithms(number) / weight
-            least = (1.0 - self.bits_share) * least + self.bits_share * bits
-        return np.where(number > 0, least, np.inf)
+            threshold = (1.0 - self.bits_share) * threshold + self.bits_share * bits
+        return np.where(number > 0, threshold, np.inf)
 
 
 class InformationGain(NamedTuple):

@@ -92,11 +92,11 @@ def _grow_level(
     plan: GrowthPlan,
 ) -> tuple[Frontier, LevelHistograms]:
     """Split the nodes of one level in batches within the memory limit."""
-    room = max(plan.histogram_bytes // backend.histogram_bytes, 1) if frontier.size else 1
+    batch_size = max(plan.histogram_bytes // backend.histogram_bytes, 1) if frontier.size else 1
     histograms = LevelHistograms.none()
     parts: list[Splits] = []
-    for first in range(0, frontier.size, room):
-        batch = frontier.slice(first, first + room)
+    for first in range(0, frontier.size, batch_size):
+        batch = frontier.slice(first, first + batch_size)
         del histograms  # of the batch before
         histograms = _build(backend, batch, parents)
         scores = backend.score(histograms.cells, histograms.slot, batch.bounds)
@@ -144,12 +144,12 @@ def _build(backend: Backend, batch: Frontier, parents: LevelHistograms) -> Level
     """
     derived = np.flatnonzero(batch.is_larger() & (batch.parent_slot >= 0))
     smaller = batch.sibling()[derived]
-    absent = derived[smaller < 0]
-    smaller[smaller < 0] = absent
+    alone = derived[smaller < 0]
+    smaller[smaller < 0] = alone
     begin, end = batch.begin.copy(), batch.end.copy()
-    begin[absent], end[absent] = batch.sibling_begin[absent], batch.sibling_end[absent]
+    begin[alone], end[alone] = batch.sibling_begin[alone], batch.sibling_end[alone]
     slot = np.arange(batch.size)
-    counted = np.union1d(np.delete(slot, derived), absent)
+    counted = np.union1d(np.delete(slot, derived), alone)
     cells = backend.new_histograms(batch.size)
     larger = Larger(parents.cells, batch.parent_slot[derived], smaller, derived)
     backend.histogram(
@@ -167,6 +167,6 @@ def _finish(backend: Backend, aside: list[Frontier]) -> tuple[Int64s, Subtrees |
     end = np.concatenate([f.end for f in aside])
     key = np.concatenate([f.key for f in aside])
     node = np.concatenate([f.node for f in aside])
-    held = [f.bounds for f in aside if f.bounds is not None]
-    bounds = Bounds(*map(np.concatenate, zip(*held, strict=True))) if held else None
+    given = [f.bounds for f in aside if f.bounds is not None]
+    bounds = Bounds(*map(np.concatenate, zip(*given, strict=True))) if given else None
     return node, backend.finish(begin, end, depth, key, bounds)

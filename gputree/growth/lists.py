@@ -161,8 +161,8 @@ def _groups(parts: Int64s, sizes: Int64s, most: int) -> list[Int64s]:
     ends = np.cumsum(sizes)
     groups, start = [], 0
     while start < parts.size:
-        held = int(ends[start] - sizes[start])
-        stop = max(int(np.searchsorted(ends, held + most, side="right")), start + 1)
+        before = int(ends[start] - sizes[start])
+        stop = max(int(np.searchsorted(ends, before + most, side="right")), start + 1)
         groups.append(parts[start:stop])
         start = stop
     return groups

@@ -35,19 +35,19 @@ def hand_down(
     and of the second children of the nodes at some places, one or more.
     """
     both = Bounds(*(np.repeat(bound, 2).reshape(-1, 2) for bound in bounds))
-    held = np.flatnonzero(sign)
-    if held.size == 0:
+    constrained = np.flatnonzero(sign)
+    if constrained.size == 0:
         return Bounds(both.lower.ravel(), both.upper.ravel())
-    first, second = means(held)
+    first, second = means(constrained)
     for one in (1, -1):
-        is_own = sign[held] == one
-        at, sides = held[is_own], (first[is_own], second[is_own])
-        node_bounds = bounds.take(at)
+        is_own = sign[constrained] == one
+        places, sides = constrained[is_own], (first[is_own], second[is_own])
+        node_bounds = bounds.take(places)
         first_lower, first_upper, second_lower, second_upper = child_bounds(
             one, *node_bounds, *sides
         )
-        both.lower[at] = np.stack([first_lower, second_lower], axis=1)
-        both.upper[at] = np.stack([first_upper, second_upper], axis=1)
+        both.lower[places] = np.stack([first_lower, second_lower], axis=1)
+        both.upper[places] = np.stack([first_upper, second_upper], axis=1)
     return Bounds(both.lower.ravel(), both.upper.ravel())
 
 
@@ -95,8 +95,8 @@ def bound_answers(tree: Tree, signs: NDArray[np.int8]) -> Tree:
         def means(
             at: NDArray[np.intp], child: NDArray[np.int32] = child, bounds: Bounds = bounds
         ) -> tuple[Floats, Floats]:
-            held = bounds.take(at)
-            first, second = (np.clip(mean[child[at] + side], *held) for side in (0, 1))
+            node_bounds = bounds.take(at)
+            first, second = (np.clip(mean[child[at] + side], *node_bounds) for side in (0, 1))
             return first, second
 
         below = hand_down(signs[tree.feature[nodes]], bounds, means)

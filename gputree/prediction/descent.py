@@ -169,11 +169,11 @@ def walk(
 
     `depths` are the minimum and the maximum of the leaves.
     """
-    least, greatest = depths
+    lowest, highest = depths
     paired = end - (end - begin) % SIDE_BY_SIDE
     for r in range(begin, paired, SIDE_BY_SIDE):
         a0 = a1 = a2 = a3 = a4 = a5 = a6 = a7 = np.int64(0)
-        for _ in range(least):
+        for _ in range(lowest):
             a0 = step(values, r, tree, a0)
             a1 = step(values, r + 1, tree, a1)
             a2 = step(values, r + 2, tree, a2)
@@ -182,7 +182,7 @@ def walk(
             a5 = step(values, r + 5, tree, a5)
             a6 = step(values, r + 6, tree, a6)
             a7 = step(values, r + 7, tree, a7)
-        moved = least < greatest
+        moved = lowest < highest
         while moved:
             b0 = step(values, r, tree, a0)
             b1 = step(values, r + 1, tree, a1)

@@ -31,12 +31,12 @@ class PackedTree(NamedTuple):
 def pack_tree(tree: Tree, dtype: Any) -> PackedTree:
     """Pack a binary tree for rows of float32 or float64 values, depth-first where that pays."""
     packed, place = arrange(pack(tree, dtype), tree.n_nodes)
-    answers = np.ascontiguousarray(tree.value[:, 0])
+    predictions = np.ascontiguousarray(tree.value[:, 0])
     if place is not None:
-        moved = np.empty_like(answers)
-        moved[place] = answers
-        answers = moved
-    return PackedTree(packed, leaf_depths(tree), place, answers)
+        moved = np.empty_like(predictions)
+        moved[place] = predictions
+        predictions = moved
+    return PackedTree(packed, leaf_depths(tree), place, predictions)
 
 
 def mean_answers(
@@ -94,11 +94,11 @@ def add_answers(
     tree: DescentTree,
     depths: tuple[int, int],
     stop: NDArray[np.int32],
-    answers: NDArray[np.float64],
+    predictions: NDArray[np.float64],
     sums: NDArray[np.float64],
 ) -> None:
-    """Add the row of `answers` (N, K) for the node of each row of `values` to `sums` (n, K)."""
+    """Add the row of `predictions` (N, K) for the node of each row of `values` to `sums` (n, K)."""
     walk(values, 0, stop.size, tree, depths, stop)
     for r in range(stop.size):
         for k in range(sums.shape[1]):
-            sums[r, k] += answers[stop[r], k]
+            sums[r, k] += predictions[stop[r], k]

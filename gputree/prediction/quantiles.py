@@ -278,11 +278,11 @@ def add_range(
 
 
 @borrowing
-def first_from(members: Int32s, begin: int, end: int, least: int) -> int:
-    """The first of ascending members ``begin .. end`` that is `least` or more."""
+def first_from(members: Int32s, begin: int, end: int, lowest: int) -> int:
+    """The first of ascending members ``begin .. end`` that is `lowest` or more."""
     while begin < end:
         middle = (begin + end) >> 1
-        if members[np.uintp(middle)] < least:
+        if members[np.uintp(middle)] < lowest:
             begin = middle + 1
         else:
             end = middle

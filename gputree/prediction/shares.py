@@ -142,7 +142,9 @@ def settle(descent: Descent, begin: int, end: int, stop: Int32s) -> None:
 
 
 @kernel
-def mix(descent: Descent, begin: int, end: int, stop: Int32s, answer: Floats, out: Floats) -> None:
+def mix(
+    descent: Descent, begin: int, end: int, stop: Int32s, predictions: Floats, out: Floats
+) -> None:
     """Write the prediction of each row's node, or the weighted sum of its nodes, to `out`."""
     n_nodes, parts, soft = descent.tree.nodes.size, descent.parts, descent.soft
     node, share = np.empty(n_nodes, np.int32), np.empty(n_nodes)
@@ -150,12 +152,12 @@ def mix(descent: Descent, begin: int, end: int, stop: Int32s, answer: Floats, ou
         node[0], share[0], visited = stop[row], 1.0, 1
         if soft is not None or parts.spreads[stop[row]]:
             visited = spread(descent, soft, row, node, share)
-        for k in range(answer.shape[1]):
-            out[row, k] = share[0] * answer[node[0], k]
+        for k in range(predictions.shape[1]):
+            out[row, k] = share[0] * predictions[node[0], k]
         for i in range(1, visited):
             if share[i] > 0.0:
-                for k in range(answer.shape[1]):
-                    out[row, k] += share[i] * answer[node[i], k]
+                for k in range(predictions.shape[1]):
+                    out[row, k] += share[i] * predictions[node[i], k]
 
 
 @inner
@@ -181,8 +183,8 @@ def list_stops(
         if soft is not None or parts.spreads[stop[row]]:
             visited = spread(descent, soft, row, node, share)
         if n + visited > all_nodes.size:
-            room = 2 * (n + visited)
-            all_nodes, all_shares = _copy(all_nodes, room), _copy(all_shares, room)
+            size = 2 * (n + visited)
+            all_nodes, all_shares = _copy(all_nodes, size), _copy(all_shares, size)
         for i in range(visited):
             if share[i] > 0.0:
                 all_nodes[n], all_shares[n] = node[i], share[i]

@@ -79,11 +79,11 @@ def tabulate(tree: Tree, unseen: Int32s) -> tuple[Int32s, CategoryLists, Int32s,
     offset of its table, or the number of its list.
     """
     spans = tree.branch_spans
-    room = _table_sizes(tree, spans)
-    n_codes = np.where(tree.tests_categories & (room == 0), LISTED, room).astype(np.int32)
-    table = np.cumsum(room) - room
-    child = np.repeat(unseen, room).astype(NODE)
-    node, place = _led_to(tree, room > 0)
+    sizes = _table_sizes(tree, spans)
+    n_codes = np.where(tree.tests_categories & (sizes == 0), LISTED, sizes).astype(np.int32)
+    table = np.cumsum(sizes) - sizes
+    child = np.repeat(unseen, sizes).astype(NODE)
+    node, place = _led_to(tree, sizes > 0)
     child[table[tree.parent[node]] + tree.branch_code[place]] = node
     listed = np.flatnonzero(n_codes == LISTED)
     table[listed] = np.arange(listed.size)
@@ -93,9 +93,9 @@ def tabulate(tree: Tree, unseen: Int32s) -> tuple[Int32s, CategoryLists, Int32s,
 def _table_sizes(tree: Tree, spans: Spans) -> Int64s:
     """Sizes of the tables of the nodes that have one: up to the largest code in the list."""
     listed, sharing = spans.stop - spans.start, np.bincount(spans.top)[spans.top]
-    room = np.maximum(spans.greatest(tree.tests_categories, tree.branch_code) + 1, 1)
+    sizes = np.maximum(spans.greatest(tree.tests_categories, tree.branch_code) + 1, 1)
     most = np.where(sharing == 1, np.maximum(CODES_PER_CATEGORY * listed, FEW_CODES), FEW_CODES)
-    return np.where(tree.tests_categories & (room <= most), room, 0)
+    return np.where(tree.tests_categories & (sizes <= most), sizes, 0)
 
 
 def _led_to(tree: Tree, nodes: Bools) -> tuple[Int64s, Int64s]:

@@ -36,8 +36,8 @@ def column_ends(X: Values, n_threads: int) -> Ends:
     height = max(BLOCK_CELLS // (d * _side_by_side(d)), 1) * _side_by_side(d)
     parts = [X[a : a + height] for a in range(0, n, height)]
     found = _joined(run(n_threads, _ends_by_rows, [(part,) for part in parts]), np.stack)
-    least = found.least.min(axis=0)
-    return Ends(least, found.greatest.max(axis=0), np.isnan(least))
+    lowest = found.least.min(axis=0)
+    return Ends(lowest, found.greatest.max(axis=0), np.isnan(lowest))
 
 
 def _side_by_side(d: int) -> int:
@@ -50,8 +50,8 @@ def _joined(parts: list[Ends], join: Any) -> Ends:
 
 
 def _ends_by_columns(X: Values) -> Ends:
-    least = X.min(axis=0)  # NaN where one is
-    return Ends(least, X.max(axis=0), np.isnan(least))
+    lowest = X.min(axis=0)  # NaN where one is
+    return Ends(lowest, X.max(axis=0), np.isnan(lowest))
 
 
 def _ends_by_rows(X: Values) -> Ends:
@@ -59,12 +59,12 @@ def _ends_by_rows(X: Values) -> Ends:
     n, d = X.shape
     whole = n - n % _side_by_side(d)
     rows, others = X[:whole].reshape(-1, _side_by_side(d) * d), X[whole:]
-    least = rows.min(axis=0, initial=np.inf).reshape(-1, d).min(axis=0)
-    greatest = rows.max(axis=0, initial=-np.inf).reshape(-1, d).max(axis=0)
+    lowest = rows.min(axis=0, initial=np.inf).reshape(-1, d).min(axis=0)
+    highest = rows.max(axis=0, initial=-np.inf).reshape(-1, d).max(axis=0)
     if whole < n:
-        least = np.minimum(least, others.min(axis=0))
-        greatest = np.maximum(greatest, others.max(axis=0))
-    return Ends(least, greatest, np.isnan(least))
+        lowest = np.minimum(lowest, others.min(axis=0))
+        highest = np.maximum(highest, others.max(axis=0))
+    return Ends(lowest, highest, np.isnan(lowest))
 
 
 def find_plain(tree: Tree, ends: Ends) -> Bools:

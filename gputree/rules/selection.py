@@ -117,7 +117,7 @@ def _try_all(
 @kernel
 def _best_subset(count: Int64s, message: Message) -> tuple[int, float]:
     """The subset of minimum bits, as a mask; ties go to the lowest mask."""
-    best, least = 0, np.inf
+    best, lowest = 0, np.inf
     for subset in range(count.shape[0]):
         covered = other = np.int64(0)
         for pattern in range(count.shape[0]):
@@ -130,9 +130,9 @@ def _best_subset(count: Int64s, message: Message) -> tuple[int, float]:
                 size += 1
                 bits += message.bits[rule]
         value = message_bits(message, size, bits, covered, other)
-        if value < least - LEAST_SAVED:
-            best, least = subset, value
-    return best, least
+        if value < lowest - LEAST_SAVED:
+            best, lowest = subset, value
+    return best, lowest
 
 
 class _State(NamedTuple):
@@ -168,7 +168,7 @@ def _climb(covers: Coverage, state: _State, message: Message, start: Bools) -> f
     turn = 0
     while True:
         turn += 1
-        best, least = n, value - LEAST_SAVED
+        best, lowest = n, value - LEAST_SAVED
         for rule in range(n):
             step, side = (-1, 1) if chosen[rule] else (1, 0)
             other, true = alone[rule, 0], alone[rule, 1]
@@ -183,13 +183,13 @@ def _climb(covers: Coverage, state: _State, message: Message, start: Bools) -> f
                     kept[side, other, true], known[side, other, true] = exceptions, turn
             bits_after = bits + step * message.bits[rule]
             after = _with_rules(message, exceptions, size + step, bits_after)
-            if after < least:
-                best, least = rule, after
+            if after < lowest:
+                best, lowest = rule, after
         if best == n:
             return value
         step = -1 if chosen[best] else 1
         covered += step * alone[best]
-        size, bits, value = size + step, bits + step * message.bits[best], least
+        size, bits, value = size + step, bits + step * message.bits[best], lowest
         _turn(best, covers, state)
 
 

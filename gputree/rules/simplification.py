@@ -198,13 +198,13 @@ def _drop(
         rule = rules[r]
         all_rows, correct = covered[r, 0], covered[r, 1]
         error[rule] = error_rate(all_rows * unit, (all_rows - correct) * unit, limit)
-        best, least = left.begin[rule + 1], error[rule]
+        best, lowest = left.begin[rule + 1], error[rule]
         for i in range(left.begin[rule], left.begin[rule + 1]):
             if left.kept[i]:
                 more, more_correct = all_rows + without[i, 0], correct + without[i, 1]
                 rate = error_rate(more * unit, (more - more_correct) * unit, limit)
-                if rate <= least:
-                    best, least = i, rate
+                if rate <= lowest:
+                    best, lowest = i, rate
         if best < left.begin[rule + 1]:
             left.kept[best] = False
             dropped[r] = True

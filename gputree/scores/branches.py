@@ -115,12 +115,12 @@ def _branch(table: ScoredTable, f: int, target: Target, numeric: Numeric) -> Bra
 
 def _last_if_missing(code: Values) -> tuple[Codes, int]:
     """Codes as integers, missing values behind all others, and the number of those."""
-    absent = np.isnan(code)
-    missing = int(np.count_nonzero(absent))
+    is_missing = np.isnan(code)
+    missing = int(np.count_nonzero(is_missing))
     if missing == 0:
         return code.astype(np.int64), 0
     last = np.nanmax(code) + 1 if missing < code.size else 0
-    return np.where(absent, last, code).astype(np.int64), missing
+    return np.where(is_missing, last, code).astype(np.int64), missing
 
 
 def _by_threshold(table: ScoredTable, f: int, target: Target) -> Branched:
@@ -128,13 +128,13 @@ def _by_threshold(table: ScoredTable, f: int, target: Target) -> Branched:
     view = table.view
     column = take_column(view.held.values, f)
     alone = Held(Columns.numeric(1), column, None, view.held.device)
-    known = absent = None
+    known = without = None
     if table.missing[f]:
         missing = np.isnan(view.column(f))
-        known, absent = np.flatnonzero(~missing), np.flatnonzero(missing)
+        known, without = np.flatnonzero(~missing), np.flatnonzero(missing)
         if known.size == 0:
             whole = target.by_branch(np.zeros(target.size, np.int64))
-            return Branched(whole, np.empty(0), absent.size)
+            return Branched(whole, np.empty(0), without.size)
     tree = target.grow(View(alone, view.rows), known, table.device, table.n_threads)
     cut = tree.threshold[:1] if tree.n_nodes > 1 else np.empty(0)
-    return Branched(target.of_cut(tree, absent), cut, 0 if absent is None else absent.size)
+    return Branched(target.of_cut(tree, without), cut, 0 if without is None else without.size)

@@ -53,8 +53,10 @@ class Labels(NamedTuple):
         parts = tree.statistics[1:] if tree.n_nodes > 1 else tree.statistics
         if missing is not None and missing.size:
             weight = None if self.weight is None else self.weight[missing]
-            beside = np.bincount(self.code[missing], weight, parts.shape[1])  # of 2 classes or more
-            parts = np.concatenate([parts, beside[None]])
+            of_missing = np.bincount(
+                self.code[missing], weight, parts.shape[1]
+            )  # of 2 classes or more
+            parts = np.concatenate([parts, of_missing[None]])
         branch, label = np.nonzero(parts)
         return Contingency(branch, label, parts[branch, label])
 
@@ -90,11 +92,11 @@ class Numbers(NamedTuple):
         leaves = slice(1, None) if tree.n_nodes > 1 else slice(None)
         weight, mean = tree.weight[leaves], tree.statistics[leaves, 0] - self.fixed.centre
         if missing is not None and missing.size:
-            beside = 1.0 if self.weight is None else self.weight[missing]
-            beside = float(np.sum(np.broadcast_to(beside, missing.size)))
+            of_missing = 1.0 if self.weight is None else self.weight[missing]
+            of_missing = float(np.sum(np.broadcast_to(of_missing, missing.size)))
             units = missing.size if self.units is None else int(self.units[missing].sum())
             total = int(self.fixed.target[missing].sum())
-            weight = np.append(weight, beside)
+            weight = np.append(weight, of_missing)
             mean = np.append(mean, total * self.fixed.unit / units)
         return BranchMeans(weight, mean)
 

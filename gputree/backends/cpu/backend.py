@@ -199,8 +199,8 @@ class CpuBackend:
         rows = int((end - begin).sum())
         share = max(tuning.TUNING.chunk_rows // 4, -(-rows // (2 * self.n_threads)))
         share = max(share, -(-rows // max(tuning.TUNING.partial_bytes // out[:1].nbytes, 1)))
-        least = max(2 * tuning.TUNING.chunk_rows // max(columns[1] - columns[0], 1), 1)
-        if self.n_threads == 1 or rows < 2 * least:
+        min_rows = max(2 * tuning.TUNING.chunk_rows // max(columns[1] - columns[0], 1), 1)
+        if self.n_threads == 1 or rows < 2 * min_rows:
             share = max(rows, 1)
         owner, first, last = chunks(begin, end, share)
         extra = np.flatnonzero(np.diff(owner, prepend=-1) == 0)  # chunks after a node's first
@@ -218,7 +218,7 @@ class CpuBackend:
                     criterion, source, first[c], last[c], columns, self.channels, target[c]
                 )
 
-        self._run(count, spans(sizes[order], self.n_threads, least))
+        self._run(count, spans(sizes[order], self.n_threads, min_rows))
         for i, c in enumerate(extra):
             out[slots[owner[c]]] += sums[i]
 
@@ -263,11 +263,11 @@ class CpuBackend:
         self.score_subsets(nodes, scores, np.flatnonzero(self.table.categories))
         splits = Splits.none(begin.size)
         rows = end - begin
-        least = tuning.TUNING
-        counts = self.task.exact and self.table.values.shape[0] >= least.counted_table_rows
+        tuned = tuning.TUNING
+        counts = self.task.exact and self.table.values.shape[0] >= tuned.counted_table_rows
         counts = counts and not self.table.single.all()  # else no cut lies inside a bin
         counts = counts and not self._counts_drawn
-        is_large = (rows >= least.counted_rows) & counts
+        is_large = (rows >= tuned.counted_rows) & counts
         large, small = np.flatnonzero(is_large), np.flatnonzero(~is_large)
         groups: list[tuple[Finer | None, Int64s]] = [(None, small)]
         if large.size:
@@ -275,7 +275,7 @@ class CpuBackend:
         parts = [
             (finer, group[a:b])
             for finer, group in groups
-            for a, b in spans(rows[group], self.n_threads, least.chunk_rows // 4)
+            for a, b in spans(rows[group], self.n_threads, tuned.chunk_rows // 4)
             if a < b
         ]
         rules, source = self._rules(bounds), self._source

@@ -130,7 +130,7 @@ def missing_rank(bits):
 def collect_known(source, rows, first, m, f, bits, order, values, items):
     """Copy the known values of column f and their places; missing ones end the node's keys."""
     known = np.int64(0)
-    absent = first + m
+    end = first + m
     for x in range(first, first + m):
         value = source[rows[x], f]
         if value == value:
@@ -138,8 +138,8 @@ def collect_known(source, rows, first, m, f, bits, order, values, items):
             items[known] = x
             known += 1
         else:
-            absent -= 1
-            order[f, absent] = (missing_rank(bits) << bits) | x
+            end -= 1
+            order[f, end] = (missing_rank(bits) << bits) | x
     return known
 
 

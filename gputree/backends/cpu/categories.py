@@ -84,15 +84,15 @@ def new_scratch(table: Table, task: Task, most_rows: int, sorted_: bool) -> Scra
         return None
     assert task.search is not None
     many = int(table.categories[~table.by_code].max(initial=0))
-    room = max(min(many, most_rows), MAX_BINS) + 2
+    size = max(min(many, most_rows), MAX_BINS) + 2
     channels = max(task.n_classes, 3)
     present = min(channels, max(most_rows, 3))
-    cells = max(most_cells(present, room), (MAX_BINS + 2) * present)  # of few, all are held
-    listed = sorted_ or (many > 0 and not holds_cells(channels, room))
+    cells = max(most_cells(present, size), (MAX_BINS + 2) * present)  # of few, all have sums
+    listed = sorted_ or (many > 0 and not holds_cells(channels, size))
     return Scratch(
         search=task.search,
         categories=table.categories,
-        runs=new_runs(room, cells),
+        runs=new_runs(size, cells),
         sums=np.empty((3, channels), np.int64),
         class_of=np.empty(task.n_classes, np.int32),
         seen=np.zeros(0 if sorted_ else -(-many // 64), np.uint64),
@@ -280,12 +280,12 @@ def collect_runs(scratch, criterion, source, many, nodes, total, j, f):
     count = meet_categories(
         scratch, many.code[many.place[f]], table.categories[f], entries, first, last
     )
-    held = holds_cells(present, count)
-    if held:
+    sums_runs = holds_cells(present, count)
+    if sums_runs:
         add_rows(scratch, restricted, rows, entries, first, last, count, present)
     else:
         list_rows(scratch, entries, first, last, count)
-    return restricted, present, count, held
+    return restricted, present, count, sums_runs
 
 
 # ----------------------------------------------------------------------------- subsets
@@ -302,12 +302,12 @@ def score_subsets(rules, source, many, nodes, scores, pairs, first, last, scratc
         total = scores.total[j]
         if is_pure(rules.criterion, total):
             continue
-        criterion, present, count, held = collect_runs(
+        criterion, present, count, sums_runs = collect_runs(
             scratch, rules.criterion, source, many, nodes, total, j, f
         )
         if count == 0:  # missing throughout: no cut exists
             continue
-        node = node_runs(scratch, listed, count, held, present)
+        node = node_runs(scratch, listed, count, sums_runs, present)
         best, missing_left, k, place = best_subset(criterion, rules.limits, scratch, node)
         scores.best[j, f], scores.missing_left[j, f] = best, missing_left
         scores.order[j, f], scores.bin[j, f] = k, place

@@ -131,11 +131,11 @@ class CellCounts:
         if columns.size == 0 or store.code.size == 0:
             return
         with store.lock:  # other growths over the table use the same codes
-            absent = columns[~store.known[columns]]
-            given = self.table, self.cells, absent
-            parts = even_spans(n, absent.size, self.n_threads, self.tuning.chunk_rows)
+            columns_to_make = columns[~store.known[columns]]
+            given = self.table, self.cells, columns_to_make
+            parts = even_spans(n, columns_to_make.size, self.n_threads, self.tuning.chunk_rows)
             run(self.n_threads, lambda a, b: make_fine(*given, a, b, store.code), parts)
-            store.known[absent] = True
+            store.known[columns_to_make] = True
         known[columns] = True
 
     def _wanted(self, rows: Int64s, candidates: Int64s) -> Bools:

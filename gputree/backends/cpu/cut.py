@@ -79,8 +79,8 @@ def score_to_beat(cut, rank):
 @borrowing
 def admits_rows(limits, n, whole):
     """Return True if both sides of a cut have enough rows: n of `whole` are on one side."""
-    least = max(limits.min_samples_leaf, 1)
-    return n >= least and whole - n >= least
+    min_rows = max(limits.min_samples_leaf, 1)
+    return n >= min_rows and whole - n >= min_rows
 
 
 @borrowing

@@ -333,7 +333,7 @@ def part_entries(entries, drawn, c, cut, s, t):
 def grow_one(rules, criterion, entries, free, waiting, order, drawn, sorting, total, left, out):
     """Grow the subtree of the node on top of the stack; returns the next free node."""
     limits = rules.limits
-    least = fewest_rows(limits)
+    min_rows = fewest_rows(limits)
     size = 1
     # Nodes below `free` have their entries, s .. t; the `size` on the stack may still be split.
     while size > 0:
@@ -341,7 +341,7 @@ def grow_one(rules, criterion, entries, free, waiting, order, drawn, sorting, to
         node, level, key = waiting.node[size], waiting.depth[size], waiting.key[size]
         bounded = at_place(limits.monotonic, limits, waiting.bounds, size)
         s, t = out.begin[node], out.end[node]
-        if level >= limits.max_depth or t - s < least:
+        if level >= limits.max_depth or t - s < min_rows:
             continue
         take_targets(rules, criterion, entries, drawn, s, t, total)
         clear(left)
@@ -378,7 +378,7 @@ def grow_one(rules, criterion, entries, free, waiting, order, drawn, sorting, to
         deeper = level + 1 < limits.max_depth
         for side in range(2):
             a, b = (middle, t) if side == 1 else (s, middle)
-            splits = deeper and may_split(rules.regression, entries, a, b, least)
+            splits = deeper and may_split(rules.regression, entries, a, b, min_rows)
             below = level + 1 if splits else limits.max_depth  # else it stays a leaf
             wait(waiting, size, free + side, below, 0, child_key(key, side))
             size += 1

@@ -148,20 +148,20 @@ def is_constant(x, n):
 
 
 @borrowing
-def has_other_values(x, n, code, least):
+def has_other_values(x, n, code, lowest):
     """Return True if some known value, of n, differs from the one of its bin: without a branch."""
     odd = False
     for k in range(n):
-        odd |= (least[code[k]] != x[k]) & (x[k] == x[k])
+        odd |= (lowest[code[k]] != x[k]) & (x[k] == x[k])
     return odd
 
 
 @borrowing
-def collect_unseen(x, n, code, least, first, f, unseen):
+def collect_unseen(x, n, code, lowest, first, f, unseen):
     """Collect the values that are not those of their bins, and their rows from `first` on."""
     at = unseen.count[f]
     for k in range(n):
-        if x[k] == x[k] and least[code[k]] != x[k] and at < MOST_UNSEEN:
+        if x[k] == x[k] and lowest[code[k]] != x[k] and at < MOST_UNSEEN:
             unseen.value[f, at] = x[k]
             unseen.row[f, at] = first + k
             at += 1

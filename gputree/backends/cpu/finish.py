@@ -75,16 +75,16 @@ def new_subtrees(sizes: Int64s, depth: Int64s, limits: Limits) -> Subtrees:
     """Space for the nodes of subtrees of `sizes` rows whose roots have the given `depth`."""
     most = 2 * (sizes // max(limits.min_samples_leaf, 1)) + 1
     levels = np.minimum(limits.max_depth - depth, 40)
-    room = int(np.minimum(most, (2 << levels) - 1).sum())
+    size = int(np.minimum(most, (2 << levels) - 1).sum())
     return Subtrees(
         root=np.empty(sizes.size, np.int64),
-        first_child=np.empty(room, np.int64),
-        feature=np.empty(room, np.int32),
-        threshold=np.empty(room),
-        missing_left=np.empty(room, np.bool_),
-        gain=np.empty(room),
-        begin=np.empty(room, np.int64),
-        end=np.empty(room, np.int64),
+        first_child=np.empty(size, np.int64),
+        feature=np.empty(size, np.int32),
+        threshold=np.empty(size),
+        missing_left=np.empty(size, np.bool_),
+        gain=np.empty(size),
+        begin=np.empty(size, np.int64),
+        end=np.empty(size, np.int64),
     )
 
 
@@ -270,9 +270,9 @@ def find_split(rules, scan, scratch, block, active, limits):
 
 
 @borrowing
-def may_split(regression, block, s, t, least):
-    """Return True if places ``s .. t`` may be split: at least `least` rows, and two classes."""
-    if t - s < least:
+def may_split(regression, block, s, t, min_rows):
+    """Return True if places ``s .. t`` may be split: at least `min_rows` rows, and two classes."""
+    if t - s < min_rows:
         return False
     if regression:
         return True
@@ -330,7 +330,7 @@ def grow(rules, criterion, scratch, block, root, m, waiting, total, left, out):
     """
     limits, weighted = rules.limits, rules.weighted
     bits = 8 * block.order.itemsize // 2
-    least = fewest_rows(limits)
+    min_rows = fewest_rows(limits)
     first = root.s
     shift = out.begin[root.node] - first
     for f in range(block.columns.size):
@@ -347,7 +347,7 @@ def grow(rules, criterion, scratch, block, root, m, waiting, total, left, out):
         bounded = at_place(limits.monotonic, limits, waiting.bounds, size)
         s = out.begin[node] - shift
         t = out.end[node] - shift
-        if level >= limits.max_depth or t - s < least:
+        if level >= limits.max_depth or t - s < min_rows:
             continue
         active = drop_constants(block.order, bits, block.columns, waiting.active[size], s, t)
         place_total(criterion, block, weighted, s, t, total)
@@ -378,7 +378,7 @@ def grow(rules, criterion, scratch, block, root, m, waiting, total, left, out):
                 rules.bin_ends, block.order, block.distinct, f, bits, first, cut[3]
             )
         out.gain[node] = decrease
-        further = least if level + 1 < limits.max_depth else m + 1
+        further = min_rows if level + 1 < limits.max_depth else m + 1
         middle, left_splits, right_splits = split_block(
             rules, scan, scratch, block, active, known, cut, further
         )
@@ -442,8 +442,8 @@ def finish_nodes(source: EntrySource, task: Task, nodes: SmallNodes) -> Subtrees
     table, rows, entries = source
     begin, end = nodes.begin, nodes.end
     sizes = end - begin
-    most, room = int(sizes.max()), blocks.block_rows(table, sizes)
-    block = blocks.new_block(table, task, room, entries.dtype)
+    most, block_rows = int(sizes.max()), blocks.block_rows(table, sizes)
+    block = blocks.new_block(table, task, block_rows, entries.dtype)
     sorting = blocks.new_sorting(table, task, most)
     scratch = new_scratch(table, task, most, sorted_=True)
     out = new_subtrees(sizes, nodes.depth, task.limits)
@@ -458,7 +458,7 @@ def finish_nodes(source: EntrySource, task: Task, nodes: SmallNodes) -> Subtrees
     weight = rows.weight if rows.weight is not None else np.empty(0, np.int64)
     given = table, rows.target, weight, not regression, entries, begin, end
     free = 0
-    for a, b in blocks.share_blocks(sizes, room):
+    for a, b in blocks.share_blocks(sizes, block_rows):
         blocks.load_nodes(*given, a, b, block, sorting)
         free = grow_nodes(rules, entries, nodes, a, b, scratch, block, out, free)
     return Subtrees._make([out.root, *(field[:free].copy() for field in out[1:])])

@@ -35,18 +35,18 @@ def find_runs(scratch, keys, bits, s, t):
     """Set the runs of the sorted `keys` ``s .. t``, and list their rows; returns their number."""
     runs, item = scratch.runs, scratch.item
     mask = (1 << bits) - 1
-    absent = missing_rank(bits)
+    missing = missing_rank(bits)
     count = 0
     before = np.int64(-1)
     for i in range(s, t):
         key = np.int64(keys[i])
         rank = key >> bits
         item[i - s] = key & mask
-        if rank != before and before != absent:
+        if rank != before and before != missing:
             runs.begin[count] = i - s
             count += 1
             before = rank
-    if before == absent:  # the last run is that of missing values
+    if before == missing:  # the last run is that of missing values
         count -= 1
     else:
         runs.begin[count] = t - s
@@ -85,10 +85,10 @@ def scan_categories(scratch, scan, limits, f, cut):
     criterion = restrict(scan.criterion, present)
     listed = listed_in(scratch, scan)
     count = find_runs(scratch, scan.order[f], scan.bits, scan.s, scan.t)
-    held = holds_cells(present, count)
-    if held:
+    sums_runs = holds_cells(present, count)
+    if sums_runs:
         sum_runs(criterion, scratch, listed, count, present)
-    node = node_runs(scratch, listed, count, held, present)
+    node = node_runs(scratch, listed, count, sums_runs, present)
     value, missing_left, k, place = best_subset(criterion, limits, scratch, node)
     if value > -np.inf:
         rank = tie_rank(limits, scan.key, f)

@@ -99,8 +99,8 @@ def scan_side(scan, limits, f, known, missing_left, best):
 @borrowing
 def known_end(order, f, bits, s, t):
     """End of the known values among the sorted keys ``s .. t`` of column f."""
-    absent = missing_rank(bits)
-    while t > s and np.int64(order[f, t - 1]) >> bits == absent:
+    missing = missing_rank(bits)
+    while t > s and np.int64(order[f, t - 1]) >> bits == missing:
         t -= 1
     return t
 
@@ -170,7 +170,7 @@ def cut_pair(scan, limits):
     criterion, order, s, left, total = scan.criterion, scan.order, scan.s, scan.left, scan.total
     one = np.uintp(1)
     mask = (one << np.uintp(scan.bits)) - one
-    absent = missing_rank(scan.bits)
+    missing = missing_rank(scan.bits)
     first = np.int64(-1)
     scored = np.int64(0)
     one_way = other_way = -np.inf  # scores of the cuts with either row on the left
@@ -183,7 +183,7 @@ def cut_pair(scan, limits):
         x = np.int64(key & mask)
         if np.int64(key) >> scan.bits == high or (x == first and not limits.random_ties):
             continue
-        if high == absent:
+        if high == missing:
             return False, cut
         if scored == 0 or (scored == 1 and x != first):
             value = -np.inf

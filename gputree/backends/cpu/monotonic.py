@@ -70,8 +70,10 @@ def at_node(monotonic, limits, bounds, j):
 @where_given(lambda monotonic, limits, f: limits)
 def at_column(monotonic, limits, f):
     """The limits, with the sign of column f."""
-    held = limits.monotonic  # with the bounds of a node
-    column_bounds = InColumn(np.int64(held.signs[f]), held.lower, held.upper)
+    monotonic_of_node = limits.monotonic  # with the bounds of a node
+    column_bounds = InColumn(
+        np.int64(monotonic_of_node.signs[f]), monotonic_of_node.lower, monotonic_of_node.upper
+    )
     return replaced(limits, column_bounds)
 
 

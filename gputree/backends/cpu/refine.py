@@ -196,8 +196,8 @@ def mark_candidates(finer, node, search, table, f, needed):
 
 
 @inner
-def gather_columns(finer, source, search, columns, are_known, room):
-    """Collect rows of candidate bins, and fine codes, of `columns` of up to `room` rows each.
+def gather_columns(finer, source, search, columns, are_known, sizes):
+    """Collect rows of candidate bins, and fine codes, of `columns` of up to `sizes` rows each.
 
     Returns both, and the range of each column in them.
     """
@@ -206,7 +206,7 @@ def gather_columns(finer, source, search, columns, are_known, room):
     at = np.int64(0)
     for c in range(columns.size):
         begin[c] = end[c] = at
-        at += room[c] + 1
+        at += sizes[c] + 1
     rows, codes = np.empty(at, entries.dtype), np.empty(at, np.uint16)
     if finer is not None and are_known:  # a single column
         f = columns[0]
@@ -268,13 +268,13 @@ def refine_columns(finer, source, node, search, pending, cut):
     Columns with fine codes go first, one by one. If there are none, one column goes first by
     itself, since it raises the best score for all.
     """
-    room = np.int64(1)
+    most_rows = np.int64(1)
     if finer is not None:
         known, pending = take_known(finer, pending)
-        cut = search_columns(finer, source, node, search, known, True, room, cut)
+        cut = search_columns(finer, source, node, search, known, True, most_rows, cut)
         if known.size > 0:
-            room = GATHER_SHARE * (search.last - search.first)
-    return search_columns(finer, source, node, search, pending, False, room, cut)
+            most_rows = GATHER_SHARE * (search.last - search.first)
+    return search_columns(finer, source, node, search, pending, False, most_rows, cut)
 
 
 @inner
@@ -291,11 +291,11 @@ def take_known(finer, pending):
 
 
 @inner
-def search_columns(finer, source, node, search, pending, are_known, room, cut):
+def search_columns(finer, source, node, search, pending, are_known, most_rows, cut):
     """Like `refine_columns`, by descending bound, of columns all with fine codes or without.
 
     Columns without fine codes that still reach the best score are gathered together, one pass over
-    the rows for many columns, after one pass of up to `room` rows.
+    the rows for many columns, after one pass of up to `most_rows` rows.
     """
     group, found = np.empty(pending.size, np.int64), np.empty(pending.size, np.int64)
     n_pending = pending.size
@@ -305,7 +305,7 @@ def search_columns(finer, source, node, search, pending, are_known, room, cut):
         needed = needed_bound(node.criterion, cut[0], node.total)
         used = np.int64(0)
         n_group = 0
-        while used < room and n_group < GATHER_COLUMNS:
+        while used < most_rows and n_group < GATHER_COLUMNS:
             at = next_column(search.bound, pending, n_pending, needed)
             if at < 0:
                 break
@@ -326,7 +326,7 @@ def search_columns(finer, source, node, search, pending, are_known, room, cut):
             column_node = in_column(node, f)
             cut = search_found(finer, source, column_node, search, f, rows[a:b], codes[a:b], cut)
         if not are_known:
-            room = GATHER_SHARE * (search.last - search.first)
+            most_rows = GATHER_SHARE * (search.last - search.first)
 
 
 @borrowing

@@ -68,25 +68,25 @@ class NodeRuns(NamedTuple):
 
 
 @written_out
-def node_runs(scratch, listed, count, held, channels):
+def node_runs(scratch, listed, count, sums_runs, channels):
     """Arguments of the search of subsets of `count` categories; statistics have `channels`."""
     sums = scratch.sums
     total, left, missing = sums[0, :channels], sums[1, :channels], sums[2, :channels]
-    return NodeRuns(scratch.runs, count, listed, held, total, left, missing)
+    return NodeRuns(scratch.runs, count, listed, sums_runs, total, left, missing)
 
 
-def new_runs(room: int, cells: int) -> Runs:
-    """Scratch for `room` runs, the missing values' included, and `cells` statistics."""
+def new_runs(size: int, cells: int) -> Runs:
+    """Scratch for `size` runs, the missing values' included, and `cells` statistics."""
     return Runs(
-        begin=np.empty(room + 1, np.int64),
-        code=np.empty(room, np.int64),
+        begin=np.empty(size + 1, np.int64),
+        code=np.empty(size, np.int64),
         cells=np.empty(cells, np.int64),
-        share=np.empty(room, np.float64),
-        order=np.empty(room, np.int64),
-        spare=np.empty(room, np.int64),
+        share=np.empty(size, np.float64),
+        order=np.empty(size, np.int64),
+        spare=np.empty(size, np.int64),
         kinds=np.empty(MOST_KINDS, np.int64),
         slots=np.empty(SLOTS, np.int64),
-        is_left=np.empty(room, np.bool_),
+        is_left=np.empty(size, np.bool_),
     )
 
 
@@ -98,8 +98,8 @@ def holds_cells(channels, count):
 
 def most_cells(channels: int, count: int) -> int:
     """Size of the statistics of up to `count` runs and of missing values."""
-    held = (count + 1) * max(channels, 3)
-    return min(held, max(MOST_CELLS + channels, 4 * (count + 1)))
+    all_cells = (count + 1) * max(channels, 3)
+    return min(all_cells, max(MOST_CELLS + channels, 4 * (count + 1)))
 
 
 @borrowing
@@ -237,12 +237,12 @@ def slot_of(runs, channels, r):
 
 
 @borrowing
-def list_different(runs, held, count, channels):
+def list_different(runs, sums_runs, count, channels):
     """List one run, or few, for each different statistics, ascending, in ``runs.order``; how many.
 
     Every other run has the statistics of one that is listed before it.
     """
-    if not held or count <= FEW_RUNS:
+    if not sums_runs or count <= FEW_RUNS:
         for r in range(count):
             runs.order[r] = r
         return np.int64(count)

@@ -37,12 +37,12 @@ def cut_inside(criterion, limits, weighted, left, n, total):
     """Return True if an admissible cut can be inside a bin of n rows that follows `left`."""
     if n < 2:
         return False
-    least = limits.min_samples_leaf
-    if least <= 1:
+    min_rows = limits.min_samples_leaf
+    if min_rows <= 1:
         return True
     before = row_count(criterion, left, 0, left.size, weighted)
     after = row_count(criterion, total, 0, left.size, weighted) - before - n
-    return before + n - 1 >= least and after + n - 1 >= least
+    return before + n - 1 >= min_rows and after + n - 1 >= min_rows
 
 
 @borrowing

@@ -38,12 +38,12 @@ def new_sorter():
 @borrowing
 def rank_sort(values, items, begin, end, sorter):
     """Sort at most `FEW_PAIRS` pairs, without a branch, by counting the pairs before each."""
-    copied, held, rank = sorter.values, sorter.items, sorter.rank
+    copied, copied_items, rank = sorter.values, sorter.items, sorter.rank
     first = np.uintp(begin)
     size = np.uintp(end - begin)
     for i in range(size):
         copied[i] = values[first + i]
-        held[i] = items[first + i]
+        copied_items[i] = items[first + i]
     for i in range(np.uintp(FEW_PAIRS)):
         rank[i] = 0
     for j in range(size):
@@ -53,7 +53,7 @@ def rank_sort(values, items, begin, end, sorter):
     for i in range(size):
         place = first + np.uintp(rank[i])
         values[place] = copied[i]
-        items[place] = held[i]
+        items[place] = copied_items[i]
 
 
 @borrowing

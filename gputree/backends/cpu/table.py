@@ -301,11 +301,11 @@ def encode_columns(
     one = values.dtype.type(1)
     half, top = one / 2, one * (binning.GRID_CELLS - 1)
     parts = even_spans(n, columns.size, n_threads, tuning.TUNING.chunk_rows)
-    room = 0 if checked is None else d
+    columns_checked = 0 if checked is None else d
     checked = np.zeros(d, np.bool_) if checked is None else checked
 
     def encode(a: int, b: int) -> coding.Unseen:
-        unseen = coding.Unseen.none(room, values.dtype)
+        unseen = coding.Unseen.none(columns_checked, values.dtype)
         coding.encode_rows(
             values, bins, columns, table.missing, checked, a, b, half, top, codes, unseen
         )

@@ -36,16 +36,16 @@ def count_intervals(
     node_pairs, column, *ranges = arrays
     sent = send(node_pairs, grower.table.places(column), *ranges)
     counts = xp.zeros(cells * grower.task.channels, dtype=grower.cell_dtype)
-    least, greatest = (xp.empty(cells, dtype=np.uint64) for _ in range(2))
-    least.fill(~np.uint64(0))
-    greatest.fill(np.uint64(0))
+    lowest, highest = (xp.empty(cells, dtype=np.uint64) for _ in range(2))
+    lowest.fill(~np.uint64(0))
+    highest.fill(np.uint64(0))
     grower.kernels(
         "cells", "count_intervals", (chunks.number,), grower.table.values,
         grower.table.width, grower.statistics, grower.entries, chunks.packed,
-        INTERVALS.pack(key_shift, *sent), grower.task.channels, counts, least, greatest,
+        INTERVALS.pack(key_shift, *sent), grower.task.channels, counts, lowest, highest,
     )  # fmt: skip
     meanwhile()
-    ends = [values_of(keys.get()).astype(np.float64) for keys in (least, greatest)]
+    ends = [values_of(keys.get()).astype(np.float64) for keys in (lowest, highest)]
     return counts.get(), ends[0], ends[1]
 
 

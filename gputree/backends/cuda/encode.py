@@ -99,8 +99,8 @@ def encode(
 
 def _fit_categories(bins: KeyBins, f: int, count: int) -> None:
     """Set a bin for each of `count` categories; for 0, one bin for all."""
-    room, bits = binning.MAX_BINS, bins.edge.dtype
-    codes = np.arange(room).astype(f"f{bits.itemsize}").view(bits)
+    most_bins, bits = binning.MAX_BINS, bins.edge.dtype
+    codes = np.arange(most_bins).astype(f"f{bits.itemsize}").view(bits)
     sign = bits.type(1) << bits.type(8 * bits.itemsize - 1)
     beyond = np.array(np.inf, f"f{bits.itemsize}").view(bits)
     keys = to_device(codes | sign)  # keys of values that are not negative
@@ -108,7 +108,7 @@ def _fit_categories(bins: KeyBins, f: int, count: int) -> None:
     bins.edge[f, : max(count - 1, 0)] = keys[: max(count - 1, 0)]
     bins.least[f] = bins.greatest[f] = keys
     bins.count[f] = max(count, 1)
-    bins.distinct[f] = count or room + 1
+    bins.distinct[f] = count or most_bins + 1
 
 
 def _fit(
@@ -135,19 +135,19 @@ def _fit_by_value(
     """Counterpart of `picked_values` and `fit_picked` of `gputree.backends.cpu.encode`."""
     xp = cupy()
     n, d = source.shape
-    room = min(4 * binning.SAMPLE_ROWS, n)
+    picks = min(4 * binning.SAMPLE_ROWS, n)
     share = int(2.0**63 * binning.SAMPLE_ROWS / n)
     taken = xp.zeros(d, dtype=np.uint32)
-    picked = xp.empty((d, room), dtype=source.bits)
+    picked = xp.empty((d, picks), dtype=source.bits)
     picked.fill(~source.bits.type(0))  # MISSING_KEY
     source.visit(
         lambda block, first: kernels.each(
-            "encode", "pick_values", block.size, block, block.shape[0], d, share, room, taken,
+            "encode", "pick_values", block.size, block, block.shape[0], d, share, picks, taken,
             picked,
         )
     )  # fmt: skip
     _fit_keys(kernels, picked, np.arange(d), most, bins, exact=False)
-    few = (bins.distinct.get() <= binning.FEWEST_DISTINCT) | (taken.get() > room)
+    few = (bins.distinct.get() <= binning.FEWEST_DISTINCT) | (taken.get() > picks)
     for f in np.flatnonzero(few):
         _fit_whole(kernels, source, bins, most, f, exact=False)
     return ~few
@@ -201,15 +201,15 @@ def _encode_values(
 
 def _to_host(bins: KeyBins, most: Int64s, delimited: NDArray[np.bool_]) -> binning.Bins:
     """Bins as arrays on the host; those `delimited` extend from edge to edge."""
-    edge, least, greatest = (values_of(keys.get()) for keys in bins[:3])
-    greatest[delimited] = edge[delimited]
-    least[delimited, 1:] = edge[delimited, :-1]
-    return binning.empty_bins(len(least), least.dtype)._replace(
+    edge, lowest, highest = (values_of(keys.get()) for keys in bins[:3])
+    highest[delimited] = edge[delimited]
+    lowest[delimited, 1:] = edge[delimited, :-1]
+    return binning.empty_bins(len(lowest), lowest.dtype)._replace(
         edge=edge,
         count=bins.count.get(),
         lossless=bins.distinct.get() <= most,
-        least=least,
-        greatest=greatest,
+        least=lowest,
+        greatest=highest,
     )
 
 

@@ -311,8 +311,8 @@ def _grow(
     table, limits = grower.table, grower.task.limits
     m, d = roots.depth.size, table.columns
     sizes = roots.last - roots.first
-    room, channel = offsets(node_room(sizes, roots.depth, limits)), offsets(roots.channels)
-    nodes = SubtreeNodes.empty(int(room[-1]), roots.bounds is not None)
+    place, channel = offsets(node_room(sizes, roots.depth, limits)), offsets(roots.channels)
+    nodes = SubtreeNodes.empty(int(place[-1]), roots.bounds is not None)
     used = xp.empty(m, dtype=np.int32)
     spill = small > 0
     drawing = limits.max_features < d
@@ -320,19 +320,20 @@ def _grow(
     grower.kernels(
         "finish", "grow_subtrees", (m,), grower.rules, grower.search, table.packed,
         ROWS.pack(statistics.target, statistics.weight, None, None), lists.pack(spill), small,
-        ROOTS.pack(*map(to_device, (*roots[:4], room, channel))), pack_bounds(grower, roots.bounds),
-        xp.empty(channel[-1], dtype=np.int64), xp.empty(LANES * channel[-1], dtype=np.int64),
+        ROOTS.pack(*map(to_device, (*roots[:4], place, channel))),
+        pack_bounds(grower, roots.bounds), xp.empty(channel[-1], dtype=np.int64),
+        xp.empty(LANES * channel[-1], dtype=np.int64),
         xp.empty(m * d if drawing else 1, dtype=np.int32), NODES.pack(*nodes), used, groups,
         is_left, threads=LANES, shared=0 if spill else int(sizes.max()) * _shared_row_bytes(grower),
     )  # fmt: skip
-    return _compact(nodes, used.get().astype(np.int64), room, roots.first)
+    return _compact(nodes, used.get().astype(np.int64), place, roots.first)
 
 
-def _compact(nodes: SubtreeNodes, used: Int64s, room: Int64s, first: Int64s) -> GrownSubtrees:
+def _compact(nodes: SubtreeNodes, used: Int64s, begin: Int64s, first: Int64s) -> GrownSubtrees:
     """Nodes in use, on the host, one subtree after another, with places of all rows."""
     starts = np.cumsum(used) - used
     owner = np.repeat(np.arange(used.size), used)
-    place = to_device(np.arange(owner.size) - starts[owner] + room[owner])
+    place = to_device(np.arange(owner.size) - starts[owner] + begin[owner])
     host = SubtreeNodes(*(None if field is None else field[place].get() for field in nodes))
     child = host.first_child.astype(np.int64)
     host = host._replace(

@@ -108,8 +108,8 @@ class ShardedBackend:
         cuts = search.choose(nodes)
         splits = Splits.none(begin.size)
         table, scoring = self.shards.summary.table, search.scoring._replace(means=None)
-        beside = scores.seen_missing, scores.next_bin
-        record_cuts(scoring, table, nodes, cuts, *beside, Chosen(*splits[:-1]))
+        neighbors = scores.seen_missing, scores.next_bin
+        record_cuts(scoring, table, nodes, cuts, *neighbors, Chosen(*splits[:-1]))
         placed = np.flatnonzero(np.isin(splits.feature, few))
         column = splits.feature[placed].astype(np.int64)
         splits.codes[placed] = histograms.list_left(slots, scored, placed, column)
@@ -136,9 +136,9 @@ class ShardedBackend:
     def _count_categories(self, nodes: Int64s, ranges: ShardRanges, f: int) -> Any:
         """Statistics (categories and missing, channels) of column f in each of some nodes."""
         cells = int(self.shards.summary.table.categories[f]) + 1
-        room = max(self.shards.budget.category_bytes // (8 * cells * self.channels), 1)
-        for at in range(0, nodes.size, room):
-            some = nodes[at : at + room]
+        batch_size = max(self.shards.budget.category_bytes // (8 * cells * self.channels), 1)
+        for first in range(0, nodes.size, batch_size):
+            some = nodes[first : first + batch_size]
             counts = np.zeros((some.size, cells * self.channels), np.int64)
             self.shards.sum("count_categories", [Sum(counts)], ranges.take(some), f)
             for j, found in zip(some.tolist(), counts, strict=True):

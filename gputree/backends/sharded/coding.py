@@ -162,11 +162,11 @@ def fit_all(tasks: Tasks, rows: list[Any], given: Any) -> Bins:
 def code(part: Read, bins: Bins, layout: Layout) -> Table:
     """Return the table of a shard, coded."""
     values = rows_of(part).values
-    held = CpuTable(values, layout.missing, layout.categories).bare()
+    table = CpuTable(values, layout.missing, layout.categories).bare()
     codes = np.empty(values.shape, np.uint8)
     bins = Bins(*(field.copy() for field in bins))
-    encode_columns(held, bins, np.arange(bins.count.size), codes, 1)
-    return with_codes(held, bins, codes, layout.exact)
+    encode_columns(table, bins, np.arange(bins.count.size), codes, 1)
+    return with_codes(table, bins, codes, layout.exact)
 
 
 def code_rows(part: Read, bins: Bins, layout: Layout) -> Read:

@@ -174,17 +174,17 @@ class CudaShard:
 
     @_in_turn
     def count_intervals(
-        self, sums: Arrays, begin: Int64s, end: Int64s, asked: RequestedIntervals
+        self, sums: Arrays, begin: Int64s, end: Int64s, intervals: RequestedIntervals
     ) -> None:
-        counts, least, greatest = sums
+        counts, lowest, highest = sums
         size = sum(array.nbytes for array in sums)
-        grower = self.place.grower(size, np.unique(asked.column))
+        grower = self.place.grower(size, np.unique(intervals.column))
         cell_counts, low, high = cells.count_intervals(
-            grower, begin, end, *asked[:-1], meanwhile=self.place.meanwhile
+            grower, begin, end, *intervals[:-1], meanwhile=self.place.meanwhile
         )
         counts[...] += cell_counts
-        np.fmin(least, low, out=least)
-        np.fmax(greatest, high, out=greatest)
+        np.fmin(lowest, low, out=lowest)
+        np.fmax(highest, high, out=highest)
 
     @_in_turn
     def count_categories(self, sums: Arrays, begin: Int64s, end: Int64s, column: int) -> None:
@@ -199,10 +199,10 @@ class CudaShard:
         np.fmin(sums[1], _of_order(high.get()), out=sums[1])
 
     def gather_intervals(
-        self, begin: Int64s, end: Int64s, asked: RequestedIntervals, most: int
+        self, begin: Int64s, end: Int64s, intervals: RequestedIntervals, most: int
     ) -> IntervalRows:
         """See `Shard`; the host has the rows."""
-        return HostShard(self.host).gather_intervals(begin, end, asked, most)
+        return HostShard(self.host).gather_intervals(begin, end, intervals, most)
 
     def categories(
         self, begin: Int64s, end: Int64s, feature: NDArray[np.int32]

@@ -136,17 +136,17 @@ class DaskShards:
             )  # fmt: skip
             out.blocks.append(HistogramBlock(*columns, cells))
 
-    def sum(self, method: str, sums: Sequence[Sum], ranges: ShardRanges, *asked: Any) -> None:
+    def sum(self, method: str, sums: Sequence[Sum], ranges: ShardRanges, *args: Any) -> None:
         shapes = [one.shape() for one in sums]
-        found = self._map(counted, ranges, method, shapes, *asked)
+        found = self._map(counted, ranges, method, shapes, *args)
         if found:
             for one, other in zip(sums, self.tasks.tree(combined, found), strict=True):
                 one.combine(other)
 
     def collect(
-        self, method: str, ranges: ShardRanges, *asked: Any, join: Callable[..., Any] | None = None
+        self, method: str, ranges: ShardRanges, *args: Any, join: Callable[..., Any] | None = None
     ) -> list[Any]:
-        found = self._map(answer, ranges, method, *asked)
+        found = self._map(answer, ranges, method, *args)
         if join is None:
             return self.tasks.fetch(found)
         return [self.tasks.tree(join, found)] if found else []
@@ -182,10 +182,10 @@ class DaskShards:
         tasks, futures = self.tasks, []
         for chosen in group_nodes(nodes.sizes, most_rows(self.summary, self._group_bytes(nodes))):
             group = nodes.take(chosen)
-            held = group.ranges.shards()
-            pieces = tasks.map(rows_of_nodes, *self._of(held, group.ranges))
+            shards = group.ranges.shards()
+            pieces = tasks.map(rows_of_nodes, *self._of(shards, group.ranges))
             given = tasks.share((group.begin, group.depth, group.keys, group.bounds))
-            sizes = group.ranges.rows[:, held]
+            sizes = group.ranges.rows[:, shards]
             futures.append(tasks.submit(grow_group, self._shared, pieces, sizes, given))
         for future in futures:
             yield tasks.fetch([future])[0]
@@ -247,17 +247,17 @@ def count_columns(
 
 
 def counted(
-    shard: Shard, begin: Int64s, end: Int64s, method: str, shapes: list[Shape], *asked: Any
+    shard: Shard, begin: Int64s, end: Int64s, method: str, shapes: list[Shape], *args: Any
 ) -> list[Sum]:
     """Return the sums of one shard."""
     sums = [one.start() for one in shapes]
-    getattr(shard, method)([one.array for one in sums], begin, end, *asked)
+    getattr(shard, method)([one.array for one in sums], begin, end, *args)
     return sums
 
 
-def answer(shard: Shard, begin: Int64s, end: Int64s, method: str, *asked: Any) -> Any:
+def answer(shard: Shard, begin: Int64s, end: Int64s, method: str, *args: Any) -> Any:
     """Call a method of one shard."""
-    return getattr(shard, method)(begin, end, *asked)
+    return getattr(shard, method)(begin, end, *args)
 
 
 def combined(found: list[list[Sum]]) -> list[Sum]:

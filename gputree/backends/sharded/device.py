@@ -163,19 +163,19 @@ class DeviceShards:
     ) -> None:
         count_one_block(out, ranges, slots, larger, self._in_turn(ranges))
 
-    def sum(self, method: str, sums: Sequence[Sum], ranges: ShardRanges, *asked: Any) -> None:
+    def sum(self, method: str, sums: Sequence[Sum], ranges: ShardRanges, *args: Any) -> None:
         if self.copies is None:
-            self.host.sum(method, sums, ranges, *asked)
+            self.host.sum(method, sums, ranges, *args)
             return
         arrays = [one.array for one in sums]
         for p, shard in self._in_turn(ranges):
-            getattr(shard, method)(arrays, *ranges.in_shard(p), *asked)
+            getattr(shard, method)(arrays, *ranges.in_shard(p), *args)
 
     def collect(
-        self, method: str, ranges: ShardRanges, *asked: Any, join: Callable[..., Any] | None = None
+        self, method: str, ranges: ShardRanges, *args: Any, join: Callable[..., Any] | None = None
     ) -> list[Any]:
         """See `Shards`; the host lists rows."""
-        return self.host.collect(method, ranges, *asked, join=join)
+        return self.host.collect(method, ranges, *args, join=join)
 
     # -------------------------------------------------------------------- rows
     def partition(
@@ -185,8 +185,8 @@ class DeviceShards:
 
     def subtrees(self, nodes: SubtreeRoots) -> Iterator[tuple[Subtrees, Finished]]:
         gathered, task = tuning.TUNING.gathered_bytes, self.summary.task
-        room = memory.budget_of(task, 0) - cuda_tuning.TUNING.least_work
-        most = max(min(gathered, room // GATHERED_SHARE), 1)
+        free_bytes = memory.budget_of(task, 0) - cuda_tuning.TUNING.least_work
+        most = max(min(gathered, free_bytes // GATHERED_SHARE), 1)
         if self.copies is None:  # not coded: few rows
             return self.host.subtrees_on("cpu", nodes, most)
         self.copies.release()  # their memory is needed

@@ -93,8 +93,8 @@ class Histograms:
             return found[0]
         fields = zip(*(scored.scores[1:] for scored in found), strict=True)
         scores = Scores(found[0].scores.total.copy(), *(np.hstack(field) for field in fields))
-        beside = zip(*(scored[1:] for scored in found), strict=True)
-        return Scored(scores, *(np.hstack(field) for field in beside))
+        others = zip(*(scored[1:] for scored in found), strict=True)
+        return Scored(scores, *(np.hstack(field) for field in others))
 
     def candidates(
         self, slots: Int64s, scoring: Scoring, best: Floats, bounds: Floats, columns: Int64s
@@ -103,14 +103,14 @@ class Histograms:
 
         `bounds` (m, d) are the highest of the bins of each column; `columns` (m, k) are searched.
         """
-        columns, asked, futures = np.sort(columns, axis=1), [], []
+        columns, sent, futures = np.sort(columns, axis=1), [], []
         for block in self.blocks:
             inside = (columns >= block.first) & (columns < block.last)
             node = np.flatnonzero(inside.any(axis=1))
             if node.size:
                 first = np.append(0, np.cumsum(inside[node].sum(axis=1)))
                 chosen = columns[node][inside[node]] - block.first
-                asked.append((node, block.first))
+                sent.append((node, block.first))
                 of_block = self.shared, block.cells, block.columns
                 of_nodes = slots[node], scoring.totals[node], best[node]
                 found_bounds = bounds[node, slice(*block.columns)]
@@ -118,7 +118,7 @@ class Histograms:
                 futures.append(self.tasks.submit(candidates_in_block, *given))
         found = [
             candidates._replace(node=node[candidates.node], column=candidates.column + first)
-            for (node, first), candidates in zip(asked, self.tasks.fetch(futures), strict=True)
+            for (node, first), candidates in zip(sent, self.tasks.fetch(futures), strict=True)
         ]
         return joined([Candidates.empty(0, scoring.totals.shape[1]), *found])
 
@@ -202,12 +202,12 @@ def score_block(
     few = block.of_few_categories()
     nodes = _nodes(block, cells, slots, scores.total)
     few.on_cpu().score_subsets(nodes, scores, np.flatnonzero(few.table.categories))
-    beside = np.empty(scores.bin.shape, np.int64), np.empty(scores.bin.shape, np.bool_)
+    others = np.empty(scores.bin.shape, np.int64), np.empty(scores.bin.shape, np.bool_)
     counted = block.task.criterion, block.table, block.weighted, cells, slots
-    beside_best(*counted, scores.best, scores.bin, *beside)
+    beside_best(*counted, scores.best, scores.bin, *others)
     if columns[0] > 0:  # one block has the totals, which are the same in all
         scores = scores._replace(total=scores.total[:, :0])
-    return Scored(scores, *beside)
+    return Scored(scores, *others)
 
 
 def candidates_in_block(
@@ -226,12 +226,12 @@ def candidates_in_block(
     slots, totals, best, chosen, first = map(writable, (slots, totals, best, chosen, first))
     bounds, cells = np.ascontiguousarray(bounds), writable(cells)
     task, bins = block.task, np.append(0, np.cumsum(np.diff(block.table.offset)[chosen]))
-    room = bins[first]  # offset of each node
-    group = room[:-1] // LISTED_BINS
+    offset = bins[first]  # offset of each node
+    group = offset[:-1] // LISTED_BINS
     ends = np.append(np.flatnonzero(np.diff(group, prepend=-1)), slots.size)
 
     def list_some(a: int, b: int) -> Candidates:
-        out = Candidates.empty(int(room[b] - room[a]), task.channels)
+        out = Candidates.empty(int(offset[b] - offset[a]), task.channels)
         keys = np.zeros(b - a, np.uint64)  # no random draws
         scoring = Scoring(task.criterion, task.limits, block.weighted, None, totals[a:b], keys)
         given = scoring, block.table, cells, slots[a:b], best[a:b], bounds[a:b]

@@ -42,19 +42,19 @@ class LocalShards:
 
     def __init__(
         self,
-        held: ShardedTable,
+        table: ShardedTable,
         task: Task,
         n_threads: int,
         entries: Int64s | None = None,
         spans: list[tuple[int, int]] | None = None,
     ) -> None:
-        self.held, self.n_threads = held, n_threads
-        self.spans = held.spans() if spans is None else spans
-        self.summary = TableSummary.of(held.whole.bare(), task, n_threads, None)
+        self.held, self.n_threads = table, n_threads
+        self.spans = table.spans() if spans is None else spans
+        self.summary = TableSummary.of(table.whole.bare(), task, n_threads, None)
 
         def shard(a: int, b: int) -> HostShard:
             rows, part = rows_of(task, slice(a, b)), between(entries, a, b)
-            return HostShard(CpuBackend(held.part(a, b), rows, n_threads, part))
+            return HostShard(CpuBackend(table.part(a, b), rows, n_threads, part))
 
         self.shards = [shard(a, b) for a, b in self.spans]
         self.sizes = np.array([shard.host.entries.size for shard in self.shards])
@@ -72,10 +72,10 @@ class LocalShards:
 
     @property
     def budget(self) -> Budget:
-        tuned, least = tuning.TUNING, cpu_tuning.TUNING.least_histogram_bytes
+        tuned, smallest = tuning.TUNING, cpu_tuning.TUNING.least_histogram_bytes
         most = min(self.held.whole.values.nbytes // 2, tuned.most_histogram_bytes)
         # at least one histogram, or the whole table would be gathered instead
-        most = max(least, most, self.summary.histogram_bytes)
+        most = max(smallest, most, self.summary.histogram_bytes)
         return Budget(
             histograms=most,
             round_bytes=tuned.local_round_bytes,
@@ -97,7 +97,7 @@ class LocalShards:
     ) -> None:
         count_one_block(out, ranges, slots, larger, ((p, self.shards[p]) for p in ranges.shards()))
 
-    def sum(self, method: str, sums: Sequence[Sum], ranges: ShardRanges, *asked: Any) -> None:
+    def sum(self, method: str, sums: Sequence[Sum], ranges: ShardRanges, *args: Any) -> None:
         """Run shards in threads, each with separate sums; if shards are few, divide the nodes."""
         numbers = ranges.shards()
         size = sum(each.array.nbytes for each in sums)
@@ -117,7 +117,7 @@ class LocalShards:
         def add(shards: list[int], ranges: ShardRanges, mine: Sequence[Sum]) -> None:
             arrays = [each.array for each in mine]
             for p in shards:
-                getattr(self.shards[p], method)(arrays, *ranges.in_shard(p), *asked)
+                getattr(self.shards[p], method)(arrays, *ranges.in_shard(p), *args)
 
         run(self.n_threads, add, work)
         for others in partial[1:]:
@@ -125,7 +125,7 @@ class LocalShards:
                 each.combine(other)
 
     def collect(
-        self, method: str, ranges: ShardRanges, *asked: Any, join: Callable[..., Any] | None = None
+        self, method: str, ranges: ShardRanges, *args: Any, join: Callable[..., Any] | None = None
     ) -> list[Any]:
         shards, rows = ranges.shards(), ranges.rows
         pieces = -(-2 * self.n_threads // max(len(shards), 1)) if self.n_threads > 1 else 1
@@ -133,7 +133,7 @@ class LocalShards:
         work = [(p, only(ranges, a, b)) for p in shards for a, b in parts]
 
         def find(p: int, ranges: ShardRanges) -> Any:
-            return getattr(self.shards[p], method)(*ranges.in_shard(p), *asked)
+            return getattr(self.shards[p], method)(*ranges.in_shard(p), *args)
 
         return run(self.n_threads, find, work)
 

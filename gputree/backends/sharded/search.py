@@ -180,12 +180,12 @@ class CutSearch:
         first = np.append(0, np.cumsum(sizes))
         n = int(first[-1])
         counts = Sum(np.zeros(n * channels, np.int64))
-        least, greatest = Sum(np.full(n, np.inf), "minimum"), Sum(np.full(n, -np.inf), "maximum")
-        nodes, asked = self._asked(intervals, shift, first)
+        lowest, highest = Sum(np.full(n, np.inf), "minimum"), Sum(np.full(n, -np.inf), "maximum")
+        nodes, requested = self._asked(intervals, shift, first)
         self.shards.sum(
-            "count_intervals", [counts, least, greatest], self.level.ranges.take(nodes), asked
+            "count_intervals", [counts, lowest, highest], self.level.ranges.take(nodes), requested
         )
-        cells = Cells(first, counts.array, least.array, greatest.array)
+        cells = Cells(first, counts.array, lowest.array, highest.array)
         self._compare(score_cells, intervals, sizes, cells)
         rows, left = np.zeros(n, np.int64), np.empty((n, channels), np.int64)
         given = self.scoring, intervals, cells, self.cuts.score, rows, left
@@ -251,9 +251,9 @@ class CutSearch:
         """Compare cuts with the best between the rows of intervals, and keep the better ones."""
         first = np.append(0, np.cumsum(intervals.rows))
         shift = np.zeros(intervals.node.size, np.uint64)
-        nodes, asked = self._asked(intervals, shift, first)
+        nodes, requested = self._asked(intervals, shift, first)
         found: list[IntervalRows] = self.shards.collect(
-            "gather_intervals", self.level.ranges.take(nodes), asked, int(first[-1])
+            "gather_intervals", self.level.ranges.take(nodes), requested, int(first[-1])
         )
         values = np.empty(int(first[-1]), self.summary.table.values.dtype)
         items, next_ = np.empty(values.size, np.int64), first.copy()

@@ -95,7 +95,7 @@ class Shard(Protocol):
         """Add the row statistics of node j to ``sums[0][j]``."""
 
     def count_intervals(
-        self, sums: Arrays, begin: Int64s, end: Int64s, asked: RequestedIntervals
+        self, sums: Arrays, begin: Int64s, end: Int64s, intervals: RequestedIntervals
     ) -> None:
         """Add rows to the cells of intervals: `sums` are counts, minimum and maximum values."""
 
@@ -106,7 +106,7 @@ class Shard(Protocol):
         """Narrow the interval of a target that all rows of each node may have: lows, highs."""
 
     def gather_intervals(
-        self, begin: Int64s, end: Int64s, asked: RequestedIntervals, most: int
+        self, begin: Int64s, end: Int64s, intervals: RequestedIntervals, most: int
     ) -> IntervalRows:
         """List the rows in intervals; all shards together have `most`."""
 
@@ -140,10 +140,10 @@ class HostShard:
         sums[0][nodes] += self.host.node_statistics(begin[nodes], end[nodes])
 
     def count_intervals(
-        self, sums: Arrays, begin: Int64s, end: Int64s, asked: RequestedIntervals
+        self, sums: Arrays, begin: Int64s, end: Int64s, intervals: RequestedIntervals
     ) -> None:
         sums = tuple(sums)
-        visit_intervals(self.host.task.criterion, self._source(begin, end), asked, sums, None)
+        visit_intervals(self.host.task.criterion, self._source(begin, end), intervals, sums, None)
 
     def count_categories(self, sums: Arrays, begin: Int64s, end: Int64s, column: int) -> None:
         criterion, channels = self.host.task.criterion, self.host.channels
@@ -153,14 +153,16 @@ class HostShard:
         narrow_targets(self._source(begin, end), self.host.task.limits.rounded, *sums)
 
     def gather_intervals(
-        self, begin: Int64s, end: Int64s, asked: RequestedIntervals, most: int
+        self, begin: Int64s, end: Int64s, intervals: RequestedIntervals, most: int
     ) -> IntervalRows:
-        pairs = int(((end - begin) * np.diff(asked.node_pairs)).sum())
-        room = min(most, pairs)
-        values = np.empty(room, self.host.table.values.dtype)
-        interval, row = np.empty(room, np.int32), np.empty(room, self.host.entries.dtype)
+        pairs = int(((end - begin) * np.diff(intervals.node_pairs)).sum())
+        size = min(most, pairs)
+        values = np.empty(size, self.host.table.values.dtype)
+        interval, row = np.empty(size, np.int32), np.empty(size, self.host.entries.dtype)
         out = interval, values, row
-        n = visit_intervals(self.host.task.criterion, self._source(begin, end), asked, None, out)
+        n = visit_intervals(
+            self.host.task.criterion, self._source(begin, end), intervals, None, out
+        )
         arrays: list[Any] = [None if x is None else x[row[:n]] for x in self.host.rows[:3]]
         return IntervalRows(
             interval[:n].copy(), values[:n].copy(), Rows(arrays[0], arrays[1], arrays[2], None)

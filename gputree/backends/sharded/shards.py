@@ -113,14 +113,14 @@ class Shards(Protocol):
     ) -> None:
         """Count the histogram of node j into slot ``slots[j]``; then subtract."""
 
-    def sum(self, method: str, sums: Sequence[Sum], ranges: ShardRanges, *asked: Any) -> None:
+    def sum(self, method: str, sums: Sequence[Sum], ranges: ShardRanges, *args: Any) -> None:
         """Combine the statistics of m nodes of all shards, by a method of `Shard`.
 
         The method changes nothing but its sums, so that a lost shard can count again.
         """
 
     def collect(
-        self, method: str, ranges: ShardRanges, *asked: Any, join: Callable[..., Any] | None = None
+        self, method: str, ranges: ShardRanges, *args: Any, join: Callable[..., Any] | None = None
     ) -> list[Any]:
         """Collect the results of a method of each shard with rows of the nodes.
 

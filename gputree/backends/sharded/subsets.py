@@ -94,5 +94,5 @@ def _scratch(summary: TableSummary, count: int) -> Scratch:
     """Scratch with the sums of `count` categories."""
     scratch = new_scratch(summary.table, summary.task, 1, sorted_=False)
     assert scratch is not None
-    room = count + 2
-    return scratch._replace(runs=new_runs(room, room * max(summary.task.n_classes, 3)))
+    size = count + 2
+    return scratch._replace(runs=new_runs(size, size * max(summary.task.n_classes, 3)))

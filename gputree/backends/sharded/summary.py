@@ -126,9 +126,9 @@ class TableSummary:
             table = table._replace(values=values, codes=codes)
         if rows is not None:
             task = with_rows(task, rows)
-        held = CpuTable(table.values, table.missing, table.categories)
+        coded = CpuTable(table.values, table.missing, table.categories)
         none = None if entries is None else np.empty(0, np.int64)
-        backend = CpuBackend(held, task, self.n_threads, none)
+        backend = CpuBackend(coded, task, self.n_threads, none)
         backend.table = table
         if entries is not None:
             backend.entries = entries

@@ -34,10 +34,10 @@ def weight_units(tasks: Tasks, parts: list[Any], found: RowSummary) -> tuple[Rou
 
     The weights that are returned have no rows.
     """
-    least, greatest = found.weights
-    if least == greatest:
-        return Rounding(None, 0), Weights(None, 1.0, greatest, found.n_rows)
-    coarse = coarse_unit(greatest, found.n_rows)
+    lowest, highest = found.weights
+    if lowest == highest:
+        return Rounding(None, 0), Weights(None, 1.0, highest, found.n_rows)
+    coarse = coarse_unit(highest, found.n_rows)
     finest = finest_unit(coarse, tasks.combine(total_units, add_up, parts, coarse))
     common, total = tasks.combine(rounded_sums, join_sums, parts, finest)
     shift = common_shift(common)

@@ -158,9 +158,11 @@ class CpuLevel:
         begin = np.full(assigned.part_weight.size, -1)
         begin[parts] = end - sizes
         first = np.searchsorted(parts, tests.part)
-        room = assigned.missing * np.diff(first)
-        opened = OpenedNodes(parts, first, begin, np.cumsum(room) - room)
-        entries, moved = self._move_entries(tests, assigned, opened, int(end[-1]), int(room.sum()))
+        spread = assigned.missing * np.diff(first)
+        opened = OpenedNodes(parts, first, begin, np.cumsum(spread) - spread)
+        entries, moved = self._move_entries(
+            tests, assigned, opened, int(end[-1]), int(spread.sum())
+        )
         resting, task = self.resting, self.backend.task
         skip = resting[:, tests.node]
         is_tested = tests.feature[None, :] == np.arange(skip.shape[0])[:, None]

@@ -69,11 +69,11 @@ def class_terms(information, weights):
 @borrowing
 def least_side(limits, total, count):
     """Minimum units on either side of a cut; `total` + 1 where too few rows are known."""
-    least = limits.cut_share * np.float64(total)
-    least = limits.least if least <= limits.least + limits.slack else min(least, limits.most)
-    if np.float64(count) < (2.0 * least - limits.slack) * limits.unit:
+    weight = limits.cut_share * np.float64(total)
+    weight = limits.least if weight <= limits.least + limits.slack else min(weight, limits.most)
+    if np.float64(count) < (2.0 * weight - limits.slack) * limits.unit:
         return total + 1
-    return max(np.int64(np.ceil(least - limits.slack)), np.int64(1))
+    return max(np.int64(np.ceil(weight - limits.slack)), np.int64(1))
 
 
 @borrowing
@@ -118,7 +118,7 @@ def move_rows(information, column, begin, end, scan):
 
 
 @borrowing
-def best_cut(information, column, scan, total, least):
+def best_cut(information, column, scan, total, min_weight):
     """Best cut between sorted known values of weight `total`: of equal gains the first.
 
     A cut between two values of one and the same class is never the best (Fayyad and Irani
@@ -140,11 +140,11 @@ def best_cut(information, column, scan, total, least):
     # `before` is the weight of the entries begin .. start. Those up to `pending`, of weight
     # `moved`, are in `scan` and `gained`; the others, all of `pending_class` unless it is negative,
     # follow once a cut is evaluated.
-    while start < end and total - before >= least:
+    while start < end and total - before >= min_weight:
         stop, run, k = read_run(column, start)
-        if before >= least and start > begin:
+        if before >= min_weight and start > begin:
             tries += 1
-            if tries == 1 or total - before - run < least or k < 0 or k != previous:
+            if tries == 1 or total - before - run < min_weight or k < 0 or k != previous:
                 if pending_class >= 0:
                     gained += move_class(information, scan, pending_class, before - moved)
                 else:
@@ -173,15 +173,15 @@ def score_numeric(rules, column, weight, whole, scan, sieve, f, j, out):
         return
     out.parts[f, j] = 2
     total = whole - unknown
-    least = least_side(rules.limits, total, end - column.begin)
-    if total < 2 * least:
+    min_weight = least_side(rules.limits, total, end - column.begin)
+    if total < 2 * min_weight:
         return
     known = before_missing(column, end)
     if weight is None:
-        gain, tries, place, before = best_cut(information, known, scan, total, least)
+        gain, tries, place, before = best_cut(information, known, scan, total, min_weight)
     else:
         gain, tries, place, before = best_cut_of_fractions(
-            information, known, scan.known, sieve, total, least
+            information, known, scan.known, sieve, total, min_weight
         )
     if place < 0:
         return

@@ -87,13 +87,13 @@ def class_of_run(column, begin, end):
 
 
 @borrowing
-def may_be_best(column, start, stop, left_weight, least):
+def may_be_best(column, start, stop, left_weight, min_weight):
     """Return True if a cut between the runs that begin at `start` and at `stop` may be the best.
 
     It is not between two runs of the same class, unless the next cut is not admissible.
     """
     following, run = class_of_run(column, stop, column.end)
-    if following < 0 or left_weight - run < least:
+    if following < 0 or left_weight - run < min_weight:
         return True
     class_before, _ = class_of_run(column, start, stop)
     return class_before != following
@@ -136,7 +136,7 @@ def _window(information, total, count, n_classes):
 
 
 @borrowing
-def best_cut_of_fractions(information, column, known, sieve, total, least):
+def best_cut_of_fractions(information, column, known, sieve, total, min_weight):
     """`best_cut` where entries are weighted: the same cut.
 
     Every entry is scored as if a cut were before it: a branch on that, unpredictable, would take
@@ -158,15 +158,15 @@ def best_cut_of_fractions(information, column, known, sieve, total, least):
     # highest approximate gain so far. Cuts that may still be the best wait, or are in `best` by
     # their exact gain.
     for i in range(begin, end):
-        if total - before < least:
+        if total - before < min_weight:
             break
         cut = code[i] != value
         value = code[i]
-        admitted = cut & (before >= least)
+        admitted = cut & (before >= min_weight)
         tries += admitted
         gain = terms - (about_term(before) + about_term(total - before))
         near = admitted & (gain >= most - window)
-        if near and (tries == 1 or may_be_best(column, start, i, total - before, least)):
+        if near and (tries == 1 or may_be_best(column, start, i, total - before, min_weight)):
             if waiting == WAITING:
                 best, place, best_before = best_waiting(
                     information, known, total, sieve, waiting, best, place, best_before

@@ -95,9 +95,9 @@ class CudaLevel(LevelArrays):
         end = np.cumsum(sizes)
         is_tested = tests.feature[None, :] == np.arange(len(self.resting))[:, None]
         skip = self.resting[:, tests.node] | (is_tested & self.table.task.nominal[:, None])
-        room = cursor_room(self, done, parts)
+        free_bytes = cursor_room(self, done, parts)
         routes, entries = move_entries(self, done, parts)
-        lists = move_lists(self, done, routes, skip, int(end[-1]), room)
+        lists = move_lists(self, done, routes, skip, int(end[-1]), free_bytes)
         test = np.repeat(np.arange(tests.node.size), np.diff(tests.part))[parts]
         resting = np.ascontiguousarray(skip[:, test])
         weights = done.parts.weights[parts]

@@ -123,27 +123,29 @@ def move_entries(
 ) -> tuple[Packed, DeviceEntries]:
     """Move the entries of a level: returns routes, and the entries of the level of `parts`."""
     xp, kernels, (tests, own_parts, chunks) = cupy(), level.table.kernels, assigned.device
-    room, size = _fractions(assigned, parts), int(assigned.parts.rows[parts].sum())
+    fractions, size = _fractions(assigned, parts), int(assigned.parts.rows[parts].sum())
     weight = None if level.entries.weight is None else xp.empty(size, dtype=np.int64)
     new = DeviceEntries(xp.empty(size, dtype=np.int32), weight)
-    routes = _pack_routes(assigned, parts, room, level.entries.target.size)
+    routes = _pack_routes(assigned, parts, fractions, level.entries.target.size)
     columns, to = level.lists.pack(level.table.categorical), NEW_ENTRIES.pack(*new)
     shared = columns, ENTRIES.pack(*level.entries), tests, own_parts, routes, to
     kernels("lists/partition", "move_entries", (chunks.number,), chunks.packed, *shared)
-    if room[-1] > 0:
+    if fractions[-1] > 0:
         kernels("lists/partition", "place_fractions", (parts.size,), *shared, threads=LANES)
     return routes, new
 
 
-def _pack_routes(assigned: AssignedTests, parts: Int64s, room: Int64s, n_entries: int) -> Packed:
-    """Pack routes from a level of `n_entries` to that of `parts`, with `room` for fractions."""
+def _pack_routes(
+    assigned: AssignedTests, parts: Int64s, fractions: Int64s, n_entries: int
+) -> Packed:
+    """Pack routes from a level of `n_entries` to that of `parts`, with places for `fractions`."""
     xp, part, sizes = cupy(), assigned.tests.part, assigned.parts.rows[parts]
     begin = np.full(int(part[-1]), -1)
     begin[parts] = np.cumsum(sizes) - sizes
     return ROUTES.pack(
         to_device(begin), to_device(parts), to_device(np.searchsorted(parts, part)),
-        to_device(room), xp.empty(n_entries, dtype=np.int64),
-        xp.empty(max(int(room[-1]), 1), dtype=np.int32),
+        to_device(fractions), xp.empty(n_entries, dtype=np.int64),
+        xp.empty(max(int(fractions[-1]), 1), dtype=np.int32),
     )  # fmt: skip
 
 
@@ -177,16 +179,16 @@ def move_lists(
     routes: Packed,
     skip: NDArray[np.bool_],
     size: int,
-    room: int,
+    free_bytes: int,
 ) -> DeviceLists:
     """Lists of the next level, of `size` entries; those to `skip` (d, m) are undefined.
 
-    Columns are processed in groups if the cursors of all exceed `room` bytes.
+    Columns are processed in groups if the cursors of all exceed `free_bytes` bytes.
     """
     xp, d, table, begin = cupy(), skip.shape[0], level.table, assigned.cursor_begin
     n_cursors = int(begin[-1])
     new = DeviceLists(xp.empty((d, size), dtype=np.int32), xp.empty((d, size), dtype=np.uint32))
-    turns = in_turns(d, room // (CURSOR_BYTES * n_cursors))
+    turns = in_turns(d, free_bytes // (CURSOR_BYTES * n_cursors))
     cursors = xp.empty(turns[0][1] * n_cursors, dtype=np.int32)
     skipped, shares = to_device(skip, np.uint8), by_length(assigned.is_long)
     packed = CURSORS.pack(n_cursors, to_device(begin), cursors)

@@ -26,11 +26,11 @@ def score(level: LevelArrays) -> CandidateTests:
     out = np.empty((6, d, m), np.int64)
     for first, last in in_turns(d, (ledger.left - sent_bytes) // max(column_bytes, 1)):
         found = cupy().empty((6, last - first, m), dtype=np.int64)
-        room = ledger.left - sent_bytes - found.nbytes
+        free_bytes = ledger.left - sent_bytes - found.nbytes
         columns = level.lists.pack(table.categorical, first, last)
         packed = task, columns, LEVEL_NODES.pack(m, *nodes, resting[first:last])
         for share in shares:
-            _score_columns(table, packed, share, room, found)
+            _score_columns(table, packed, share, free_bytes, found)
         out[:, first:last] = found.get()
         del found
     gain, split, tries, parts, cut, after = out
@@ -51,11 +51,11 @@ def _pack_task(level: LevelArrays) -> Packed:
 
 
 def _score_columns(
-    table: LevelData, packed: tuple[Packed, Packed, Packed], share: Share, room: int, out: Any
+    table: LevelData, packed: tuple[Packed, Packed, Packed], share: Share, free_bytes: int, out: Any
 ) -> None:
     """Score columns in the nodes of one share, given task, columns and all nodes.
 
-    Class weights that exceed shared memory use at most `room` bytes.
+    Class weights that exceed shared memory use at most `free_bytes` bytes.
     """
     sizes, (_, d, _) = tuning.TUNING, out.shape
     block_bytes = (share.warps + 1) * table.task.n_classes * 8
@@ -63,8 +63,8 @@ def _score_columns(
     scratch = None
     shared = block_bytes if block_bytes <= sizes.lists_shared_bytes else 0
     if not shared:
-        table.ledger.require(table.ledger.left - room + block_bytes, "Scoring a column")
-        blocks = min(blocks, max(min(sizes.lists_scratch_bytes, room) // block_bytes, 1))
+        table.ledger.require(table.ledger.left - free_bytes + block_bytes, "Scoring a column")
+        blocks = min(blocks, max(min(sizes.lists_scratch_bytes, free_bytes) // block_bytes, 1))
         scratch = cupy().empty(blocks * block_bytes // 8, dtype=np.int64)
     table.kernels(
         "lists/score", "score_columns", (blocks,), *packed, to_device(share.chosen),
