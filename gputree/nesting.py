@@ -125,12 +125,12 @@ def _part(
 
     The codes of the whole list are ``whole.ascending[low:high]``.
     """
-    at, place = whole.at, whole.place
+    items, place = whole.at, whole.place
     for i in range(code.size):
         rank = _find(whole.ascending, np.int64(code[i]), low, high)
         p = start + i if is_left[i] else stop - 1 - i
-        other, old = at[p], place[rank]
-        at[p], at[old] = rank, other
+        other, old = items[p], place[rank]
+        items[p], items[old] = rank, other
         place[rank], place[other] = p, old
     if code.size > 0 and is_left[0]:
         return start + code.size

@@ -88,11 +88,11 @@ def _bounds(x: Floats, errors: list[Floats], total: float, threshold: float) -> 
 def _reach(value: Floats, cost: Floats, threshold: float, base: float, limit: float) -> float:
     """Value at which the cost first exceeds the limit on the way along `value`; its end if none."""
     before, spent = threshold, base
-    for at, now in zip(value.tolist(), cost.tolist(), strict=True):
+    for reached, now in zip(value.tolist(), cost.tolist(), strict=True):
         if now > limit:
             share = (now - limit) / (now - spent)
-            return at * (1.0 - share) + before * share
-        before, spent = at, now
+            return reached * (1.0 - share) + before * share
+        before, spent = reached, now
     return before
 
 
@@ -115,11 +115,11 @@ def _descend(tree: Tree, descent: Descent, arrived: _Arrived) -> _Arrived:
 
 
 @kernel
-def _steps(descent: Descent, row: Int64s, at: Int32s) -> Int32s:
+def _steps(descent: Descent, row: Int64s, start: Int32s) -> Int32s:
     """The node below each entry's; itself where there is no single one."""
     below = np.empty(row.size, np.int32)
     for i in range(row.size):
-        below[i] = step(descent.values, row[i], descent.tree, at[i])
+        below[i] = step(descent.values, row[i], descent.tree, start[i])
     return below
 
 

@@ -228,9 +228,9 @@ def first_difference(expected: Tree, found: Tree, sides: tuple[Side, Side]) -> s
     for name, a, b in _pairs(expected, found):
         places = np.argwhere(_bits(a) != _bits(b))
         if places.size:
-            at = tuple(places[0])
-            here, there = f"{a[at]} on {sides[0].name}", f"{b[at]} on {sides[1].name}"
-            return f"{name} of node {at[0]}: {here}, {there}"
+            index = tuple(places[0])
+            here, there = f"{a[index]} on {sides[0].name}", f"{b[index]} on {sides[1].name}"
+            return f"{name} of node {index[0]}: {here}, {there}"
     return "" if expected.equals(found) else "branches of categories, or the type of a field"
 
 

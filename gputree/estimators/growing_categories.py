@@ -89,16 +89,16 @@ def _thresholds_as_subsets(
 ) -> Tree:
     """The tree with cuts of columns of at most two categories, 0 and 1, as tests of these."""
     inner = np.flatnonzero(~tree.is_leaf)  # leaves have no column
-    at = inner[columns.nominal[tree.feature[inner]]]
+    tested = inner[columns.nominal[tree.feature[inner]]]
     # a cut between the two shows that both are there, one before missing values does not
-    cut_off = np.flatnonzero(tree.threshold[at] == np.inf)
-    chosen = at[cut_off]
+    cut_off = np.flatnonzero(tree.threshold[tested] == np.inf)
+    chosen = tested[cut_off]
     counts, known = backend.categories(nodes.begin[chosen], nodes.end[chosen], tree.feature[chosen])
-    between = np.delete(np.arange(at.size), cut_off)
+    between = np.delete(np.arange(tested.size), cut_off)
     owner = np.concatenate([np.repeat(cut_off, counts), np.repeat(between, 2)])
     code = np.concatenate([known, np.tile([0, 1], between.size)])
-    child = tree.first_child[at][owner] + (code > tree.threshold[at][owner])
-    return as_tests(tree, at, BranchLists.of_pairs(tree.n_nodes, child, code))
+    child = tree.first_child[tested][owner] + (code > tree.threshold[tested][owner])
+    return as_tests(tree, tested, BranchLists.of_pairs(tree.n_nodes, child, code))
 
 
 def as_tests(tree: Tree, nodes: NDArray[Any], lists: BranchLists) -> Tree:

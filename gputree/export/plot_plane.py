@@ -146,10 +146,10 @@ def _targets_of(X: Any, y: Any) -> NDArray[Any]:
     return column_or_1d(y, warn=True)
 
 
-def _check_others(described: Description, drawn: tuple[int, int], at: Any) -> None:
+def _check_others(described: Description, drawn: tuple[int, int], fixed: Any) -> None:
     tree = described.tree
     others = set(tree.feature[~tree.is_leaf].tolist()) - set(drawn)
-    if others and at is None:
+    if others and fixed is None:
         names = [described.feature_names[j] for j in sorted(others)[:5]]
         raise InputError(
             f"plot_partition draws two columns, and the tree also tests {', '.join(names)}: pass "

@@ -153,10 +153,10 @@ def _search(
     """Put a search for the interval of a code at a place of `nodes`, and behind them."""
     rest = [(place, 0, len(runs))]
     while rest:
-        at, begin, end = rest.pop()
+        place_of_node, begin, end = rest.pop()
         if end - begin == 1:
             goal = runs[begin][1]
-            nodes[at] = _Node(feature, 0.0, goal, goal, missing)
+            nodes[place_of_node] = _Node(feature, 0.0, goal, goal, missing)
             continue
         middle = (begin + end) // 2
         ways = []
@@ -168,4 +168,4 @@ def _search(
                 rest.append((len(nodes), first, last))
                 nodes.append(_Node())
         at_most, above = ways
-        nodes[at] = _Node(feature, runs[middle - 1][0] + 0.5, at_most, above, missing)
+        nodes[place_of_node] = _Node(feature, runs[middle - 1][0] + 0.5, at_most, above, missing)

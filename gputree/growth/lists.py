@@ -129,11 +129,11 @@ class ListGrower:
         total: Int64s,
         candidates: CandidateTests,
     ) -> Expansion:
-        at = (tests.feature, tests.node)
-        gain = gains(candidates.gain[at], total[tests.node], self.task.information)
+        pairs = (tests.feature, tests.node)
+        gain = gains(candidates.gain[pairs], total[tests.node], self.task.information)
         low = np.full(tests.node.size, np.nan)
         high = low.copy()
-        cut, after = candidates.cut[at], candidates.after[at]
+        cut, after = candidates.cut[pairs], candidates.after[pairs]
         for f in np.unique(tests.feature[~self.task.nominal[tests.feature]]):
             tested = tests.feature == f
             low[tested] = self.distinct[f][cut[tested]]

@@ -62,13 +62,13 @@ def bounds_below(
     if limits.monotonic is None or opened.bounds is None:
         return None
 
-    def means(at: NDArray[np.intp]) -> tuple[Floats, Floats]:
-        begin, end = opened.begin[at], opened.end[at]
+    def means(indices: NDArray[np.intp]) -> tuple[Floats, Floats]:
+        begin, end = opened.begin[indices], opened.end[indices]
         sums = backend.node_statistics(
-            np.concatenate([begin, middle[at]]), np.concatenate([middle[at], end])
+            np.concatenate([begin, middle[indices]]), np.concatenate([middle[indices], end])
         )
         both = _means(sums, is_class=sums.shape[1] == 2)
-        return both[: at.size], both[at.size :]
+        return both[: indices.size], both[indices.size :]
 
     return hand_down(limits.monotonic.signs[feature], opened.bounds, means)
 
@@ -93,10 +93,10 @@ def bound_answers(tree: Tree, signs: NDArray[np.int8]) -> Tree:
         bounds = Bounds(lower[nodes], upper[nodes])
 
         def means(
-            at: NDArray[np.intp], child: NDArray[np.int32] = child, bounds: Bounds = bounds
+            indices: NDArray[np.intp], child: NDArray[np.int32] = child, bounds: Bounds = bounds
         ) -> tuple[Floats, Floats]:
-            node_bounds = bounds.take(at)
-            first, second = (np.clip(mean[child[at] + side], *node_bounds) for side in (0, 1))
+            node_bounds = bounds.take(indices)
+            first, second = (np.clip(mean[child[indices] + side], *node_bounds) for side in (0, 1))
             return first, second
 
         below = hand_down(signs[tree.feature[nodes]], bounds, means)

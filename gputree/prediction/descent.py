@@ -112,9 +112,9 @@ def _depth_first(child: Int32s) -> Int32s:
     for node in range(n):
         first = child[node]
         if first != node:
-            at = free[node]
-            place[first], place[first + 1] = at, at + 1
-            free[first], free[first + 1] = at + 2, at + 2 + below[first]
+            start = free[node]
+            place[first], place[first + 1] = start, start + 1
+            free[first], free[first + 1] = start + 2, start + 2 + below[first]
     return place
 
 
@@ -133,22 +133,22 @@ def rounded_down(threshold: Floats, dtype: type[np.floating]) -> NDArray:
 
 
 @borrowing
-def step(values: NDArray, row: int, tree: DescentTree, at: int) -> np.int64:
-    """Node below `at` to which a row goes; `at` itself where there is no single one."""
-    feature = tree.nodes[np.uintp(at)].feature
+def step(values: NDArray, row: int, tree: DescentTree, index: int) -> np.int64:
+    """Node below `index` to which a row goes; `index` itself where there is no single one."""
+    feature = tree.nodes[np.uintp(index)].feature
     x = values[np.uintp(row), np.uintp(feature)]
-    return follow(x, tree.nodes, at, tree.target, tree.lists)
+    return follow(x, tree.nodes, index, tree.target, tree.lists)
 
 
 @borrowing
 def follow(
-    x: float, nodes: NDArray, at: int, target: Int32s | None, lists: CategoryLists | None
+    x: float, nodes: NDArray, index: int, target: Int32s | None, lists: CategoryLists | None
 ) -> np.int64:
-    """Node to which the node `at` sends a value.
+    """Node to which the node `index` sends a value.
 
     Numba omits the branches for None only where that is an argument.
     """
-    node = nodes[np.uintp(at)]  # a node is no argument: numba warns of kinds of records
+    node = nodes[np.uintp(index)]  # a node is no argument: numba warns of kinds of records
     below = np.int64(node.child) + np.int64(x > node.threshold)
     if target is not None and node.n_codes > 0:
         below = np.int64(node.child)

@@ -172,11 +172,11 @@ def _group(tree: PackedTree, leaf: Int32s) -> tuple[Int32s, Int32s]:
 
 
 @kernel
-def put_in_order(node: Int32s, at: Int32s, members: Int32s) -> None:
-    """Write places ``0 .. n`` node by node; the places of a node begin at ``at[node]``."""
+def put_in_order(node: Int32s, place: Int32s, members: Int32s) -> None:
+    """Write places ``0 .. n`` node by node; the places of a node begin at ``place[node]``."""
     for i in range(node.size):
-        members[at[node[i]]] = i
-        at[node[i]] += 1
+        members[place[node[i]]] = i
+        place[node[i]] += 1
 
 
 @kernel

@@ -123,11 +123,11 @@ def _same(tested: Int32s, parent: Int32s) -> tuple[Int32s, Int32s]:
             columns[node] = columns[parent[node]]
         if tested[node] < 0:
             continue
-        at = node
-        while at > 0 and tested[parent[at]] != tested[node]:
-            at = parent[at]
-        same[node] = at
-        columns[node] += at == 0
+        ancestor = node
+        while ancestor > 0 and tested[parent[ancestor]] != tested[node]:
+            ancestor = parent[ancestor]
+        same[node] = ancestor
+        columns[node] += ancestor == 0
     return same, columns
 
 

@@ -100,26 +100,26 @@ def spread(descent: Descent, soft: Soft | None, row: int, node: Int32s, share: F
     visited = 1
     i = 0
     while i < visited:
-        at = node[i]
+        index = node[i]
         if soft is not None:
-            x = np.float64(values[row, soft.feature[at]])
-            if soft.lower[at] < x < soft.upper[at]:
-                left = share_below(x, soft.lower[at], soft.threshold[at], soft.upper[at])
-                first = parts.first_child[at]
+            x = np.float64(values[row, soft.feature[index]])
+            if soft.lower[index] < x < soft.upper[index]:
+                left = share_below(x, soft.lower[index], soft.threshold[index], soft.upper[index])
+                first = parts.first_child[index]
                 node[visited], share[visited] = first, share[i] * left
                 node[visited + 1], share[visited + 1] = first + 1, share[i] * (1.0 - left)
                 visited += 2
                 share[i] = 0.0
                 i += 1
                 continue
-        below = step(values, row, tree, at)
-        if below != at:
+        below = step(values, row, tree, index)
+        if below != index:
             node[visited], share[visited] = below, share[i]
             visited += 1
             share[i] = 0.0
-        elif parts.spreads[at]:
-            first = parts.first_child[at]
-            for child in range(first, first + parts.n_children[at]):
+        elif parts.spreads[index]:
+            first = parts.first_child[index]
+            for child in range(first, first + parts.n_children[index]):
                 if parts.portion[child] > 0.0:
                     node[visited], share[visited] = child, share[i] * parts.portion[child]
                     visited += 1

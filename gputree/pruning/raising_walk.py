@@ -124,13 +124,13 @@ def find_tops(nodes: NDArray, most: int, found: Int32s) -> int:
     """
     found[0], n_found, n, j = 0, 0, 1, 0
     while j < n:
-        at = found[j]
-        node = nodes[at]
+        index = found[j]
+        node = nodes[index]
         j += 1
         if node.settled:
             continue
         if node.end - node.begin <= most or (node.spreads and node.stay_end > node.begin):
-            found[n_found] = at
+            found[n_found] = index
             n_found += 1
             continue
         for child in range(node.first_child, node.first_child + node.n_children):
@@ -218,26 +218,26 @@ def _enough(leaf: float, subtree: float, slack: float) -> float:
 
 
 @borrowing
-def _raise(walk: Walk, at: int, largest: int) -> None:
+def _raise(walk: Walk, index: int, largest: int) -> None:
     """Replace the split and the children of a node by those of its branch.
 
     Rows that stay at the branch still route to it, which is none of its children.
     """
-    node, branch, rows = walk.nodes[at], walk.nodes[largest], walk.rows
-    rows.splits.nodes[at], rows.steps[at] = rows.splits.nodes[largest], rows.steps[largest]
-    node.split_of, node.spreads, branch.carrier = branch.split_of, branch.spreads, at
+    node, branch, rows = walk.nodes[index], walk.nodes[largest], walk.rows
+    rows.splits.nodes[index], rows.steps[index] = rows.splits.nodes[largest], rows.steps[largest]
+    node.split_of, node.spreads, branch.carrier = branch.split_of, branch.spreads, index
     node.direct = branch.direct
     node.first_child, node.n_children = branch.first_child, branch.n_children
 
 
 @borrowing
-def _estimate_whole(walk: Walk, at: int, branch: int, enough: float) -> tuple[float, bool]:
+def _estimate_whole(walk: Walk, index: int, branch: int, enough: float) -> tuple[float, bool]:
     """Errors of whole rows if the others of a node joined those in `branch`; True if none stays.
 
     If they exceed `enough`, only a number that does. Rows that stay on the way are not counted.
     """
     nodes, units, scratch = walk.nodes, walk.units, walk.scratch
-    node, into = nodes[at], nodes[branch]
+    node, into = nodes[index], nodes[branch]
     total, all_go = into.at_leaves, not into.rows_stay
     n_reached, done, n = 0, 0, node.end - node.begin - (into.end - into.begin)
     # `total` are the errors of the rows of the branch and of the first `done` of the others, which

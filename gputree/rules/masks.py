@@ -59,15 +59,15 @@ def _ends(begin: Int64s, condition: Int64s, n_conditions: int, most: int) -> Int
     """Ends of groups of at least one rule, and of at most `most` different conditions."""
     last = np.full(n_conditions, -1, np.int64)  # group that has a condition
     ends = np.empty(begin.size - 1, np.int64)
-    group, size, at = 0, 0, 0  # `at` is the first rule of the group
+    group, size, first = 0, 0, 0  # `first` is the first rule of the group
     for rule in range(begin.size - 1):
         news = 0
         for i in range(begin[rule], begin[rule + 1]):
             if last[condition[i]] != group:
                 news += 1
-        if size + news > most and rule > at:
+        if size + news > most and rule > first:
             ends[group] = rule
-            group, size, at = group + 1, 0, rule
+            group, size, first = group + 1, 0, rule
         for i in range(begin[rule], begin[rule + 1]):
             if last[condition[i]] != group:
                 last[condition[i]] = group

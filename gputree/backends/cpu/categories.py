@@ -106,17 +106,17 @@ def new_scratch(table: Table, task: Task, most_rows: int, sorted_: bool) -> Scra
 
 # ---------------------------------------------------------------------- columns of few
 @borrowing
-def copy_cell(scratch, cells, at, r, present):
+def copy_cell(scratch, cells, offset, r, present):
     """The statistics of a bin become those of run r."""
     runs = scratch.runs
     if scratch.regression:
-        runs.cells[r * present] = cells[at]
-        runs.cells[r * present + 1] = cells[at + 1]
+        runs.cells[r * present] = cells[offset]
+        runs.cells[r * present + 1] = cells[offset + 1]
         runs.cells[r * present + 2] = 0
         return
     for k in range(scratch.class_of.size):
-        if cells[at + k] > 0:
-            runs.cells[r * present + scratch.class_of[k]] = cells[at + k]
+        if cells[offset + k] > 0:
+            runs.cells[r * present + scratch.class_of[k]] = cells[offset + k]
 
 
 @borrowing
@@ -128,15 +128,15 @@ def collect_bins(scratch, criterion, table, cells, f, channels, present):
     n = np.int64(0)
     # Bins before b have `n` rows, in `count` runs.
     for b in range(value_bins):
-        at = (first + b) * channels
-        rows = row_count(criterion, cells, at, channels, scratch.weighted)
+        offset = (first + b) * channels
+        rows = row_count(criterion, cells, offset, channels, scratch.weighted)
         if rows == 0:
             continue
         runs.begin[count] = n
         runs.code[count] = b
         for c in range(present):
             runs.cells[count * present + c] = 0
-        copy_cell(scratch, cells, at, count, present)
+        copy_cell(scratch, cells, offset, count, present)
         count += 1
         n += rows
     runs.begin[count] = n
@@ -319,7 +319,7 @@ def list_left(rules, source, many, nodes, scores, pairs, first, last, scratch, c
 
     One pair after another in `codes`; ``counts[p]`` becomes their number.
     """
-    at = np.int64(0)
+    used = np.int64(0)
     runs = scratch.runs
     for p in range(first, last):
         j, f = pairs.node[p], pairs.column[p]
@@ -327,9 +327,9 @@ def list_left(rules, source, many, nodes, scores, pairs, first, last, scratch, c
             scratch, rules.criterion, source, many, nodes, scores.total[j], j, f
         )
         mark_subset(criterion, scratch, count, present, scores.order[j, f], scores.bin[j, f])
-        before = at
+        before = used
         for r in range(count):
             if runs.is_left[r]:
-                codes[at] = runs.code[r]
-                at += 1
-        counts[p] = at - before
+                codes[used] = runs.code[r]
+                used += 1
+        counts[p] = used - before

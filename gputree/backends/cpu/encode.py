@@ -159,13 +159,13 @@ def has_other_values(x, n, code, lowest):
 @borrowing
 def collect_unseen(x, n, code, lowest, first, f, unseen):
     """Collect the values that are not those of their bins, and their rows from `first` on."""
-    at = unseen.count[f]
+    position = unseen.count[f]
     for k in range(n):
-        if x[k] == x[k] and lowest[code[k]] != x[k] and at < MOST_UNSEEN:
-            unseen.value[f, at] = x[k]
-            unseen.row[f, at] = first + k
-            at += 1
-    unseen.count[f] = at
+        if x[k] == x[k] and lowest[code[k]] != x[k] and position < MOST_UNSEEN:
+            unseen.value[f, position] = x[k]
+            unseen.row[f, position] = first + k
+            position += 1
+    unseen.count[f] = position
 
 
 @kernel

@@ -117,18 +117,18 @@ def is_pure_total(total):
 def reorder(block, f, bits, s, t, runs, count, peeled, steps):
     """Put the rows of the runs that went off first, in the order they went."""
     mask = (1 << bits) - 1
-    at = 0
+    position = 0
     for i in range(steps):
         r = peeled[i]
         for j in range(runs.begin[r], runs.begin[r + 1]):
-            block.spill[at] = block.order[f, s + j]
-            at += 1
+            block.spill[position] = block.order[f, s + j]
+            position += 1
     for r in range(count + 1):
         if r < count and runs.is_left[r]:
             continue
         for j in range(runs.begin[r], runs.begin[r + 1]):
-            block.spill[at] = block.order[f, s + j]
-            at += 1
+            block.spill[position] = block.order[f, s + j]
+            position += 1
     for i in range(s, t):
         block.rows_spill[block.local[i]] = block.rows[i]
     for i in range(s, t):
@@ -246,12 +246,12 @@ def drop_empty(groups, head, end):
 
 
 @borrowing
-def add_leaf(out, at, s, t):
+def add_leaf(out, node, s, t):
     """Append a leaf of the entries ``s .. t``."""
-    out.first_child[at] = -1
-    out.feature[at] = -1
-    out.threshold[at] = 0.0
-    out.missing_left[at] = False
-    out.gain[at] = 0.0
-    out.begin[at] = s
-    out.end[at] = t
+    out.first_child[node] = -1
+    out.feature[node] = -1
+    out.threshold[node] = 0.0
+    out.missing_left[node] = False
+    out.gain[node] = 0.0
+    out.begin[node] = s
+    out.end[node] = t

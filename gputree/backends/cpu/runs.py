@@ -208,17 +208,17 @@ def order_alike(runs, count):
     merge_order(runs, heads, 2)
     for i in range(heads):
         spare[i] = order[i]
-    at = np.int64(0)
-    # Places before `at` are taken; from here on, `size` has the first place of each kind.
+    position = np.int64(0)
+    # Places before `position` are taken; from here on, `size` has the first place of each kind.
     for i in range(heads):
         kind = kind_of(begin, cells, spare[i])
         if kind < 0:
-            order[at] = spare[i]
-            at += 1
+            order[position] = spare[i]
+            position += 1
         else:
             alike = size[kind]
-            size[kind] = at
-            at += alike
+            size[kind] = position
+            position += alike
     # Runs before r are at their places, and `size` has the next place of each kind.
     for r in range(count):
         kind = kind_of(begin, cells, r)

@@ -200,17 +200,17 @@ class _Search(NamedTuple):
             pairs = NominalPairs(node, np.full(b - a, column), rows.categories, statistics)
             limits = batches(statistics, tuning.TUNING.batch_cells)
             for first, last in zip(limits, limits[1:], strict=False):
-                at = place * self.sides.nodes + a + first
-                self._run_rows(at, pairs.take(first, last), rows, first, last)
+                start = place * self.sides.nodes + a + first
+                self._run_rows(start, pairs.take(first, last), rows, first, last)
 
     def _run_rows(
-        self, at: int, pairs: NominalPairs, rows: SortedRows, first: int, last: int
+        self, start: int, pairs: NominalPairs, rows: SortedRows, first: int, last: int
     ) -> None:
-        """Search the subsets of pairs, from number `at` on, with the rows of some nodes."""
+        """Search the subsets of pairs, from number `start` on, with the rows of some nodes."""
         ends, starts = pairs.ends, (rows.start[first:last], rows.start[first + 1 : last + 1])
         *sent, begin, end = send(pairs.node, pairs.column, *(each[:-1] for each in ends), *starts)
         rest = self.grower.statistics, rows.keys, rows.items, begin, end
-        self.run("score_rows", at, sent, allocate(*group_arrays(*ends)), *rest)
+        self.run("score_rows", start, sent, allocate(*group_arrays(*ends)), *rest)
 
     def run(
         self, kernel: str, first: int, sent: Sequence[Any], memory: Sequence[Any], *rest: Any
@@ -219,7 +219,7 @@ class _Search(NamedTuple):
 
         `sent` are their nodes, columns and the offsets of their category groups.
         """
-        grower, sides, (node, column, *at) = self.grower, self.sides, sent
+        grower, sides, (node, column, *offsets) = self.grower, self.sides, sent
         last = first + node.size
         packed = PAIRS.pack(
             node, column, sides.start[first:last], sides.code, sides.is_left,
@@ -227,7 +227,7 @@ class _Search(NamedTuple):
         )  # fmt: skip
         grower.kernels(
             "categories", kernel, (node.size,), grower.rules, grower.search,
-            grower.table.packed, self.level, packed, RUN_MEMORY.pack(*at, *memory),
+            grower.table.packed, self.level, packed, RUN_MEMORY.pack(*offsets, *memory),
             self.scores.pack(), *rest, threads=LANES,
         )  # fmt: skip
 
@@ -291,8 +291,8 @@ def _read_listed(
     """Read the categories that go left of nodes split by columns of many categories."""
     categorical = grower.table.host.categorical
     place = np.argsort(categorical)[np.searchsorted(np.sort(categorical), feature[nodes])]
-    at = to_device(place * sides.nodes + nodes)
-    start, count = sides.start[at].get(), sides.count[at].get()
+    pairs = to_device(place * sides.nodes + nodes)
+    start, count = sides.start[pairs].get(), sides.count[pairs].get()
     places = np.concatenate([np.arange(a, a + n) for a, n in zip(start, count, strict=True)])
     listed = to_device(places)
     code, is_left = sides.code[listed].get(), sides.is_left[listed].get() != 0

@@ -154,8 +154,8 @@ class CudaShard:
         width = int(self.host.table.offset[-1]) * self.host.channels
         most = max(self.place.result_bytes // (width * out.itemsize), 1)
         grower = self.place.grower(min(most, begin.size) * width * out.itemsize, NO_COLUMNS)
-        for at in range(0, begin.size, most):
-            some = slice(at, at + most)
+        for start in range(0, begin.size, most):
+            some = slice(start, start + most)
             m = slots[some].size
             found = cupy().zeros((m, width), dtype=grower.cell_dtype)
             histogram(grower, begin[some], end[some], found, np.arange(m), None, columns)
@@ -168,8 +168,8 @@ class CudaShard:
         width = self.host.task.statistics
         most = self.place.result_bytes // (8 * width) or 1
         grower = self.place.grower(8 * width * min(most, begin.size), NO_COLUMNS)
-        for at in range(0, begin.size, most):
-            group = slice(at, at + most)
+        for start in range(0, begin.size, most):
+            group = slice(start, start + most)
             sums[0][group] += node_statistics(grower, begin[group], end[group])
 
     @_in_turn

@@ -151,8 +151,8 @@ class DeviceShards:
         """Iterate over shards with rows of nodes; while one is counted, the next is copied."""
         assert self.copies is not None
         shards = ranges.shards()
-        for at, p in enumerate(shards):
-            self.copies.next = shards[at + 1] if at + 1 < len(shards) else None
+        for i, p in enumerate(shards):
+            self.copies.next = shards[i + 1] if i + 1 < len(shards) else None
             yield p, self.shards[p]
 
     def new_histograms(self, m: int) -> Histograms:

@@ -128,16 +128,16 @@ class Histograms:
         """Categories that go left of nodes that are split by columns of few categories."""
         codes, places, futures = np.full(node.size, None), [], []
         for block in self.blocks:
-            at = np.flatnonzero((column >= block.first) & (column < block.last))
-            j, f = node[at], column[at]
-            if at.size:
-                places.append(at)
+            chosen = np.flatnonzero((column >= block.first) & (column < block.last))
+            j, f = node[chosen], column[chosen]
+            if chosen.size:
+                places.append(chosen)
                 of_block = self.shared, block.cells, block.columns
                 of_nodes = slots[j], scores.total[j], f - block.first
                 subset = scores.bin[j, f], scores.order[j, f]
                 futures.append(self.tasks.submit(list_in_block, *of_block, *of_nodes, *subset))
-        for at, found in zip(places, self.tasks.fetch(futures), strict=True):
-            codes[at] = found
+        for chosen, found in zip(places, self.tasks.fetch(futures), strict=True):
+            codes[chosen] = found
         return codes
 
 
@@ -182,9 +182,9 @@ def all_nodes(
     if parent is None:
         return cells
     offset = summary.table.offset
-    at = int(offset[columns[0]] - offset[parent_first]) * summary.task.channels
+    start = int(offset[columns[0]] - offset[parent_first]) * summary.task.channels
     for whole, part, slot in zip(*derived, strict=True):
-        np.subtract(parent[whole, at : at + cells.shape[1]], cells[part], out=cells[slot])
+        np.subtract(parent[whole, start : start + cells.shape[1]], cells[part], out=cells[slot])
     return cells
 
 
@@ -257,15 +257,15 @@ def list_in_block(
     """Categories that go left of nodes that are split by a column of the block."""
     block = summary.writable().of_columns(*columns).of_few_categories()
     shape = column.size, columns[1] - columns[0]
-    at = np.arange(column.size)
+    indices = np.arange(column.size)
     places, orders = np.zeros(shape, np.int64), np.zeros(shape, np.int64)
-    places[at, column], orders[at, column] = place, order
+    places[indices, column], orders[indices, column] = place, order
     none, no = np.empty(shape), np.empty(shape, np.bool_)
     totals, slots, cells = writable(totals), writable(slots), writable(cells)
     splits = Splits.none(column.size)
     splits.feature[:] = column
     scores = Scores(totals, none, places, no, none, orders)
-    block.on_cpu().list_subsets(_nodes(block, cells, slots, totals), scores, splits, at)
+    block.on_cpu().list_subsets(_nodes(block, cells, slots, totals), scores, splits, indices)
     return splits.codes
 
 

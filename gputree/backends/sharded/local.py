@@ -162,8 +162,8 @@ class LocalShards:
         out = RowBlock.empty(int(sizes.sum()), like, coded=self.summary.is_coded)
 
         def put(p: int) -> None:
-            at = concatenated_ranges(places[:, p], sizes[:, p])
-            self.shards[p].gather(*ranges.in_shard(p), out, at)
+            positions = concatenated_ranges(places[:, p], sizes[:, p])
+            self.shards[p].gather(*ranges.in_shard(p), out, positions)
 
         run(self.n_threads, put, [(p,) for p in ranges.shards()])
         return self.summary.on_cpu(*out)

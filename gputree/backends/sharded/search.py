@@ -257,10 +257,10 @@ class CutSearch:
         )
         values = np.empty(int(first[-1]), self.summary.table.values.dtype)
         items, next_ = np.empty(values.size, np.int64), first.copy()
-        at = 0
+        used = 0
         for listed in found:
-            place_rows(listed, at, next_, values, items)
-            at += listed.value.size
+            place_rows(listed, used, next_, values, items)
+            used += listed.value.size
         rows: list[Any] = [
             _joined(field) for field in zip(*(gathered.rows for gathered in found), strict=True)
         ]

@@ -105,8 +105,8 @@ def move_entries(entries, nodes, tests, first, last, assigned, opened, place, mo
             w = pick(entries.weight, e, 1)
             if child[e] >= 0:
                 branch = np.int64(child[e])
-                at = put(entries, e, w, start + branch, place, new, new.weight)
-                moved.route[e] = (branch << 32) | at if at >= 0 else -1
+                position = put(entries, e, w, start + branch, place, new, new.weight)
+                moved.route[e] = (branch << 32) | position if position >= 0 else -1
                 continue
             moved.route[e] = -2 - free
             for q in range(opened.first[j], opened.first[j + 1]):
@@ -124,14 +124,14 @@ def put(entries, e, share, part, place, new, weight):
 
     `weight` is the one of the `new` entries, None where every entry has a weight of one unit.
     """
-    at = place[part]
-    if at < 0:
+    position = place[part]
+    if position < 0:
         return np.int64(-1)
-    place[part] = at + 1
-    new.target[at] = entries.target[e]
+    place[part] = position + 1
+    new.target[position] = entries.target[e]
     if weight is not None:
-        weight[at] = share
-    return at
+        weight[position] = share
+    return position
 
 
 @kernel
@@ -163,15 +163,15 @@ def move_list(lists, f, nodes, tests, j, opened, moved, place, new):
         way = moved.route[item[i]]
         if way >= 0:
             part = start + (way >> 32)
-            at = place[part]
-            place[part] = at + 1
-            new_item[at] = way & 0xFFFFFFFF
-            new_code[at] = code[i]
+            position = place[part]
+            place[part] = position + 1
+            new_item[position] = way & 0xFFFFFFFF
+            new_code[position] = code[i]
         elif way < -1:
             for q in range(begin_opened, end_opened):
                 to = moved.spread[-2 - way + q - begin_opened]
                 if to >= 0:
-                    at = place[opened.part[q]]
-                    place[opened.part[q]] = at + 1
-                    new_item[at] = to
-                    new_code[at] = code[i]
+                    position = place[opened.part[q]]
+                    place[opened.part[q]] = position + 1
+                    new_item[position] = to
+                    new_code[position] = code[i]

@@ -67,9 +67,9 @@ def about_term(weight):
     """Approximate ``x log2 x`` of a weight in units; 0 at 0."""
     x = np.float64(weight)
     bits = x.view(np.int64)
-    at = np.uintp((bits >> (52 - _BITS)) & ((1 << _BITS) - 1))
+    chord = np.uintp((bits >> (52 - _BITS)) & ((1 << _BITS) - 1))
     mantissa = np.int64((bits & _MANTISSA) | _ONE).view(np.float64)
-    return x * (np.float64(bits >> 52) + (_CHORDS[at, 0] + _CHORDS[at, 1] * mantissa))
+    return x * (np.float64(bits >> 52) + (_CHORDS[chord, 0] + _CHORDS[chord, 1] * mantissa))
 
 
 @borrowing
