@@ -74,7 +74,7 @@ SUBSET_MUTANTS = [
         "runs.begin[r] = upto - n;",
         "runs.begin[r] = upto;",
     ),
-    ("subsets: missing cell not summed", "absent ? i64(absent[k]) : 0;", "0;"),
+    ("subsets: missing cell not summed", "missing ? i64(missing[k]) : 0;", "0;"),
     (
         "subsets: single runs without missing values",
         "if (side) source.add(measure, runs, runs.count, runs.count + 1, runs.left);",

@@ -75,8 +75,8 @@ MUTANTS = [
     Mutant("inspect: infinite as missing", "if (size > INFINITY", "if (size >= INFINITY"),
     Mutant(
         "inspect: plain or",
-        "atomicOr(&found[at % columns], seen)",
-        "found[at % columns] |= seen",
+        "atomicOr(&found[thread % columns], seen)",
+        "found[thread % columns] |= seen",
     ),
     Mutant("pick: plain slot", "atomicAdd(&taken[f], 1u)", "taken[f]++"),
     Mutant("keys: rows of the sample", "(places ? places[i] : i)", "i"),
@@ -136,7 +136,7 @@ MUTANTS = [
     ),
     Mutant(
         "score: one side only",
-        "table.categories[f] > 0 ? 0 : absent ? 2 : 1;",
+        "table.categories[f] > 0 ? 0 : missing ? 2 : 1;",
         "table.categories[f] > 0 ? 0 : 1;",
     ),
     Mutant("ties: highest column", "return a.rank < b.rank;", "return a.rank > b.rank;"),
@@ -144,8 +144,8 @@ MUTANTS = [
     Mutant("ties: highest place", "return a.place < b.place;", "return a.place > b.place;"),
     Mutant(
         "admitted: one row less",
-        "if (n < least || whole - n",
-        "if (n + 1 < least || whole - n",
+        "if (n < min_rows || whole - n",
+        "if (n + 1 < min_rows || whole - n",
     ),
     Mutant("admitted: weight ignored", "return weight >= min_weight_leaf &&", "return true ||"),
     Mutant(
@@ -200,7 +200,7 @@ MUTANTS = [
     ),
     Mutant("cells: too large for a warp", "__syncthreads_count(n > MOST_SORTED)", "0"),
     Mutant("cells: no key behind", "if (threadIdx.x == 0) own_keys[n] = key_behind;", ""),
-    Mutant("cells: any key behind", "if (other < least) least = other;", ""),
+    Mutant("cells: any key behind", "if (other < lowest) lowest = other;", ""),
     Mutant(
         "cells: none after a boundary",
         "score_of(rules, constraint, after, total) >= needed",
@@ -217,7 +217,7 @@ MUTANTS = [
     ),
     Mutant("cells: last row of a bin scanned", "n - (is_last ? 1 : 0), before", "n, before"),
     Mutant("cells: boundaries not scanned", "n - (is_last ? 1 : 0), before", "n - 1, before"),
-    Mutant("cells: last of a column", "i + 1 < first[at + 1] ? sub_bins", "true ? sub_bins"),
+    Mutant("cells: last of a column", "i + 1 < first[pair + 1] ? sub_bins", "true ? sub_bins"),
     Mutant(
         "cells: own candidate left of it",
         "sub_bins.counts + c * channels, nullptr",

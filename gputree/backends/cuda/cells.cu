@@ -36,7 +36,7 @@ struct Intervals {
 // each; neighbouring threads read the columns of a row.
 extern "C" __global__ void __launch_bounds__(256) count_intervals(
     const Bits* values, i64 columns, Rows rows, const i32* entries, Chunks chunks,
-    Intervals intervals, i64 channels, Cell* counts, u64* least, u64* greatest
+    Intervals intervals, i64 channels, Cell* counts, u64* lowest, u64* highest
 ) {
     const i64 c = blockIdx.x, j = chunks.owner[c], first = chunks.first[c];
     const i64 begin = intervals.node_pairs[j], pairs = intervals.node_pairs[j + 1] - begin;
@@ -46,8 +46,8 @@ extern "C" __global__ void __launch_bounds__(256) count_intervals(
         const i64 cell = intervals.cell_of(pair, key >> intervals.key_shift);
         if (cell < 0) continue;  // missing values lie behind all ranges
         add_row<InGlobal>(counts + cell * channels, channels, rows, row);
-        atomicMin(least + cell, key);
-        atomicMax(greatest + cell, key);
+        atomicMin(lowest + cell, key);
+        atomicMax(highest + cell, key);
     }
 }
 

@@ -12,41 +12,41 @@ __device__ __forceinline__ i64 lower_bound(const Bits* keys, i64 count, Bits key
 extern "C" __global__ void __launch_bounds__(256) inspect_values(
     const Bits* values, i64 rows, i64 columns, i64 threads, i32* found
 ) {
-    const i64 at = i64(blockIdx.x) * blockDim.x + threadIdx.x;
-    if (at >= threads) return;
+    const i64 thread = i64(blockIdx.x) * blockDim.x + threadIdx.x;
+    if (thread >= threads) return;
     i32 seen = 0;
 #pragma unroll 4  // more, and registers spill on sm_90
-    for (i64 i = at; i < rows * columns; i += threads) {
+    for (i64 i = thread; i < rows * columns; i += threads) {
         const Bits size = values[i] & ~SIGN_BIT;
         if (size > INFINITY_BITS) seen |= 1;
         if (size == INFINITY_BITS) seen |= 2;
     }
-    if (seen) atomicOr(&found[at % columns], seen);
+    if (seen) atomicOr(&found[thread % columns], seen);
 }
 
 // One thread a value: keys[f * rows + i] is that of row places[i], or row i (`places` is null).
 extern "C" __global__ void __launch_bounds__(256) column_keys(
     const Bits* values, const i64* places, i64 rows, i64 columns, Bits* keys
 ) {
-    const i64 at = i64(blockIdx.x) * blockDim.x + threadIdx.x;
-    if (at >= rows * columns) return;
-    const i64 i = at / columns, f = at % columns;
+    const i64 item = i64(blockIdx.x) * blockDim.x + threadIdx.x;
+    if (item >= rows * columns) return;
+    const i64 i = item / columns, f = item % columns;
     keys[f * rows + i] = key_of(values[(places ? places[i] : i) * columns + f]);
 }
 
 // One thread a value: values whose hash is among the lowest `share` of 2**63 are picked, in any
-// order of rows. taken[f] counts them all; the first `room` of a column are kept in `picked`.
+// order of rows. taken[f] counts them all; `picked` has the first `most_picked` of a column.
 extern "C" __global__ void __launch_bounds__(256) pick_values(
-    const Bits* values, i64 rows, i64 columns, i64 share, i64 room, u32* taken, Bits* picked
+    const Bits* values, i64 rows, i64 columns, i64 share, i64 most_picked, u32* taken, Bits* picked
 ) {
-    const i64 at = i64(blockIdx.x) * blockDim.x + threadIdx.x;
-    if (at >= rows * columns) return;
-    const Bits key = key_of(values[at]);
+    const i64 item = i64(blockIdx.x) * blockDim.x + threadIdx.x;
+    if (item >= rows * columns) return;
+    const Bits key = key_of(values[item]);
     if (key == MISSING_KEY) return;
     const u64 hash = mix(u64(__double_as_longlong(value_of(key))));
     if (i64(hash >> 1) >= share) return;
-    const i64 f = at % columns, slot = atomicAdd(&taken[f], 1u);
-    if (slot < room) picked[f * room + slot] = key;
+    const i64 f = item % columns, slot = atomicAdd(&taken[f], 1u);
+    if (slot < most_picked) picked[f * most_picked + slot] = key;
 }
 
 // The key of the largest value below that of `key`.

@@ -20,15 +20,15 @@ extern "C" __global__ void __launch_bounds__(256) fill_lists(
     const Bits* values, Table table, const i32* entries, const i32* places, const i32* node,
     i64 nodes, i64 rows, Bits* keys, u32* segments
 ) {
-    const i64 at = i64(blockIdx.x) * blockDim.x + threadIdx.x;
-    if (at >= rows * table.columns) return;
-    const i64 f = at / rows, r = at % rows, row = entries[places[r]];
-    segments[at] = u32(f * nodes + node[r]);
+    const i64 entry = i64(blockIdx.x) * blockDim.x + threadIdx.x;
+    if (entry >= rows * table.columns) return;
+    const i64 f = entry / rows, r = entry % rows, row = entries[places[r]];
+    segments[entry] = u32(f * nodes + node[r]);
     if (table.by_code[f]) {
         const i64 code = table.codes[row * table.stride + f];
-        keys[at] = code == missing_bin_of(table, f) ? MISSING_KEY : Bits(code);
+        keys[entry] = code == missing_bin_of(table, f) ? MISSING_KEY : Bits(code);
     } else {
-        keys[at] = key_of(values[row * table.columns + f]);
+        keys[entry] = key_of(values[row * table.columns + f]);
     }
 }
 
@@ -120,10 +120,10 @@ struct Sorted {  // places s .. t of a categorical column
 __device__ Sorted sort_out(const Work& work, const Measure& measure, i64 f, i64 s, i64 t) {
     const Lists& lists = work.lists;
     const SubsetMemory& subsets = work.subsets;
-    const i64 at = f * lists.rows + s, width = measure.channels();
+    const i64 offset = f * lists.rows + s, width = measure.channels();
     Sorted sorted = {
-        {known_end(lists.keys + at, 0, t - s), t - s, work.total},
-        {lists.keys + at, lists.items + at, work.rows.target, work.rows.weight},
+        {known_end(lists.keys + offset, 0, t - s), t - s, work.total},
+        {lists.keys + offset, lists.items + offset, work.rows.target, work.rows.weight},
         {
             0, subsets.begin, subsets.left, subsets.left + width, subsets.left + 2 * width,
             subsets.share, subsets.order
@@ -287,9 +287,9 @@ struct Nodes {
         return {signs, MONOTONIC ? lower + node : nullptr, MONOTONIC ? upper + node : nullptr};
     }
 
-    __device__ void bound(i64 node, double least, double greatest) const {
-        lower[node] = least;
-        upper[node] = greatest;
+    __device__ void bound(i64 node, double lowest, double highest) const {
+        lower[node] = lowest;
+        upper[node] = highest;
     }
 
     __device__ void add(i64 node, i64 from, i64 to, i64 level, u64 hash) const {
@@ -414,7 +414,7 @@ struct Roots {
 // and only the order of entries is copied back; there are no spills then.
 extern "C" __global__ void __launch_bounds__(32, 1) grow_subtrees(
     Rules rules, Search search, Table table, Rows rows, Lists lists, i64 small, Roots roots,
-    Monotonic monotonic, i64* totals, i64* lefts, i32* drawn, Nodes all, i32* used, RunMemory room,
+    Monotonic monotonic, i64* totals, i64* lefts, i32* drawn, Nodes all, i32* used, RunMemory heap,
     u8* run_sides
 ) {
     extern __shared__ u64 memory[];
@@ -427,10 +427,10 @@ extern "C" __global__ void __launch_bounds__(32, 1) grow_subtrees(
         if (MONOTONIC) nodes.bound(0, monotonic.lower[j], monotonic.upper[j]);
     }
 #if CATEGORIES
-    const Runs runs = room.of(j, REGRESSION ? 2 : channels);
+    const Runs runs = heap.of(j, REGRESSION ? 2 : channels);
     const SubsetMemory own_subsets = {
         table.categories, runs.begin, runs.left, runs.share, runs.order,
-        run_sides + room.run_at[j], search
+        run_sides + heap.run_at[j], search
     };
 #else
     const SubsetMemory own_subsets = {};

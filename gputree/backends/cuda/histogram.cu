@@ -64,8 +64,8 @@ extern "C" __global__ void __launch_bounds__(256) subtract(
     const Cell* whole, const i64* whole_slots, Cell* out, const i64* part_slots, const i64* slots,
     i64 nodes, i64 width
 ) {
-    const i64 at = i64(blockIdx.x) * blockDim.x + threadIdx.x;
-    if (at >= nodes * width) return;
-    const i64 j = at / width, i = at % width;
+    const i64 cell = i64(blockIdx.x) * blockDim.x + threadIdx.x;
+    if (cell >= nodes * width) return;
+    const i64 j = cell / width, i = cell % width;
     out[slots[j] * width + i] = whole[whole_slots[j] * width + i] - out[part_slots[j] * width + i];
 }

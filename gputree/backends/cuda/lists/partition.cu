@@ -119,14 +119,14 @@ extern "C" __global__ void __launch_bounds__(256) sum_parts(
     for (i64 i0 = pieces.first[c] + (threadIdx.x & ~31u); i0 < stop; i0 += blockDim.x) {
         const i64 i = i0 + lane_of();
         const Place place = place_at(list, entries, i, stop);
-        i64 at = -1;
+        i64 cell = -1;
         if (place.valid) {
             const i64 p = part_of(parts.last, tests.part[j], tests.part[j + 1], i);
-            at = p * n_classes + place.k;
+            cell = p * n_classes + place.k;
         }
-        const u32 alike = __match_any_sync(ALL_LANES, at);
+        const u32 alike = __match_any_sync(ALL_LANES, cell);
         const i64 sum = weight_upto(entries, alike, place.weight);
-        if (place.valid && is_last(alike)) add_to_global(parts.weights + at, sum);
+        if (place.valid && is_last(alike)) add_to_global(parts.weights + cell, sum);
     }
 }
 
@@ -215,8 +215,8 @@ extern "C" __global__ void __launch_bounds__(32) place_fractions(
         const u32 vote = __ballot_sync(ALL_LANES, share > 0);
         const i64 place = free + __popc(vote & ((1u << lane_of()) - 1u));
         free += __popc(vote);
-        const i64 at = routes.room[j] + (i - begin) * width + q - routes.opened[j];
-        if (valid) routes.spread[at] = share > 0 ? i32(place) : -1;
+        const i64 slot = routes.room[j] + (i - begin) * width + q - routes.opened[j];
+        if (valid) routes.spread[slot] = share > 0 ? i32(place) : -1;
         if (share == 0) continue;
         to.target[place] = entries.target[e];
         if (entries.weight) to.weight[place] = share;
@@ -267,12 +267,12 @@ __device__ void walk(
             const bool moves = way >= 0 && lane >= from && lane < upto;
             const i32 part = moves ? i32(way >> 32) : -1;
             const u32 alike = __match_any_sync(ALL_LANES, part);
-            const i32 at = moves ? cursor[part] + __popc(alike & ((1u << lane) - 1u)) : 0;
+            const i32 position = moves ? cursor[part] + __popc(alike & ((1u << lane) - 1u)) : 0;
             __syncwarp();
-            if (moves && is_last(alike)) cursor[part] = at + 1;
+            if (moves && is_last(alike)) cursor[part] = position + 1;
             if (MOVE && moves) {
-                to.item[at] = i32(way & 0xffffffff);
-                to.code[at] = code;
+                to.item[position] = i32(way & 0xffffffff);
+                to.code[position] = code;
             }
             __syncwarp();
             if (upto == 32) break;
@@ -306,9 +306,9 @@ extern "C" __global__ void __launch_bounds__(512, 2) move_lists(
         const i64 f = pair % columns.number, j = test[pair / columns.number];
         if (skip[f * tests.number + j]) continue;
         const i64 *part = tests.part, *opened = routes.opened;
-        const i64 parts = part[j + 1] - part[j], room = parts * warps;
+        const i64 parts = part[j + 1] - part[j], n_cursors = parts * warps;
         i32* others = cursors.next + f * cursors.number + cursors.begin[j];
-        i32* cursor = room <= SHARED_CURSORS ? shared : others;
+        i32* cursor = n_cursors <= SHARED_CURSORS ? shared : others;
         const List list = columns.list(f);
         const OwnRoutes test_routes = {
             routes.route, routes.spread, routes.part + opened[j], opened[j + 1] - opened[j],
@@ -316,7 +316,7 @@ extern "C" __global__ void __launch_bounds__(512, 2) move_lists(
         };
         const NewList to = {next.item + f * next.entries, next.code + f * next.entries};
         const Span span = span_of(tests.begin[j], tests.end[j], warp, warps);
-        for (i64 c = threadIdx.x; c < room; c += blockDim.x) cursor[c] = 0;
+        for (i64 c = threadIdx.x; c < n_cursors; c += blockDim.x) cursor[c] = 0;
         __syncthreads();
         if (warps > 1) walk<false>(list, test_routes, span, cursor + warp * parts, to);
         __syncthreads();
