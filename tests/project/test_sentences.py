@@ -138,7 +138,7 @@ def test_names_say_what_they_are():
     """Names that fit everything: a variable `own` is a node, a column or a mask."""
     paths = [path for folder in sources().values() for path in folder]
     used = [path for path in paths if re.search(r"\bown\b", path.read_text("utf-8"))]
-    assert sum(names_in(path)["own"] for path in used) < 50
+    assert sum(names_in(path)["own"] for path in used) < 30
 
 
 def test_classes_have_different_names():
