@@ -154,7 +154,7 @@ class Spans(NamedTuple):
         """Mark nodes whose children share the whole list of the node, `sizes` categories long."""
         return (self.top != np.arange(self.top.size)) & (self.stop - self.start == sizes)
 
-    def greatest(self, by_category: Bools, code: Int32s) -> Int64s:
+    def highest(self, by_category: Bools, code: Int32s) -> Int64s:
         """Largest category in the list that each node shares, -1 without any."""
         tops = self.tops(by_category & (self.start < self.stop))
         _, place = places_of(self.start[tops], self.stop[tops])

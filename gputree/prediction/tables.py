@@ -93,7 +93,7 @@ def tabulate(tree: Tree, unseen: Int32s) -> tuple[Int32s, CategoryLists, Int32s,
 def _table_sizes(tree: Tree, spans: Spans) -> Int64s:
     """Sizes of the tables of the nodes that have one: up to the largest code in the list."""
     listed, sharing = spans.stop - spans.start, np.bincount(spans.top)[spans.top]
-    sizes = np.maximum(spans.greatest(tree.tests_categories, tree.branch_code) + 1, 1)
+    sizes = np.maximum(spans.highest(tree.tests_categories, tree.branch_code) + 1, 1)
     most = np.where(sharing == 1, np.maximum(CODES_PER_CATEGORY * listed, FEW_CODES), FEW_CODES)
     return np.where(tree.tests_categories & (sizes <= most), sizes, 0)
 

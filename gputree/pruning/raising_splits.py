@@ -21,8 +21,8 @@ BLOCK_CELLS = 1 << 18
 class Ends(NamedTuple):
     """Minimum and maximum value of each column, where none is missing."""
 
-    least: Values
-    greatest: Values
+    lowest: Values
+    highest: Values
     missing: Bools
 
 
@@ -36,8 +36,8 @@ def column_ends(X: Values, n_threads: int) -> Ends:
     height = max(BLOCK_CELLS // (d * _side_by_side(d)), 1) * _side_by_side(d)
     parts = [X[a : a + height] for a in range(0, n, height)]
     found = _joined(run(n_threads, _ends_by_rows, [(part,) for part in parts]), np.stack)
-    lowest = found.least.min(axis=0)
-    return Ends(lowest, found.greatest.max(axis=0), np.isnan(lowest))
+    lowest = found.lowest.min(axis=0)
+    return Ends(lowest, found.highest.max(axis=0), np.isnan(lowest))
 
 
 def _side_by_side(d: int) -> int:
@@ -77,7 +77,7 @@ def find_plain(tree: Tree, ends: Ends) -> Bools:
     if by_code.size == 0:
         return plain
     feature = tree.feature[by_code]
-    within = (ends.least[feature] >= 0) & (ends.greatest[feature] < tree.n_children[by_code])
+    within = (ends.lowest[feature] >= 0) & (ends.highest[feature] < tree.n_children[by_code])
     plain[by_code] &= within
     child = 1 + np.flatnonzero(tree.tests_categories[tree.parent[1:]])
     parent, begin = tree.parent[child], tree.branch_begin[child]

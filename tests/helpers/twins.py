@@ -59,7 +59,7 @@ def assert_same_bins(sample: Sample, task: Task, max_bins: int) -> None:
     resident.encode(max_bins)
     for backend in (cuda, resident):
         assert_equal(host_codes(cpu), host_codes(backend), "codes")
-        for name in ("offset", "single", "by_code", "greatest", "least"):
+        for name in ("offset", "single", "by_code", "highest", "lowest"):
             assert_equal(getattr(cpu.table, name), getattr(backend.table, name), name)
 
 

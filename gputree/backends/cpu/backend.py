@@ -367,7 +367,7 @@ class CpuBackend:
     def partition(self, begin: Int64s, end: Int64s, splits: Splits) -> tuple[Int64s, Floats]:
         middle, low, high = self.partition_rows(begin, end, splits)
         table = self.table
-        return middle, thresholds(splits, low, high, table.by_code, table.greatest, table.least)
+        return middle, thresholds(splits, low, high, table.by_code, table.highest, table.lowest)
 
     def partition_rows(
         self, begin: Int64s, end: Int64s, splits: Splits

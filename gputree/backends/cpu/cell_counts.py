@@ -231,8 +231,8 @@ def new_cells(table: Table, size: int) -> SubBinGrid:
     dtype = table.values.dtype.type
     half = dtype(0.5)
     narrow = np.finfo(dtype).tiny * dtype(NARROWEST)
-    low = table.least.astype(dtype) * half
-    width = table.greatest.astype(dtype) * half - low
+    low = table.lowest.astype(dtype) * half
+    width = table.highest.astype(dtype) * half - low
     scale = np.zeros_like(width)
     np.divide(dtype(FINE_CELLS), width, out=scale, where=width > narrow)
     bins = np.where(table.by_code, 0, np.diff(table.offset))

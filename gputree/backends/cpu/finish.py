@@ -224,7 +224,7 @@ def cut_threshold(bin_ends, order, distinct, f, bits, first, place):
     if high == missing_rank(bits):
         return np.inf
     if bin_ends.by_code[f]:
-        return midpoint(bin_ends.greatest[f, low], bin_ends.least[f, high])
+        return midpoint(bin_ends.highest[f, low], bin_ends.lowest[f, high])
     return midpoint(distinct[f, first + low], distinct[f, first + high])
 
 
@@ -453,7 +453,7 @@ def finish_nodes(source: EntrySource, task: Task, nodes: SmallNodes) -> Subtrees
         limits=task.limits,
         weighted=rows.weight is not None,
         regression=regression,
-        bin_ends=BinEnds(table.by_code, table.greatest, table.least, table.categories),
+        bin_ends=BinEnds(table.by_code, table.highest, table.lowest, table.categories),
     )
     weight = rows.weight if rows.weight is not None else np.empty(0, np.int64)
     given = table, rows.target, weight, not regression, entries, begin, end

@@ -90,8 +90,8 @@ class CpuTable:
             missing=self.missing,
             single=np.empty(0, np.bool_),
             by_code=np.zeros(d, np.bool_),
-            greatest=np.empty((0, 0)),
-            least=np.empty((0, 0)),
+            highest=np.empty((0, 0)),
+            lowest=np.empty((0, 0)),
             categories=self.categories,
         )
 
@@ -224,8 +224,8 @@ def with_codes(table: Table, bins: binning.Bins, codes: NDArray, exact: bool) ->
         offset=offset,
         single=single if exact else np.ones_like(single),
         by_code=bins.lossless if exact else few,
-        greatest=bins.greatest.astype(np.float64),
-        least=bins.least.astype(np.float64),
+        highest=bins.highest.astype(np.float64),
+        lowest=bins.lowest.astype(np.float64),
     )
 
 
@@ -262,10 +262,10 @@ def _insert(
 
     ``moved[c]`` becomes the new code of values with code c, missing ones included.
     """
-    lowest = bins.least[f, : bins.count[f]].copy()
+    lowest = bins.lowest[f, : bins.count[f]].copy()
     coding.fit_column(bins, f, np.unique(np.concatenate([lowest, *unseen])), int(most))
     if bins.lossless[f]:
-        moved[: lowest.size] = np.searchsorted(bins.least[f, : bins.count[f]], lowest)
+        moved[: lowest.size] = np.searchsorted(bins.lowest[f, : bins.count[f]], lowest)
         moved[lowest.size] = bins.count[f]
     return bool(bins.lossless[f])
 
@@ -284,7 +284,7 @@ def _recode(
     for unseen in spans:
         for f in columns:
             value, row = (of[f, : unseen.count[f]] for of in (unseen.value, unseen.row))
-            codes[row, f] = np.searchsorted(bins.least[f, : bins.count[f]], value)
+            codes[row, f] = np.searchsorted(bins.lowest[f, : bins.count[f]], value)
 
 
 def encode_columns(

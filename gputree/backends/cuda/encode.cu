@@ -95,7 +95,7 @@ __device__ i64 quantile_edges(
 // distinct[f] counts the distinct values.
 extern "C" __global__ void __launch_bounds__(ROOM) fit_bins(
     const Bits* ordered, i64 length, const i64* column, const i64* most, const double* quantiles,
-    Bits* edge, Bits* least, Bits* greatest, i64* count, i64* distinct
+    Bits* edge, Bits* lowest, Bits* highest, i64* count, i64* distinct
 ) {
     __shared__ Bits found[2 * ROOM], picks[ROOM], sorted[2 * ROOM];
     __shared__ u32 size, changes;
@@ -126,8 +126,8 @@ extern "C" __global__ void __launch_bounds__(ROOM) fit_bins(
     const i64 lower = tid > 0 && tid <= edges ? lower_bound(keys, known, sorted[tid - 1] + 1) : 0;
     const bool holds = tid <= edges && known > 0;
     edge[f * ROOM + tid] = tid < edges ? sorted[tid] : beyond;
-    greatest[f * ROOM + tid] = holds ? keys[upper > 0 ? upper - 1 : 0] : NO_KEY;
-    least[f * ROOM + tid] = holds ? keys[lower < known ? lower : known - 1] : NO_KEY;
+    highest[f * ROOM + tid] = holds ? keys[upper > 0 ? upper - 1 : 0] : NO_KEY;
+    lowest[f * ROOM + tid] = holds ? keys[lower < known ? lower : known - 1] : NO_KEY;
     if (tid != 0) return;
     count[f] = edges + 1;
     distinct[f] = changes;
@@ -149,11 +149,11 @@ __device__ __forceinline__ u32 bin_of(const Bits* edge, Bits key) {
 
 // Grid: chunks of rows x groups of columns, interleaved; one thread a word, four columns of a row.
 // The edges of a group's columns are in shared memory. Rows of codes are padded to `words`; edges
-// and `least` are keys, `ROOM` a column. inexact[f] is set where a column taken for lossless has
+// and `lowest` are keys, `ROOM` a column. inexact[f] is set where a column taken for lossless has
 // another value.
 extern "C" __global__ void __launch_bounds__(256, 1) encode_values(
     const Bits* values, i64 rows, i64 columns, i64 words, i64 chunk_rows, i64 group_words,
-    const Bits* edges, const Bits* least, const i64* count, const u8* lossless, u8* codes,
+    const Bits* edges, const Bits* lowest, const i64* count, const u8* lossless, u8* codes,
     i32* inexact
 ) {
     extern __shared__ u64 dynamic[];
@@ -176,7 +176,7 @@ extern "C" __global__ void __launch_bounds__(256, 1) encode_values(
             const u32 code =
                 missing ? u32(count[f]) : bin_of(copy + (f - first) * EDGE_STRIDE, key);
             packed |= code << 8 * (f % 4);
-            if (!missing && lossless[f] && least[f * ROOM + code] != key) atomicOr(&inexact[f], 1);
+            if (!missing && lossless[f] && lowest[f * ROOM + code] != key) atomicOr(&inexact[f], 1);
         }
         ((u32*)codes)[row * words + word] = packed;
     }

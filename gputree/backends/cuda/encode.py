@@ -26,8 +26,8 @@ class KeyBins(NamedTuple):
     """Bins of d columns on the device, by keys of values; padded as `binning.Bins`."""
 
     edge: Any  # (d, MAX_BINS)
-    least: Any  # (d, MAX_BINS)
-    greatest: Any  # (d, MAX_BINS)
+    lowest: Any  # (d, MAX_BINS)
+    highest: Any  # (d, MAX_BINS)
     count: Any  # (d,) int64
     distinct: Any  # (d,) int64: distinct values that they were fitted to
 
@@ -50,8 +50,8 @@ def new_table(source: Source, missing: NDArray[np.bool_], categories: Int64s) ->
         offset=np.zeros(d + 1, np.int64),
         missing=missing,
         by_code=np.zeros(d, np.bool_),
-        greatest=np.zeros((d, binning.MAX_BINS)),
-        least=np.zeros((d, binning.MAX_BINS)),
+        highest=np.zeros((d, binning.MAX_BINS)),
+        lowest=np.zeros((d, binning.MAX_BINS)),
         categories=categories,
     )
     codes = cupy().empty((0, row_stride(d)), dtype=np.uint8)
@@ -87,8 +87,8 @@ def encode(
         offset=offset,
         missing=missing,
         by_code=host_bins.lossless if exact else few,
-        greatest=host_bins.greatest.astype(np.float64),
-        least=host_bins.least.astype(np.float64),
+        highest=host_bins.highest.astype(np.float64),
+        lowest=host_bins.lowest.astype(np.float64),
         categories=categories,
     )
     needed = exact or not few.all() or max_bins == 2  # too few bins for two values and missing ones
@@ -106,7 +106,7 @@ def _fit_categories(bins: KeyBins, f: int, count: int) -> None:
     keys = to_device(codes | sign)  # keys of values that are not negative
     bins.edge[f] = beyond | sign
     bins.edge[f, : max(count - 1, 0)] = keys[: max(count - 1, 0)]
-    bins.least[f] = bins.greatest[f] = keys
+    bins.lowest[f] = bins.highest[f] = keys
     bins.count[f] = max(count, 1)
     bins.distinct[f] = count or most_bins + 1
 
@@ -192,7 +192,7 @@ def _encode_values(
     source.visit(
         lambda block, first: kernels(
             "encode", "encode_values", (-(-block.shape[0] // chunk) * groups,), block,
-            block.shape[0], d, words, chunk, width, bins.edge, bins.least, bins.count, lossless,
+            block.shape[0], d, words, chunk, width, bins.edge, bins.lowest, bins.count, lossless,
             codes[first : first + block.shape[0]], inexact, shared=width * word_bytes,
         )
     )  # fmt: skip
@@ -208,8 +208,8 @@ def _to_host(bins: KeyBins, most: Int64s, delimited: NDArray[np.bool_]) -> binni
         edge=edge,
         count=bins.count.get(),
         lossless=bins.distinct.get() <= most,
-        least=lowest,
-        greatest=highest,
+        lowest=lowest,
+        highest=highest,
     )
 
 

@@ -257,7 +257,7 @@ __device__ double threshold_of(const Work& work, const Cut& cut) {
     if (keys[1] == MISSING_KEY) return infinity();
     if (!table.by_code[cut.column]) return midpoint(value_of(keys[0]), value_of(keys[1]));
     return midpoint(
-        table.greatest[cut.column * 256 + keys[0]], table.least[cut.column * 256 + keys[1]]
+        table.highest[cut.column * 256 + keys[0]], table.lowest[cut.column * 256 + keys[1]]
     );
 }
 

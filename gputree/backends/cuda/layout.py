@@ -35,8 +35,8 @@ class UploadedTable(NamedTuple):
     single: Any  # (offset[d],) uint8
     by_code: Any  # (d,) uint8
     categories: Any  # (d,) int64
-    greatest: Any  # (d, 256) float64
-    least: Any  # (d, 256) float64
+    highest: Any  # (d, 256) float64
+    lowest: Any  # (d, 256) float64
     host: HostTable
     packed: Packed  # for kernels; without values
     divisible: int  # bins of the widest column that has bins of several values; 0 without any
@@ -49,7 +49,7 @@ class UploadedTable(NamedTuple):
     ) -> UploadedTable:
         """Pack codes and values; `values` are the bits of floats, or None."""
         flags = (to_device(flag, np.uint8) for flag in (host.missing, single, host.by_code))
-        rest = map(to_device, (host.categories, host.greatest, host.least))
+        rest = map(to_device, (host.categories, host.highest, host.lowest))
         columns = (to_device(host.offset), *flags, *rest)
         packed, widths = _pack_table(codes, columns), np.diff(host.offset)
         divisible = int(np.repeat(widths, widths)[np.logical_not(single)].max(initial=0))
@@ -95,8 +95,8 @@ class HostTable(NamedTuple):
     offset: Int64s
     missing: NDArray[np.bool_]
     by_code: NDArray[np.bool_]
-    greatest: NDArray[np.float64]
-    least: NDArray[np.float64]
+    highest: NDArray[np.float64]
+    lowest: NDArray[np.float64]
     categories: Int64s  # of categorical columns, 0 of numeric ones
 
     @classmethod
@@ -116,9 +116,9 @@ class HostTable(NamedTuple):
         A bin extends between the minimum and maximum it was fitted to: other values are in its
         first or last sub-bin.
         """
-        exists = np.arange(self.least.shape[1]) < np.diff(self.offset)[:, None]
-        low = 0.5 * self.least[exists]
-        width = 0.5 * self.greatest[exists] - low
+        exists = np.arange(self.lowest.shape[1]) < np.diff(self.offset)[:, None]
+        low = 0.5 * self.lowest[exists]
+        width = 0.5 * self.highest[exists] - low
         scale = np.zeros_like(width)
         np.divide(1.0, width, out=scale, where=width > np.finfo(np.float64).tiny * 2.0**24)
         return low, scale

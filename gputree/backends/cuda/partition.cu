@@ -148,7 +148,7 @@ extern "C" __global__ void __launch_bounds__(256) list_codes(
         i64 code = -1;
         if (by_code[f]) {
             const i64 bin = table.codes[row * table.stride + f];
-            if (bin != missing_bin) code = i64(table.least[f * 256 + bin]);
+            if (bin != missing_bin) code = i64(table.lowest[f * 256 + bin]);
         } else {
             const Bits key = key_of(values[row * table.columns + f]);
             if (key != MISSING_KEY) code = i64(value_of(key));

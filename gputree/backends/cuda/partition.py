@@ -108,7 +108,7 @@ def partition(
         for name in ("middle", "low", "high")
     )
     host = grower.table.host
-    return middle, thresholds(splits, low, high, host.by_code, host.greatest, host.least)
+    return middle, thresholds(splits, low, high, host.by_code, host.highest, host.lowest)
 
 
 def partition_rows(
@@ -200,7 +200,7 @@ def categories(
 def _codes_decide(host: HostTable) -> NDArray[np.bool_]:
     """Columns whose bins have one value each."""
     bins = np.diff(host.offset) - host.missing
-    same = (host.least == host.greatest) | (np.arange(host.least.shape[1]) >= bins[:, None])
+    same = (host.lowest == host.highest) | (np.arange(host.lowest.shape[1]) >= bins[:, None])
     decide: NDArray[np.bool_] = host.by_code & ((host.categories > 0) | same.all(axis=1))
     return decide
 

@@ -147,7 +147,7 @@ class ShardedBackend:
     def partition(self, begin: Int64s, end: Int64s, splits: Splits) -> tuple[Int64s, Floats]:
         middle, low, high = self.shards.partition(self.ranges.of(begin, end), splits)
         table = self.shards.summary.table
-        cuts = thresholds(splits, low, high, table.by_code, table.greatest, table.least)
+        cuts = thresholds(splits, low, high, table.by_code, table.highest, table.lowest)
         return self.ranges.split(begin, end, middle), cuts
 
     # --------------------------------------------------------- subtrees

@@ -80,8 +80,8 @@ class Cells(NamedTuple):
 
     first: Int64s  # (k + 1,)
     counts: Int64s  # (cells x channels,)
-    least: Floats  # (cells,) values, infinity without rows
-    greatest: Floats
+    lowest: Floats  # (cells,) values, infinity without rows
+    highest: Floats
 
 
 class Cuts(NamedTuple):
@@ -269,10 +269,10 @@ def score_cells(scoring, intervals, cells, cuts, begin_, end):
             spot = Spot(f, side == 1, intervals.bin[i], rank)
             before = -1
             for c in range(cells.first[i], cells.first[i + 1]):
-                if cells.least[c] > cells.greatest[c]:  # no rows
+                if cells.lowest[c] > cells.highest[c]:  # no rows
                     continue
                 if before >= 0:
-                    threshold = midpoint(cells.greatest[before], cells.least[c])
+                    threshold = midpoint(cells.highest[before], cells.lowest[c])
                     cut = better_between(scoring, limits, left, total, cut, spot, threshold)
                 add_cell(left, cells.counts, c * left.size)
                 before = c
@@ -300,7 +300,7 @@ def candidate_cells(scoring, intervals, cells, best, rows, lefts, begin_, end):
                 if side == 0:
                     for k in range(channels):
                         lefts[c, k] = left[k]
-                if cells.least[c] < cells.greatest[c] and rows[c] == 0:
+                if cells.lowest[c] < cells.highest[c] and rows[c] == 0:
                     n = row_count(criterion, counts, offset, channels, weighted)
                     if is_candidate(
                         criterion, limits, weighted, left, counts, offset, n, total, needed

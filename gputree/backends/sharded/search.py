@@ -193,7 +193,7 @@ class CutSearch:
         run(self.summary.n_threads, lambda a, b: candidate_cells(*given, a, b), spans)
         kept = np.flatnonzero(rows)
         owner = np.searchsorted(first, kept, side="right") - 1
-        low, high = (keys_of(end[kept], self.keys.shift) for end in (cells.least, cells.greatest))
+        low, high = (keys_of(end[kept], self.keys.shift) for end in (cells.lowest, cells.highest))
         node, column, b = (field[owner] for field in intervals[:3])
         return Intervals(
             node, column, b, low, high, rows[kept], left[kept], intervals.missing[owner]

@@ -87,8 +87,8 @@ class TableSummary:
             missing=table.missing[inside],
             single=table.single[offset[0] : offset[-1]],
             by_code=table.by_code[inside],
-            greatest=table.greatest[inside],
-            least=table.least[inside],
+            highest=table.highest[inside],
+            lowest=table.lowest[inside],
             categories=table.categories[inside],
         )
         if limits.monotonic is not None:
