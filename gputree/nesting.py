@@ -47,11 +47,11 @@ def nest(
 
 
 class _Whole(NamedTuple):
-    """Lists while they are split: ``ascending[at[p]]`` is the category at place p."""
+    """Lists while they are split: ``ascending[items[p]]`` is the category at place p."""
 
     ascending: Int64s  # the codes of each list
     # each the other's inverse
-    at: Int64s
+    items: Int64s
     place: Int64s
     top: Int64s  # (N,): the highest node that shares a node's list
 
@@ -91,7 +91,7 @@ def _nest(
         lists.branch_begin[first], lists.branch_end[first] = start, middle
         lists.branch_begin[first + 1], lists.branch_end[first + 1] = middle, stop
     for p in range(used):
-        lists.branch_code[p] = whole.ascending[whole.at[p]]
+        lists.branch_code[p] = whole.ascending[whole.items[p]]
 
 
 @inner
@@ -106,7 +106,7 @@ def _start(code: NDArray[np.uint32], is_left: Bools, whole: _Whole, start: int) 
         p = left if is_left[i] else right
         left += is_left[i]
         right += not is_left[i]
-        whole.at[p] = start + i
+        whole.items[p] = start + i
         whole.place[start + i] = p
     return middle
 
@@ -125,7 +125,7 @@ def _part(
 
     The codes of the whole list are ``whole.ascending[low:high]``.
     """
-    items, place = whole.at, whole.place
+    items, place = whole.items, whole.place
     for i in range(code.size):
         rank = _find(whole.ascending, np.int64(code[i]), low, high)
         p = start + i if is_left[i] else stop - 1 - i

@@ -54,7 +54,7 @@ class Look:
 class Known(NamedTuple):
     """Specification that partitions are read by, once all were inspected."""
 
-    asked: ReadingOptions
+    options: ReadingOptions
     columns: Columns
     names: NDArray | None
     dtype: np.dtype
@@ -135,7 +135,7 @@ def read(X: Any, y: Any, sample_weight: Any, known: Known) -> Read:
     if X.shape[0] == 0:
         none = np.empty(0, np.float64 if known.classes is None else dtype)
         return Read(np.empty((0, d), known.dtype), none, None if sample_weight is None else none)
-    caller = known.asked.caller
+    caller = known.options.caller
     reader = TableReader(caller)
     reader.know(known.columns, known.names)
     values = np.ascontiguousarray(reader.values(X, learn=False), known.dtype)

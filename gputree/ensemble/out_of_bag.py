@@ -26,7 +26,7 @@ Drawn = Callable[[int], Bools]
 def out_of_bag_means(trees: Trees, drawn: Drawn, values: NDArray, n_threads: int) -> Floats:
     """Mean prediction of each row by the trees that have not drawn it; NaN where all have."""
     packed = trees.packed(values.dtype, n_threads)
-    sums = np.zeros((values.shape[0], packed[0].answers.shape[1]))
+    sums = np.zeros((values.shape[0], packed[0].predictions.shape[1]))
     counts = np.zeros(values.shape[0], np.int64)
     for t, tree in enumerate(packed):
         rows = np.flatnonzero(~drawn(t))
@@ -74,7 +74,7 @@ def permutation_importances(
             return np.full(d, np.nan)
         increase, whole = np.zeros(d), float(rows.size if weight is None else weight[rows].sum())
         tree = packed[t]
-        said = tree.answers.argmax(axis=1) if classifies else tree.answers[:, 0]
+        said = tree.predictions.argmax(axis=1) if classifies else tree.predictions[:, 0]
         for begin in range(0, rows.size, at_once):
             part = rows[begin : begin + at_once]
             changed, true = np.ascontiguousarray(values[part]), target[part]

@@ -25,7 +25,7 @@ class PackedTree(NamedTuple):
     nodes: DescentTree
     depths: tuple[int, int]  # the minimum and the maximum depth of a leaf
     place: NDArray[np.int32] | None  # (N,) new places of the nodes, if they have moved
-    answers: NDArray[np.float64]  # (N, K) predictions, in the order of the packed nodes
+    predictions: NDArray[np.float64]  # (N, K) predictions, in the order of the packed nodes
 
 
 def pack_tree(tree: Tree, dtype: Any) -> PackedTree:
@@ -57,13 +57,13 @@ def mean_answers(
     -------
     float64 array of shape (n_rows, K)
     """
-    out = np.zeros((values.shape[0], trees[0].answers.shape[1]))
+    out = np.zeros((values.shape[0], trees[0].predictions.shape[1]))
 
     def block(begin: int, end: int) -> None:
         stop = np.empty(end - begin, NODE)
         rows, sums = values[begin:end], out[begin:end]
         for tree in trees:
-            add_answers(rows, tree.nodes, tree.depths, stop, tree.answers, sums)
+            add_answers(rows, tree.nodes, tree.depths, stop, tree.predictions, sums)
 
     run_blocks(values.shape[0], n_threads, before, block, add_answers, BLOCK_ROWS)
     out /= len(trees)

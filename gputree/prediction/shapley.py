@@ -55,7 +55,7 @@ class Game(NamedTuple):
     # the nearest node, from a node up to the root, that is reached by a test of the column that the
     # node tests; 0, the root, if there is none
     same: Int32s
-    absent: Floats  # z of the edge to each node, with those above of the same column; 1 at the root
+    without: Floats  # z of the edge to each node, with those above of its column; 1 at the root
     ends: Floats  # z of stopping at an inner node, which has no weight below
     # (Q,): nodes and weights of the quadrature of the integral from 0 to 1
     point: Floats
@@ -168,8 +168,8 @@ def _shapley(
                 present[child] = share * present[same]
                 for q in range(n_points):
                     t = game.point[q]
-                    above = _factor(t, present[same], game.absent[same])
-                    factor = _factor(t, present[child], game.absent[child])
+                    above = _factor(t, present[same], game.without[same])
+                    factor = _factor(t, present[child], game.without[child])
                     product[child, q] = product[node, q] * (factor / above) if above > 0.0 else 0.0
         # From the leaves up: predictions below each node, and the parts of each edge's column.
         for k in range(predictions.shape[1]):
@@ -181,14 +181,14 @@ def _shapley(
                         total[node, q] = predictions[node, k] * product[node, q]
                 elif stays[node] + game.ends[node] > 0.0:
                     same = game.same[node]
-                    o, z = stays[node] * present[same], game.ends[node] * game.absent[same]
+                    o, z = stays[node] * present[same], game.ends[node] * game.without[same]
                     for q in range(n_points):
                         t = game.point[q]
-                        above = _factor(t, present[same], game.absent[same])
+                        above = _factor(t, present[same], game.without[same])
                         if above == 0.0:
                             continue
                         term = predictions[node, k] * product[node, q] * (_factor(t, o, z) / above)
-                        turn = _slope(t, o, z) - _slope(t, present[same], game.absent[same])
+                        turn = _slope(t, o, z) - _slope(t, present[same], game.without[same])
                         out[row, column, k] += game.weight[q] * term * turn
                         total[node, q] += term
                 if node == 0:
@@ -197,7 +197,7 @@ def _shapley(
                 column, same = game.tested[over], game.same[over]
                 for q in range(n_points):
                     t = game.point[q]
-                    turn = _slope(t, present[node], game.absent[node])
-                    turn -= _slope(t, present[same], game.absent[same])
+                    turn = _slope(t, present[node], game.without[node])
+                    turn -= _slope(t, present[same], game.without[same])
                     out[row, column, k] += game.weight[q] * total[node, q] * turn
                     total[over, q] += total[node, q]

@@ -146,7 +146,7 @@ def test_moves_of_one_run(count, most, monkeypatch):
     runs.begin[: count + 1] = np.append(0, np.cumsum(rows))
     runs.cells[: 2 * count] = cells.ravel()
     runs.order[:count] = order = rng.permutation(count)
-    node = SimpleNamespace(number=count, runs=runs, held=True, listed=None, left=np.zeros(2))
+    node = SimpleNamespace(number=count, runs=runs, has_sums=True, listed=None, left=np.zeros(2))
     heads = runs.spare[: subsets.list_heads(runs, subsets.MOVED, count)].tolist()
     assert heads == (list(range(count + 1)) if count <= most else [0, count])
     seen, n = set(), 0

@@ -446,7 +446,7 @@ def test_copies_to_the_device_are_blocks(emulated_device, monkeypatch):
     tune(monkeypatch, "cuda", block_bytes=256)
     backend = new_backend("cuda", sample, make_task("gini", sample))
     before = transfers["to device"]
-    resident = backend.held.resident(True, 1)
+    resident = backend.data.resident(True, 1)
     assert transfers["to device"] - before == 40
     assert_equal(sample.values, resident.get().view(np.float32))
 

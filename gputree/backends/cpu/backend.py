@@ -84,7 +84,7 @@ class CpuBackend:
     def __init__(
         self, table: CpuTable, task: Task, n_threads: int, entries: Int64s | None = None
     ) -> None:
-        self.held, self.table = table, table.bare()
+        self.data, self.table = table, table.bare()
         self.task, self.channels = task, task.channels
         self.n_threads, self._run = n_threads, partial(run, n_threads)
         self.rows = Rows(task.target, task.weight, task.square, task.square_rest)
@@ -102,7 +102,7 @@ class CpuBackend:
         return {"refined_pairs": self.refined_pairs, "scanned_pairs": self.scanned_pairs}
 
     def encode(self, max_bins: int) -> None:
-        self.table = self.held.coded(max_bins, self.task.exact, self.n_threads)
+        self.table = self.data.coded(max_bins, self.task.exact, self.n_threads)
         self._max_bins, self._many = max_bins, None
 
     @property
@@ -125,14 +125,14 @@ class CpuBackend:
     @property
     def _counts_drawn(self) -> bool:
         """True where nodes have no histograms, and only the columns that they draw are counted."""
-        return self.held.draws_few(self.task.limits.max_features)
+        return self.data.draws_few(self.task.limits.max_features)
 
     @property
     def uncoded_cells(self) -> int:
-        cells = self.entries.size * self.held.shape[1]
+        cells = self.entries.size * self.data.shape[1]
         if self.task.draws_cuts:
             return cells
-        if self._grows_uncoded or (self.task.exact and self.held.is_wide):
+        if self._grows_uncoded or (self.task.exact and self.data.is_wide):
             return cells
         if cells > tuning.TUNING.uncoded_cells:
             return 0
@@ -150,7 +150,7 @@ class CpuBackend:
     @property
     def _grows_uncoded(self) -> bool:
         """True where nodes sort the columns that they draw from the root on."""
-        return self.task.exact and self.held.grows_uncoded(self.task.limits.max_features)
+        return self.task.exact and self.data.grows_uncoded(self.task.limits.max_features)
 
     def _sorts_each(self, nodes: SmallNodes) -> bool:
         """Return whether nodes sort columns one by one, because a block would be too large."""
@@ -311,7 +311,7 @@ class CpuBackend:
         """Large nodes with the sub-bins that they are refined with."""
         if self.cell_counts is None:
             given = self.task, self.table, self.rows, self._cell_dtype
-            store = self.held.fine_codes(self._max_bins)
+            store = self.data.fine_codes(self._max_bins)
             self.cell_counts = cell_counts.CellCounts(*given, store, self.n_threads)
         rows = self.cell_counts.candidates(self._rules(None), nodes, scores, large)
         return self.cell_counts.refine_with(self.entries, nodes, scores, large, rows)
@@ -408,7 +408,7 @@ class CpuBackend:
         nodes = SmallNodes(begin, end, depth, keys, bounds)
         by_column = None  # in place of codes: larger tables are not copied
         if self._grows_uncoded:
-            by_column = self.held.by_column()
+            by_column = self.data.by_column()
         if self.task.draws_cuts:  # forests grow other trees in other threads
             return grow_of_drawn(self._source, self.task, by_column, nodes)
         order = np.argsort(begin - end, kind="stable")

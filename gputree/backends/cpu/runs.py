@@ -61,7 +61,7 @@ class NodeRuns(NamedTuple):
     runs: Runs
     number: int  # of known categories
     listed: Listed
-    held: bool  # True: the statistics of runs are in ``runs.cells``; else rows are moved one by one
+    has_sums: bool  # the statistics of runs are in ``runs.cells``; else rows move one by one
     total: NDArray[np.int64]  # (channels,) statistics of the node
     left: NDArray[np.int64]  # of its left side
     missing: NDArray[np.int64]  # of missing values
@@ -318,7 +318,7 @@ def move_run(node, r, sign, left):
     """Move a run to the left (sign 1) or back (-1); returns the rows that this adds there."""
     runs, listed = node.runs, node.listed
     first, last = runs.begin[r], runs.begin[r + 1]
-    if node.held:
+    if node.has_sums:
         for c in range(left.size):
             left[c] += sign * runs.cells[r * left.size + c]
     else:

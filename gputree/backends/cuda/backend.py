@@ -45,7 +45,7 @@ class CudaBackend:
     ) -> None:
         self.device = table.device
         self.stream = current_stream(self.device)
-        self.held = table
+        self.data = table
         self.task = task
         self.channels = task.channels
         self.n_threads = n_threads
@@ -57,7 +57,7 @@ class CudaBackend:
     @on_own_device
     def _take(self, entries: Int64s | None) -> None:
         """Copy the task's statistics and entries to the device; the table is not coded yet."""
-        xp, task, source = cupy(), self.task, self.held
+        xp, task, source = cupy(), self.task, self.data
         n, d = source.shape
         value_bytes = source.values.nbytes if source.on_host else 0
         memory = share_out(task, n, coding.row_stride(d), value_bytes, source.used_bytes)
@@ -84,7 +84,7 @@ class CudaBackend:
     @on_own_device
     def encode(self, max_bins: int) -> None:
         keeps_values = self.grower.memory.keeps_values
-        table = self.held.coded(max_bins, self.task.exact, keeps_values, self.n_threads)
+        table = self.data.coded(max_bins, self.task.exact, keeps_values, self.n_threads)
         self.grower = self.grower._replace(table=table)
 
     # ------------------------------------------------------- histograms
@@ -106,7 +106,7 @@ class CudaBackend:
 
     @property
     def finishing(self) -> Finishing:
-        return Finishing(tuning.TUNING.rows_per_statistic, self.held.shape[1], np.iinfo(ROW).max)
+        return Finishing(tuning.TUNING.rows_per_statistic, self.data.shape[1], np.iinfo(ROW).max)
 
     @on_own_device
     def new_histograms(self, m: int) -> Any:
@@ -162,7 +162,7 @@ class CudaBackend:
     ) -> Subtrees:
         self.grower.workspace.release()  # subtrees use all of the memory
         if self.table.codes.shape[0] == 0:  # not coded: cuts are by value
-            values = self.held.resident(self.grower.memory.keeps_values, self.n_threads)
+            values = self.data.resident(self.grower.memory.keeps_values, self.n_threads)
             table = self.table._replace(values=values)
             self.grower = self.grower._replace(table=table)
         return finish(self.grower, begin, end, depth, keys, bounds)

@@ -48,7 +48,7 @@ class LocalShards:
         entries: Int64s | None = None,
         spans: list[tuple[int, int]] | None = None,
     ) -> None:
-        self.held, self.n_threads = table, n_threads
+        self.data, self.n_threads = table, n_threads
         self.spans = table.spans() if spans is None else spans
         self.summary = TableSummary.of(table.whole.bare(), task, n_threads, None)
 
@@ -61,8 +61,8 @@ class LocalShards:
 
     def encode(self, max_bins: int) -> None:
         task = self.summary.task
-        coded = self.held.coded(max_bins, task.exact, self.n_threads)
-        self.take_codes(coded, self.held.bin_keys(max_bins, task.exact))
+        coded = self.data.coded(max_bins, task.exact, self.n_threads)
+        self.take_codes(coded, self.data.bin_keys(max_bins, task.exact))
 
     def take_codes(self, coded: Table, keys: Any) -> None:
         """Set the codes of the rows of all shards."""
@@ -73,7 +73,7 @@ class LocalShards:
     @property
     def budget(self) -> Budget:
         tuned, smallest = tuning.TUNING, cpu_tuning.TUNING.least_histogram_bytes
-        most = min(self.held.whole.values.nbytes // 2, tuned.most_histogram_bytes)
+        most = min(self.data.whole.values.nbytes // 2, tuned.most_histogram_bytes)
         # at least one histogram, or the whole table would be gathered instead
         most = max(smallest, most, self.summary.histogram_bytes)
         return Budget(
