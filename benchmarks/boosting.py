@@ -123,14 +123,14 @@ def table_names() -> Iterator[str]:
 
 def drawn(table: data.FrameTable, rows: int) -> tuple[NDArray, NDArray, list[bool]]:
     """Up to so many rows as numbers and codes, classes that each fold has, nominal columns."""
-    own = np.sort(np.random.default_rng(0).permutation(len(table.y))[:rows])
-    label, count = np.unique(table.y[own], return_counts=True)
-    own = own[np.isin(table.y[own], label[count >= FOLDS])]
+    rows_drawn = np.sort(np.random.default_rng(0).permutation(len(table.y))[:rows])
+    label, count = np.unique(table.y[rows_drawn], return_counts=True)
+    rows_drawn = rows_drawn[np.isin(table.y[rows_drawn], label[count >= FOLDS])]
     nominal = [column in table.categories for column in table.X]
-    frame = table.declared().iloc[own]
+    frame = table.declared().iloc[rows_drawn]
     columns = [frame[c].cat.codes if c in table.categories else frame[c] for c in frame]
     X = np.column_stack([np.asarray(column, np.float64) for column in columns])
-    return np.where((X < 0) & nominal, np.nan, X), table.y[own], nominal
+    return np.where((X < 0) & nominal, np.nan, X), table.y[rows_drawn], nominal
 
 
 def folds(y: NDArray) -> list[tuple[NDArray, NDArray]]:
@@ -175,7 +175,7 @@ def resplit_lines(names: list[str], options: argparse.Namespace) -> Iterator[str
         yield table_line([name, *(f"{mean:.2f}" for mean in means[-1])])
     mean = np.mean(means, axis=0)
     error = np.sqrt(np.sum(np.square(errors), axis=0)) / len(names)
-    cells = [f"{own:.2f}" for own in mean]
+    cells = [f"{column:.2f}" for column in mean]
     for j in np.flatnonzero(base != np.arange(base.size)):
         cells[j] += f" ({mean[j] - mean[base[j]]:+.2f} ± {error[j]:.2f})"
     yield table_line([f"mean of {len(names)}", *cells])
@@ -228,16 +228,16 @@ def cells_of(name: str, options: argparse.Namespace) -> tuple[list[str], dict[st
 def summary(found: list[dict[str, float]]) -> Iterator[str]:
     """Mean errors, and tables won and lost, on those that a learner has figures of."""
     for label in list(LEARNERS)[1:]:
-        own = [one for one in found if label in one]
-        if not own:
+        of_learner = [one for one in found if label in one]
+        if not of_learner:
             continue
-        mean = {name: np.mean([one[name] for one in own]) for name in (label, *BESIDE)}
+        mean = {name: np.mean([one[name] for one in of_learner]) for name in (label, *BESIDE)}
         beside = " and ".join(f"{name} {100 * mean[name]:.2f}%" for name in BESIDE if name != label)
-        won = sum(one[label] < one["one tree"] for one in own)
-        lost = sum(one[label] > one["one tree"] for one in own)
+        won = sum(one[label] < one["one tree"] for one in of_learner)
+        lost = sum(one[label] > one["one tree"] for one in of_learner)
         yield (
-            f"- {label}: mean error {100 * mean[label]:.2f}% on {len(own)} tables, where {beside}; "
-            f"less than one tree on {won}, more on {lost}."
+            f"- {label}: mean error {100 * mean[label]:.2f}% on {len(of_learner)} tables, "
+            f"where {beside}; less than one tree on {won}, more on {lost}."
         )
 
 

@@ -71,10 +71,10 @@ def cluster(workers: int) -> Iterator[tuple[LocalCluster, Client]]:
         LocalCluster(
             n_workers=workers, threads_per_worker=1, dashboard_address=":0", silence_logs=50,
             memory_limit=0,
-        ) as own,
-        Client(own) as client,
+        ) as local,
+        Client(local) as client,
     ):  # fmt: skip
-        yield own, client
+        yield local, client
 
 
 def log_levels() -> None:
@@ -158,7 +158,7 @@ def run_workers(options: argparse.Namespace) -> None:
         tree = expected(options, splitter)
         for workers in (1, 2, 4):
             with cluster(workers) as (_, client):
-                X, y = (client.persist(own) for own in table(options))
+                X, y = (client.persist(array) for array in table(options))
                 client.gather(client.compute([X[:1], y[:1]]))
                 new_tree(options, client, splitter).fit(X, y)  # starts and loads all there is
                 before = between_workers(client)
@@ -181,7 +181,7 @@ def run_wide(options: argparse.Namespace) -> None:
     for options.classes in (2, 10):
         tree = expected(options, options.splitter)
         with cluster(2) as (_, client):
-            X, y = (client.persist(own) for own in table(options))
+            X, y = (client.persist(array) for array in table(options))
             client.gather(client.compute([X[:1], y[:1]]))
             small = argparse.Namespace(**{**vars(options), "rows": 8000})
             new_tree(options, client, options.splitter).fit(*table(small))  # loads all there is
@@ -256,10 +256,10 @@ def run_killed(options: argparse.Namespace) -> None:
 
 def run_joined(options: argparse.Namespace) -> None:
     tree = expected(options, options.splitter)
-    with cluster(1) as (own, client):
+    with cluster(1) as (local, client):
         X, y = table(options)
         new_tree(options, client, options.splitter).fit(X, y)
-        disturbed(client, 0.5, lambda _: own.scale(2))
+        disturbed(client, 0.5, lambda _: local.scale(2))
         for fit in range(3):
             found = new_tree(options, client, options.splitter).fit(X, y)
             done = client.run(lambda dask_worker: dask_worker.state.executed_count)
@@ -271,7 +271,7 @@ def run_joined(options: argparse.Namespace) -> None:
 
 def run_peers(options: argparse.Namespace) -> None:
     with cluster(3) as (_, client):
-        X, y = (client.persist(own) for own in table(options))
+        X, y = (client.persist(array) for array in table(options))
         for name, fit in peers(options, client).items():
             for kill in (False, True):
                 client.wait_for_workers(3)

@@ -39,7 +39,7 @@ from gputree import C45Classifier, DecisionTreeClassifier, DecisionTreeRegressor
 from gputree.backends.cuda import kernels, machine, workspace
 from gputree.backends.cuda.encode import inspect_columns
 from gputree.backends.cuda.kernels import HEADERS, PLAIN, WITH_CATEGORIES, WITH_MONOTONIC, Variant
-from gputree.check.cases import CASES, Case, Table
+from gputree.check.cases import CASES, Case, CaseTable
 from gputree.check.comparison import Side, first_difference, grow_case
 from gputree.criteria import Criterion
 from gputree.tree import Tree
@@ -51,7 +51,7 @@ CPU, DEVICE = Side("the CPU", "CPU", "cpu"), Side("the device", "device", "cuda"
 
 # ----------------------------------------------------------------------- trees
 @cache
-def weighted() -> Table:
+def weighted() -> CaseTable:
     """20,000 rows: distinct values, ties, missing values, categories; two classes; weights.
 
     Made of integers and single roundings: the same on every machine.
@@ -66,10 +66,10 @@ def weighted() -> Table:
     noise = (rng.randint(0, 1 << 16, rows) / (1 << 14) - 2).astype(np.float32)
     y = (X[:, 0] + X[:, 1] * X[:, 3] + (X[:, 6] == 1) + noise > 0.3).astype(np.int64)
     X[rng.random_sample((rows, 8)) < [0, 0.1, 0.02, 0, 0.5, 0, 0.1, 0]] = np.nan
-    return Table(X, y, rng.randint(1, 4, rows).astype(float))
+    return CaseTable(X, y, rng.randint(1, 4, rows).astype(float))
 
 
-def plain() -> Table:
+def plain() -> CaseTable:
     return weighted()._replace(weight=None)
 
 
@@ -127,8 +127,8 @@ def compare(cases: list[Case]) -> bool:
         try:
             found = grow_case(case, table, DEVICE)
             seconds = time.perf_counter() - started
-            own = {"table": digest(*table), "tree": tree_digest(found)}
-            verdict = "equal" if own == known.get(case.name) else difference(case, table, found)
+            digests = {"table": digest(*table), "tree": tree_digest(found)}
+            verdict = "equal" if digests == known.get(case.name) else difference(case, table, found)
             print(
                 f"{case.name:50} {found.n_nodes:7,} nodes {seconds:7.2f} s  {verdict}", flush=True
             )
@@ -142,7 +142,7 @@ def compare(cases: list[Case]) -> bool:
     return equal
 
 
-def difference(case: Case, table: Table, found: Tree) -> str:
+def difference(case: Case, table: CaseTable, found: Tree) -> str:
     """How a tree that is not on record compares with the CPU's."""
     wrong = first_difference(grow_case(case, table, CPU), found, (CPU, DEVICE))
     return f"DIFFERENT: {wrong}" if wrong else "equal to the CPU's, which is not on record"

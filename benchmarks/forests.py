@@ -152,10 +152,10 @@ def measured(library: str, kind: str, table: str, given: argparse.Namespace) -> 
     """Medians over seeds of the figures of a library."""
     runs = []
     for seed in range(given.seeds):
-        own = [library, table, seed, "--kinds", kind, "--trees", given.trees]
-        own += ["--threads", given.threads, "--predicted", given.predicted]
-        own += ["--cpu"] if given.cpu else []
-        command = [sys.executable, "-m", "benchmarks.forests", "--one", *map(str, own)]
+        arguments = [library, table, seed, "--kinds", kind, "--trees", given.trees]
+        arguments += ["--threads", given.threads, "--predicted", given.predicted]
+        arguments += ["--cpu"] if given.cpu else []
+        command = [sys.executable, "-m", "benchmarks.forests", "--one", *map(str, arguments)]
         done = subprocess.run(command, check=True, stdout=subprocess.PIPE)
         runs.append(json.loads(done.stdout.splitlines()[-1]))
     return {name: median(run[name] for run in runs) for name in runs[0]}

@@ -43,7 +43,7 @@ from gputree.backends.cuda.kernels import Kernels
 from gputree.compilation import tiers
 from gputree.criteria import Gini
 from gputree.growth.assembly import renumber
-from gputree.growth.grower import Plan, grow
+from gputree.growth.grower import GrowthPlan, grow
 from gputree.growth.progress import Progress
 
 COLUMNS, CLASSES, MAX_BINS = 28, 2, 256
@@ -143,7 +143,7 @@ def grow_once(device: str, values: Any, y: NDArray, case: Case, threads: int, st
     synchronize(backend.name)
     arrived = time.perf_counter() - started
     watch = Stopwatch(backend)
-    plan = Plan(MAX_BINS, task.exact, None, backend.most_histogram_bytes, None, 0)
+    plan = GrowthPlan(MAX_BINS, task.exact, None, backend.most_histogram_bytes, None, 0)
     progress = Progress(case.rows, enabled=False)
     nodes = grow(watch if staged else backend, values.shape, task.limits, plan, progress)
     seconds = time.perf_counter() - started

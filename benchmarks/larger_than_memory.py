@@ -60,8 +60,8 @@ class OwnMemory:
     def _watch(self) -> None:
         while True:
             lines = Path("/proc/self/status").read_text("utf-8").splitlines()
-            own = next((line.split()[1] for line in lines if line.startswith("RssAnon")), "0")
-            self.most = max(self.most, int(own) >> 10)
+            resident = next((line.split()[1] for line in lines if line.startswith("RssAnon")), "0")
+            self.most = max(self.most, int(resident) >> 10)
             time.sleep(0.02)
 
 
@@ -122,9 +122,9 @@ def child(library: str, folder: Path, limit: int, depth: int) -> None:
     """Print what a library found, with at most `limit` MiB of its own; 0 for no limit."""
     if limit:
         resource.setrlimit(resource.RLIMIT_DATA, (limit << 20, limit << 20))
-    own = OwnMemory()
+    memory = OwnMemory()
     found = {"gputree": grow, "XGBoost": grow_xgboost}[library](folder, limit, depth)
-    print(json.dumps({**found, "own": own.most}))
+    print(json.dumps({**found, "own": memory.most}))
 
 
 # ---------------------------------------------------------------------------------- the report
@@ -165,8 +165,8 @@ def report(options: argparse.Namespace) -> Iterator[str]:
             yield row("gputree", what, found[-1], rows)
         if options.xgboost:
             for limit, what in ((options.limit, limited), (0, "no limit")):
-                own = measure("XGBoost", Path(name), limit, options.depth)
-                yield row("XGBoost ExtMemQuantileDMatrix", what, own, rows)
+                theirs = measure("XGBoost", Path(name), limit, options.depth)
+                yield row("XGBoost ExtMemQuantileDMatrix", what, theirs, rows)
         yield ""
         trees = [of.get("trees") for of in found]
         nodes = {splitter: tree[1] for splitter, tree in (trees[0] or {}).items()}

@@ -88,8 +88,8 @@ def main() -> None:
                 words = ["train", str(Path(name, file)), *given, "--max-depth", "8"]
                 words += ["--memory", limit, "-o", str(Path(name, "model")), "--quiet"]
                 most_memory(words)
-                own, mapped = (f"{size / 1e6:,.0f} MB" for size in most_memory(words))
-                print(f"| {what} | {limit} | {own} | {mapped} |", flush=True)
+                anonymous, mapped = (f"{size / 1e6:,.0f} MB" for size in most_memory(words))
+                print(f"| {what} | {limit} | {anonymous} | {mapped} |", flush=True)
 
 
 if __name__ == "__main__":

@@ -274,12 +274,12 @@ def compare(names: list[str], placement: str = "data") -> Iterator[Comparison]:
 def shares(comparisons: list[Comparison]) -> Iterator[str]:
     """How often each program agrees, field by field."""
     for program in PROGRAMS:
-        own = [c for c in comparisons if c.program == program]
-        if not own:
+        of_program = [c for c in comparisons if c.program == program]
+        if not of_program:
             continue
-        found = [differences(c.ours, c.theirs) for c in own]
-        equal = [len(own) - sum(name in d for d in found) for name in FIELDS]
-        yield f"| all {len(own)} | {program} | {' | '.join(map(str, equal))} |"
+        found = [differences(c.ours, c.theirs) for c in of_program]
+        equal = [len(of_program) - sum(name in d for d in found) for name in FIELDS]
+        yield f"| all {len(of_program)} | {program} | {' | '.join(map(str, equal))} |"
 
 
 def main(arguments: list[str] | None = None) -> None:

@@ -62,8 +62,8 @@ def require_memory(needed: float, purpose: str, advice: str) -> None:
 
 def private_bytes() -> int | None:
     """Memory of this process without pages of files; None where it is unknown."""
-    held = _table(PROC / "self/status").get("RssAnon")
-    return None if held is None else held << 10
+    kilobytes = _table(PROC / "self/status").get("RssAnon")
+    return None if kilobytes is None else kilobytes << 10
 
 
 def resident_bytes(without: str, known: int = 0) -> int | None:
@@ -71,9 +71,9 @@ def resident_bytes(without: str, known: int = 0) -> int | None:
 
     With those where that is not more than `known`, which is faster; None where it is unknown.
     """
-    held = _table(PROC / "self/status").get("VmRSS")
-    if held is None or held << 10 <= known:
-        return None if held is None else held << 10
+    kilobytes = _table(PROC / "self/status").get("VmRSS")
+    if kilobytes is None or kilobytes << 10 <= known:
+        return None if kilobytes is None else kilobytes << 10
     mapped, is_of_folder = 0, False
     for line in _lines(PROC / "self/smaps"):
         words = line.split()
@@ -81,7 +81,7 @@ def resident_bytes(without: str, known: int = 0) -> int | None:
             is_of_folder = len(words) > 5 and words[5].startswith(without)
         elif is_of_folder and words[0] == "Rss:":
             mapped += int(words[1])
-    return (held - mapped) << 10
+    return (kilobytes - mapped) << 10
 
 
 def available_bytes() -> int | None:
@@ -109,8 +109,8 @@ def _in_groups(swap: int) -> Iterator[int]:
 
 def _up(root: Path, path: str, names: _Group, swap: int) -> Iterator[int]:
     """Yield the free bytes of a group and those above it; a container may show only the root."""
-    own = root / path.lstrip("/")
-    for folder in (own, *own.parents):
+    group = root / path.lstrip("/")
+    for folder in (group, *group.parents):
         if not folder.is_relative_to(root):
             return
         limit, usage = (_number(folder / name) for name in (names.limit, names.usage))

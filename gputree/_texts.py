@@ -63,7 +63,7 @@ def amount(value: float) -> str:
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
     """The most similar name, ignoring case; None if none is similar."""
-    folded = {own.casefold(): own for own in reversed(list(known))}
+    folded = {word.casefold(): word for word in reversed(list(known))}
     near = difflib.get_close_matches(name.casefold(), folded, 1)
     return folded[near[0]] if near else None
 

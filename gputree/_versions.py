@@ -66,8 +66,8 @@ def _cuda() -> dict[str, str]:
     try:
         cupy = require("cupy", "the list of CUDA devices")
     except MissingPackageError as error:
-        absent = isinstance(error.__cause__, ImportError)
-        return lines | {"cupy": "not installed" if absent else str(error), "CUDA devices": "none"}
+        missing = isinstance(error.__cause__, ImportError)
+        return lines | {"cupy": "not installed" if missing else str(error), "CUDA devices": "none"}
     lines["cupy"] = cupy.__version__
     try:
         lines["NVRTC"] = ".".join(map(str, cupy.cuda.nvrtc.getVersion()))

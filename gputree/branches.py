@@ -67,8 +67,8 @@ class BranchLists(NamedTuple):
     def take(self, nodes: NDArray[Any]) -> BranchLists:
         """Select the lists of nodes, in their order; drop categories that lead to none of them."""
         begin, end = self.branch_begin[nodes], self.branch_end[nodes]
-        room = self.branch_code.size + 1
-        step = np.bincount(begin, minlength=room) - np.bincount(end, minlength=room)
+        size = self.branch_code.size + 1
+        step = np.bincount(begin, minlength=size) - np.bincount(end, minlength=size)
         kept = np.cumsum(step) > 0
         place: Int64s = np.cumsum(kept) - kept
         return BranchLists(place[begin], place[end], self.branch_code[kept[:-1]])
@@ -90,14 +90,14 @@ class BranchLists(NamedTuple):
             top = higher
         return Spans(start, stop, top)
 
-    def equals(self, other: BranchLists, own: Spans, others: Spans) -> bool:
+    def equals(self, other: BranchLists, spans: Spans, others: Spans) -> bool:
         """Compare the categories that lead to each node of two trees of the same shape."""
         sizes = self.branch_end - self.branch_begin
         if not np.array_equal(sizes, other.branch_end - other.branch_begin):
             return False
         # the categories of a node are given by its children, where these share all of its list
-        told = np.flatnonzero((sizes > 0) & ~(own.share_all(sizes) & others.share_all(sizes)))
-        return np.array_equal(self._pairs(told), other._pairs(told))
+        compared = np.flatnonzero((sizes > 0) & ~(spans.share_all(sizes) & others.share_all(sizes)))
+        return np.array_equal(self._pairs(compared), other._pairs(compared))
 
     def _pairs(self, nodes: Int64s) -> Int64s:
         """Places in `nodes` and the categories that lead there, ascending; shape (2, pairs)."""
@@ -154,15 +154,15 @@ class Spans(NamedTuple):
         """Mark nodes whose children share the whole list of the node, `sizes` categories long."""
         return (self.top != np.arange(self.top.size)) & (self.stop - self.start == sizes)
 
-    def greatest(self, by_category: Bools, code: Int32s) -> Int64s:
+    def highest(self, by_category: Bools, code: Int32s) -> Int64s:
         """Largest category in the list that each node shares, -1 without any."""
         tops = self.tops(by_category & (self.start < self.stop))
         _, place = places_of(self.start[tops], self.stop[tops])
         sizes = self.stop[tops] - self.start[tops]
-        greatest = np.full(self.top.size, -1)
+        highest = np.full(self.top.size, -1)
         if tops.size:
-            greatest[tops] = np.maximum.reduceat(code[place], np.cumsum(sizes) - sizes)
-        return greatest[self.top]
+            highest[tops] = np.maximum.reduceat(code[place], np.cumsum(sizes) - sizes)
+        return highest[self.top]
 
 
 def concatenated_ranges(begin: Int64s, sizes: Int64s) -> Int64s:

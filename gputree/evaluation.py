@@ -116,9 +116,9 @@ def _costs_of(estimator: Any, y: NDArray[Any], predicted: NDArray[Any]) -> Any:
     if costs is None:
         return None
     classes = estimator.classes_
-    true, answer = (np.searchsorted(classes, labels) for labels in (y, predicted))
+    true, guess = (np.searchsorted(classes, labels) for labels in (y, predicted))
     true = true.clip(max=classes.size - 1)
-    return np.where(classes[true] == y, costs[true, answer], np.nan)
+    return np.where(classes[true] == y, costs[true, guess], np.nan)
 
 
 def _weighed(given: Answers) -> Answers:
@@ -136,9 +136,9 @@ class PerClass:
 
         sums = _class_sums(found)
         self.labels, self.matrix = sums.labels, sums.matrix
-        true, answer, weight = _pairs(sums)
+        true, guess, weight = _pairs(sums)
         *by_class, support = precision_recall_fscore_support(
-            true, answer, labels=self.labels, sample_weight=weight, zero_division=0.0
+            true, guess, labels=self.labels, sample_weight=weight, zero_division=0.0
         )
         support = self.matrix.sum(axis=1)  # integers where these are rows
         columns = [column.tolist() for column in (*by_class, support)]
@@ -148,8 +148,8 @@ class PerClass:
     def confusions(self) -> Iterator[tuple[Any, Any, float]]:
         """True class, predicted class, rows (or their weight)."""
         for true, row in zip(self.labels.tolist(), self.matrix.tolist(), strict=True):
-            for answer, rows in zip(self.labels.tolist(), row, strict=True):
-                yield true, answer, rows
+            for guess, rows in zip(self.labels.tolist(), row, strict=True):
+                yield true, guess, rows
 
 
 def score_rows(classes: PerClass) -> list[list[str]]:
@@ -238,11 +238,11 @@ class Report:
         head = {name: f"{count:,}" for name, count in (self.size | {"rows": self.rows}).items()}
         if self.weight is not None:
             head["weight"] = amount(self.weight)
-        told = self.measures.copy()
+        measures = self.measures.copy()
         for count, share in (("right", "accuracy"), ("errors", "error_rate")):
-            if count in told:
-                head[count] = f"{amount(told.pop(count))} ({told.pop(share):.2%})"
-        values = {name.replace("_", " "): shown(value) for name, value in told.items()}
+            if count in measures:
+                head[count] = f"{amount(measures.pop(count))} ({measures.pop(share):.2%})"
+        values = {name.replace("_", " "): shown(value) for name, value in measures.items()}
         return head | values
 
     def __str__(self) -> str:
@@ -377,8 +377,8 @@ def measures_of_classes(given: Answers | Sums) -> dict[str, float]:
     errors = float(sums.matrix.sum() - np.trace(sums.matrix))
     kappa = 1.0  # one label, always predicted; scikit-learn has NaN there
     if errors:
-        true, answer, weight = _pairs(sums)
-        kappa = float(cohen_kappa_score(true, answer, labels=sums.labels, sample_weight=weight))
+        true, guess, weight = _pairs(sums)
+        kappa = float(cohen_kappa_score(true, guess, labels=sums.labels, sample_weight=weight))
     found = {
         "right": right if sums.weighted else int(right),
         "errors": errors if sums.weighted else int(errors),

@@ -198,9 +198,9 @@ def sums_of_classes(
         Ascending; all that occur are among them.
     weight, cost : float64 arrays of shape (n,), or None
     """
-    codes, answers = (np.searchsorted(labels, names) for names in (truth, predicted))
+    codes, guesses = (np.searchsorted(labels, names) for names in (truth, predicted))
     k = labels.size
-    matrix = np.bincount(codes * k + answers, weight, minlength=k * k).reshape(k, k)
+    matrix = np.bincount(codes * k + guesses, weight, minlength=k * k).reshape(k, k)
     eps = np.finfo(np.float64).eps  # as scikit-learn clips probabilities
     of_truth = shares[np.arange(codes.size), codes].clip(eps, 1.0 - eps)
     off = shares.copy()
@@ -208,7 +208,7 @@ def sums_of_classes(
     return ClassSums(
         labels,
         matrix,
-        Moments.of((codes == answers).astype(np.float64), weight),
+        Moments.of((codes == guesses).astype(np.float64), weight),
         Moments.of(-np.log(of_truth), weight),
         Moments.of(np.abs(off).sum(axis=1), weight),
         Moments.of((off**2).sum(axis=1), weight),

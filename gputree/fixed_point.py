@@ -75,9 +75,9 @@ def fix_weights(sample_weight: Floats | None, n: int, fractions: bool = False) -
     return Weights(weight, finest * 2.0**shift, 1.0, int(weight.sum()))
 
 
-def coarse_unit(greatest: float, n: int) -> float:
-    """A unit in which the sum of n weights of at most `greatest` cannot overflow."""
-    return power_of_two(greatest) * power_of_two(n) * 2.0**-WEIGHT_BITS
+def coarse_unit(highest: float, n: int) -> float:
+    """A unit in which the sum of n weights of at most `highest` cannot overflow."""
+    return power_of_two(highest) * power_of_two(n) * 2.0**-WEIGHT_BITS
 
 
 def count_units(sample_weight: Floats, coarse: float) -> int:
@@ -122,10 +122,10 @@ def in_units(values: Floats) -> tuple[Int64s, float]:
 
     Integers stay so while they add up to less than ``2**53``.
     """
-    greatest = float(values.max(initial=0.0))
-    if greatest == 0.0:
+    highest = float(values.max(initial=0.0))
+    if highest == 0.0:
         return np.zeros(values.size, np.int64), 1.0
-    coarse = max(power_of_two(greatest) * power_of_two(values.size) * 2.0**-SUM_BITS, LEAST_UNIT)
+    coarse = max(power_of_two(highest) * power_of_two(values.size) * 2.0**-SUM_BITS, LEAST_UNIT)
     total = int(np.ceil(values / coarse).astype(np.int64).sum())
     unit = max(power_of_two(float(total)) * coarse * 2.0**-SUM_BITS, LEAST_UNIT)
     return np.rint(values / unit).astype(np.int64), unit

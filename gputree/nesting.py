@@ -47,11 +47,11 @@ def nest(
 
 
 class _Whole(NamedTuple):
-    """Lists while they are split: ``ascending[at[p]]`` is the category at place p."""
+    """Lists while they are split: ``ascending[items[p]]`` is the category at place p."""
 
     ascending: Int64s  # the codes of each list
     # each the other's inverse
-    at: Int64s
+    items: Int64s
     place: Int64s
     top: Int64s  # (N,): the highest node that shares a node's list
 
@@ -75,23 +75,23 @@ def _nest(
         if s < 0:
             continue
         first = first_child[t]
-        told, sides = code[begin[s] : begin[s + 1]], is_left[begin[s] : begin[s + 1]]
+        listed, sides = code[begin[s] : begin[s + 1]], is_left[begin[s] : begin[s + 1]]
         if above[t]:
             top = whole.top[parent[t]]
             start, stop = lists.branch_begin[t], lists.branch_end[t]
             low = lists.branch_begin[first_child[top]]
             high = lists.branch_end[first_child[top] + 1]
-            middle = _part(told, sides, whole, low, high, start, stop)
+            middle = _part(listed, sides, whole, low, high, start, stop)
         else:
             top = t
-            start, stop = used, used + told.size
+            start, stop = used, used + listed.size
             used = stop
-            middle = _start(told, sides, whole, start)
+            middle = _start(listed, sides, whole, start)
         whole.top[t] = top
         lists.branch_begin[first], lists.branch_end[first] = start, middle
         lists.branch_begin[first + 1], lists.branch_end[first + 1] = middle, stop
     for p in range(used):
-        lists.branch_code[p] = whole.ascending[whole.at[p]]
+        lists.branch_code[p] = whole.ascending[whole.items[p]]
 
 
 @inner
@@ -106,7 +106,7 @@ def _start(code: NDArray[np.uint32], is_left: Bools, whole: _Whole, start: int) 
         p = left if is_left[i] else right
         left += is_left[i]
         right += not is_left[i]
-        whole.at[p] = start + i
+        whole.items[p] = start + i
         whole.place[start + i] = p
     return middle
 
@@ -125,12 +125,12 @@ def _part(
 
     The codes of the whole list are ``whole.ascending[low:high]``.
     """
-    at, place = whole.at, whole.place
+    items, place = whole.items, whole.place
     for i in range(code.size):
         rank = _find(whole.ascending, np.int64(code[i]), low, high)
         p = start + i if is_left[i] else stop - 1 - i
-        other, old = at[p], place[rank]
-        at[p], at[old] = rank, other
+        other, old = items[p], place[rank]
+        items[p], items[old] = rank, other
         place[rank], place[other] = p, old
     if code.size > 0 and is_left[0]:
         return start + code.size

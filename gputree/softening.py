@@ -37,7 +37,7 @@ def soften(tree: Tree, values: NDArray, target: NDArray, weight: Floats | None) 
     """The tree, of classes and pruned, with bounds of its thresholds by the rows it grew on."""
     lower, upper = tree.threshold.copy(), tree.threshold.copy()
     descent = Descent(values, pack(tree, values.dtype), portions(tree), None)
-    answer = np.ascontiguousarray(tree.value[:, 0])
+    prediction = np.ascontiguousarray(tree.value[:, 0])
     n = target.size
     arrived = _Arrived(np.arange(n), np.zeros(n, NODE), np.ones(n) if weight is None else weight)
     arrived = arrived.take(arrived.weight > 0.0)
@@ -47,14 +47,14 @@ def soften(tree: Tree, values: NDArray, target: NDArray, weight: Floats | None) 
         here = arrived.take(tested)
         first = tree.first_child[here.node]
         wrong = [
-            _labels(descent, here.row, first + np.int32(side), answer) != target[here.row]
+            _labels(descent, here.row, first + np.int32(side), prediction) != target[here.row]
             for side in (0, 1)
         ]
-        for node, own in _by_node(here, x[tested], wrong):
-            errors = [here.weight[own] * side[own] for side in wrong]
-            total = float(here.weight[own].sum())
+        for node, rows in _by_node(here, x[tested], wrong):
+            errors = [here.weight[rows] * side[rows] for side in wrong]
+            total = float(here.weight[rows].sum())
             place = float(tree.threshold[node])
-            lower[node], upper[node] = _bounds(x[tested][own], errors, total, place)
+            lower[node], upper[node] = _bounds(x[tested][rows], errors, total, place)
         arrived = _descend(tree, descent, arrived)
     return replace(tree, soft_lower=lower, soft_upper=upper)
 
@@ -76,11 +76,11 @@ def _bounds(x: Floats, errors: list[Floats], total: float, threshold: float) -> 
     left = np.cumsum(errors[0])
     right = np.cumsum(errors[1])
     value, cost = x[last], (left + (right[-1] - right))[last]  # of a threshold at each value
-    own = int(np.searchsorted(value, threshold, side="right"))
-    base = float(cost[own - 1] if own else right[-1])
+    below = int(np.searchsorted(value, threshold, side="right"))
+    base = float(cost[below - 1] if below else right[-1])
     limit = base + float(np.sqrt((base + 0.5) * max(total - base + 0.5, 0.0) / (total + 1.0)))
-    down = _reach(value[:own][::-1], cost[:own][::-1], threshold, base, limit)
-    up = _reach(value[own:], cost[own:], threshold, base, limit)
+    down = _reach(value[:below][::-1], cost[:below][::-1], threshold, base, limit)
+    up = _reach(value[below:], cost[below:], threshold, base, limit)
     # a zero is the positive one, in whatever order rows of both came
     return min(down, threshold) + 0.0, max(up, threshold) + 0.0
 
@@ -88,11 +88,11 @@ def _bounds(x: Floats, errors: list[Floats], total: float, threshold: float) -> 
 def _reach(value: Floats, cost: Floats, threshold: float, base: float, limit: float) -> float:
     """Value at which the cost first exceeds the limit on the way along `value`; its end if none."""
     before, spent = threshold, base
-    for at, now in zip(value.tolist(), cost.tolist(), strict=True):
+    for reached, now in zip(value.tolist(), cost.tolist(), strict=True):
         if now > limit:
             share = (now - limit) / (now - spent)
-            return at * (1.0 - share) + before * share
-        before, spent = at, now
+            return reached * (1.0 - share) + before * share
+        before, spent = reached, now
     return before
 
 
@@ -115,25 +115,25 @@ def _descend(tree: Tree, descent: Descent, arrived: _Arrived) -> _Arrived:
 
 
 @kernel
-def _steps(descent: Descent, row: Int64s, at: Int32s) -> Int32s:
+def _steps(descent: Descent, row: Int64s, start: Int32s) -> Int32s:
     """The node below each entry's; itself where there is no single one."""
     below = np.empty(row.size, np.int32)
     for i in range(row.size):
-        below[i] = step(descent.values, row[i], descent.tree, at[i])
+        below[i] = step(descent.values, row[i], descent.tree, start[i])
     return below
 
 
 @kernel
-def _labels(descent: Descent, row: Int64s, start: Int32s, answer: Floats) -> Int64s:
+def _labels(descent: Descent, row: Int64s, start: Int32s, prediction: Floats) -> Int64s:
     """The class that the subtree of `start` predicts each row with."""
     n_nodes = descent.tree.nodes.size
     node, share = np.empty(n_nodes, np.int32), np.empty(n_nodes)
-    total, label = np.empty(answer.shape[1]), np.empty(row.size, np.int64)
+    total, label = np.empty(prediction.shape[1]), np.empty(row.size, np.int64)
     for i in range(row.size):
         node[0] = start[i]
         visited = spread(descent, None, row[i], node, share)
         total[:] = 0.0
         for j in range(visited):
-            total += share[j] * answer[node[j]]
+            total += share[j] * prediction[node[j]]
         label[i] = np.argmax(total)
     return label

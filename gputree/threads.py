@@ -21,9 +21,9 @@ SPANS_PER_THREAD = 8
 
 def most_threads() -> int:
     """Processors that this process may use, or what NUMBA_NUM_THREADS says: as many as numba's."""
-    asked = os.environ.get("NUMBA_NUM_THREADS", "")
-    if asked.isdigit() and int(asked) > 0:
-        return int(asked)
+    limit = os.environ.get("NUMBA_NUM_THREADS", "")
+    if limit.isdigit() and int(limit) > 0:
+        return int(limit)
     if hasattr(os, "sched_getaffinity"):
         return max(len(os.sched_getaffinity(0)), 1)
     return os.cpu_count() or 1

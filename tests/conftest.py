@@ -26,7 +26,7 @@ from gputree.compilation import tiers
 from gputree.compilation.declared import declare
 from gputree.growth import grower
 from gputree.growth.assembly import renumber
-from gputree.growth.grower import Plan, grow
+from gputree.growth.grower import GrowthPlan, grow
 from gputree.growth.progress import Progress
 
 # The first example of a kernel compiles it.
@@ -88,8 +88,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> Iterator[None]:
     yield
     items[:] = [
         item
-        for _, own in groupby(items, lambda item: item.path)
-        for item in sorted(own, key=opens_device)
+        for _, items_of_file in groupby(items, lambda item: item.path)
+        for item in sorted(items_of_file, key=opens_device)
     ]
 
 
@@ -167,7 +167,7 @@ def grow_tree(backend: Callable[..., Backend]) -> Callable[..., Grown]:
         device = backend(sample, task, n_threads)
         device.encode(max_bins)
         budget = histograms * device.histogram_bytes
-        plan = Plan(max_bins, task.exact, max_leaf_nodes, budget, finish_rows, key)
+        plan = GrowthPlan(max_bins, task.exact, max_leaf_nodes, budget, finish_rows, key)
         progress = Progress(len(sample.y), enabled=False)
         with pytest.MonkeyPatch.context() as patch:
             if finish_rows is not None:  # or small tables never see a histogram

@@ -39,9 +39,9 @@ SUBSET_MUTANTS = [
     ),
     (
         "subsets: moves kept out forgotten",
-        "const Subset own = {found.score, side, number, head | (i + 1) << MOVED_BITS};\n"
+        "const Subset tried = {found.score, side, number, head | (i + 1) << MOVED_BITS};\n"
         "                kept.add(found);",
-        "const Subset own = {found.score, side, number, head | (i + 1) << MOVED_BITS};",
+        "const Subset tried = {found.score, side, number, head | (i + 1) << MOVED_BITS};",
     ),
     ("subsets: moved to the left alone", "sign = i < head ? -1 : 1;", "sign = 1;"),
     (
@@ -74,7 +74,7 @@ SUBSET_MUTANTS = [
         "runs.begin[r] = upto - n;",
         "runs.begin[r] = upto;",
     ),
-    ("subsets: missing cell not summed", "absent ? i64(absent[k]) : 0;", "0;"),
+    ("subsets: missing cell not summed", "missing ? i64(missing[k]) : 0;", "0;"),
     (
         "subsets: single runs without missing values",
         "if (side) source.add(measure, runs, runs.count, runs.count + 1, runs.left);",
@@ -82,13 +82,13 @@ SUBSET_MUTANTS = [
     ),
     (
         "subsets: category after the own",
-        "return code[i] >= own;",
-        "return code[i] > own;",
+        "return code[i] >= category;",
+        "return code[i] > category;",
     ),
     (
         "subsets: rows right of a finished subset",
-        "if (left) lefts += own.runs.rows(r);",
-        "if (left) lefts = own.runs.rows(r);",
+        "if (left) lefts += sorted.runs.rows(r);",
+        "if (left) lefts = sorted.runs.rows(r);",
     ),
 ]
 

@@ -143,8 +143,8 @@ LIST_MUTANTS = [
     ),
     (
         "lists: plain sums of parts",
-        "add_to_global(parts.weights + at, sum);",
-        "parts.weights[at] += sum;",
+        "add_to_global(parts.weights + cell, sum);",
+        "parts.weights[cell] += sum;",
     ),
     (
         "lists: plain sum of the whole",
@@ -173,15 +173,15 @@ LIST_MUTANTS = [
         "__popc(alike & ((1u << lane) - 1u)) : 0;\n            __syncwarp();",
         "__popc(alike & ((1u << lane) - 1u)) : 0;",
     ),
-    ("lists: cursor not advanced", "if (own && is_last(alike)) cursor[part] = at + 1;", ""),
+    ("lists: cursor not advanced", "if (moves && is_last(alike)) cursor[part] = position + 1;", ""),
     (
         "lists: fractions unordered",
-        "const bool own = way >= 0 && lane >= from && lane < upto;",
-        "const bool own = way >= 0 && from == 0;",
+        "const bool moves = way >= 0 && lane >= from && lane < upto;",
+        "const bool moves = way >= 0 && from == 0;",
     ),
     (
         "lists: spans not counted",
-        "if (warps > 1) walk<false>(list, own, span, cursor + warp * parts, to);",
+        "if (warps > 1) walk<false>(list, test_routes, span, cursor + warp * parts, to);",
         "",
     ),
     (

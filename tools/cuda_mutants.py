@@ -75,8 +75,8 @@ MUTANTS = [
     Mutant("inspect: infinite as missing", "if (size > INFINITY", "if (size >= INFINITY"),
     Mutant(
         "inspect: plain or",
-        "atomicOr(&found[at % columns], seen)",
-        "found[at % columns] |= seen",
+        "atomicOr(&found[thread % columns], seen)",
+        "found[thread % columns] |= seen",
     ),
     Mutant("pick: plain slot", "atomicAdd(&taken[f], 1u)", "taken[f]++"),
     Mutant("keys: rows of the sample", "(places ? places[i] : i)", "i"),
@@ -107,7 +107,11 @@ MUTANTS = [
         "        cells\n    );\n    __syncthreads();",
         "        cells\n    );",
     ),
-    Mutant("histogram: plain flush", "add_to_global(own + i, cells[i]);", "own[i] += cells[i];"),
+    Mutant(
+        "histogram: plain flush",
+        "add_to_global(cells_out + i, cells[i]);",
+        "cells_out[i] += cells[i];",
+    ),
     Mutant(
         "histogram: one entry too few",
         "items = u32(last - first) * words",
@@ -132,7 +136,7 @@ MUTANTS = [
     ),
     Mutant(
         "score: one side only",
-        "table.categories[f] > 0 ? 0 : absent ? 2 : 1;",
+        "table.categories[f] > 0 ? 0 : missing ? 2 : 1;",
         "table.categories[f] > 0 ? 0 : 1;",
     ),
     Mutant("ties: highest column", "return a.rank < b.rank;", "return a.rank > b.rank;"),
@@ -140,8 +144,8 @@ MUTANTS = [
     Mutant("ties: highest place", "return a.place < b.place;", "return a.place > b.place;"),
     Mutant(
         "admitted: one row less",
-        "if (n < least || whole - n",
-        "if (n + 1 < least || whole - n",
+        "if (n < min_rows || whole - n",
+        "if (n + 1 < min_rows || whole - n",
     ),
     Mutant("admitted: weight ignored", "return weight >= min_weight_leaf &&", "return true ||"),
     Mutant(
@@ -166,18 +170,18 @@ MUTANTS = [
     ),
     Mutant(
         "mark: sizes of bins",
-        "taken[j * bins + b] = u32(own);",
-        "taken[j * bins + b] = u32(own + 1);",
+        "taken[j * bins + b] = u32(number);",
+        "taken[j * bins + b] = u32(number + 1);",
     ),
     Mutant("mark: score of the cut", "if (f == 0) best_scores[j] =", "if (false) best_scores[j] ="),
     Mutant("cells: values fall", "i64(place < top ? place : top) : 0", "i64(top) / 2 : size - 1"),
-    Mutant("cells: not added up", "sum += inclusive_sum(own);", "inclusive_sum(own);"),
+    Mutant("cells: not added up", "sum += inclusive_sum(cell);", "inclusive_sum(cell);"),
     Mutant(
         "cells: every bin by every warp",
         "if (number++ % warps != warp) continue;",
         "if (number++ % warps != 0) return;",
     ),
-    Mutant("cells: counts not summed", "counts[i] = before + own;", "counts[i] = own;"),
+    Mutant("cells: counts not summed", "counts[i] = before + count;", "counts[i] = count;"),
     Mutant("cells: warps before forgotten", "if (w < warp) before += sums[w];", ""),
     Mutant(
         "cells: sums of warps without barrier",
@@ -196,7 +200,7 @@ MUTANTS = [
     ),
     Mutant("cells: too large for a warp", "__syncthreads_count(n > MOST_SORTED)", "0"),
     Mutant("cells: no key behind", "if (threadIdx.x == 0) own_keys[n] = key_behind;", ""),
-    Mutant("cells: any key behind", "if (other < least) least = other;", ""),
+    Mutant("cells: any key behind", "if (other < lowest) lowest = other;", ""),
     Mutant(
         "cells: none after a boundary",
         "score_of(rules, constraint, after, total) >= needed",
@@ -213,7 +217,7 @@ MUTANTS = [
     ),
     Mutant("cells: last row of a bin scanned", "n - (is_last ? 1 : 0), before", "n, before"),
     Mutant("cells: boundaries not scanned", "n - (is_last ? 1 : 0), before", "n - 1, before"),
-    Mutant("cells: last of a column", "i + 1 < first[at + 1] ? sub_bins", "true ? sub_bins"),
+    Mutant("cells: last of a column", "i + 1 < first[pair + 1] ? sub_bins", "true ? sub_bins"),
     Mutant(
         "cells: own candidate left of it",
         "sub_bins.counts + c * channels, nullptr",
@@ -265,7 +269,7 @@ MUTANTS = [
         "items[high] = item;\n            }\n            __syncwarp();",
         "items[high] = item;\n            }",
     ),
-    Mutant("inside: rows of other lanes", "+ inclusive_sum(own) - own;", ";"),
+    Mutant("inside: rows of other lanes", "+ inclusive_sum(count) - count;", ";"),
     Mutant("inside: one bin a warp", "i < end; i += gridDim.x)", "i < end; i = end)"),
     Mutant(
         "inside: sorted before all have scanned",
@@ -314,7 +318,7 @@ MUTANTS = [
         "sided[i] = with_side(i32(row), left);",
         "if (left) sided[i] = ~i32(row);",
     ),
-    Mutant("partition: chunks before forgotten", "if (own > 0) atomicAdd(&sum, own);", ""),
+    Mutant("partition: chunks before forgotten", "if (n > 0) atomicAdd(&sum, n);", ""),
     Mutant(
         "partition: neighbours of all chunks",
         "if (look && low > 0) atomicMax(&record.low, u64(low));",
@@ -322,8 +326,8 @@ MUTANTS = [
     ),
     Mutant(
         "partition: no barrier after the sum",
-        "atomicAdd(&sum, own);\n    __syncthreads();",
-        "atomicAdd(&sum, own);",
+        "atomicAdd(&sum, n);\n    __syncthreads();",
+        "atomicAdd(&sum, n);",
     ),
     Mutant(
         "choose: nodes of one class split",
@@ -340,7 +344,9 @@ MUTANTS = [
         "before += warp_lefts[w];\n        }\n        __syncthreads();",
         "before += warp_lefts[w];\n        }",
     ),
-    Mutant("statistics: not flushed", "if (sums[k] != 0) add_to_global(own + k, sums[k]);", ""),
+    Mutant(
+        "statistics: not flushed", "if (sums[k] != 0) add_to_global(node_sums + k, sums[k]);", ""
+    ),
     Mutant("finish: totals without barrier", "total[k] = 0;\n    __syncwarp();", "total[k] = 0;"),
     Mutant(
         "finish: known rows",

@@ -17,19 +17,23 @@ PART_MUTANTS = [
     ("parts: keys of the table's width", "wide < 0 ? ~u64(wide) :", "wide < 0 ? u64(wide) :"),
     (
         "parts: before all ranges",
-        "own < begin || key > high[own]",
-        "key > high[own < begin ? begin : own]",
+        "interval < begin || key > high[interval]",
+        "key > high[interval < begin ? begin : interval]",
     ),
     ("parts: bound exclusive", "return low[i] > key;", "return low[i] >= key;"),
-    ("parts: behind a range", "own < begin || key > high[own]", "own < begin"),
-    ("parts: cells not shifted", "(key - low[own]) >> shift[own]", "(key - low[own]) >> 0"),
+    ("parts: behind a range", "interval < begin || key > high[interval]", "interval < begin"),
+    (
+        "parts: cells not shifted",
+        "(key - low[interval]) >> shift[interval]",
+        "(key - low[interval]) >> 0",
+    ),
     ("parts: keys not shifted", "key >> intervals.key_shift", "key"),
     ("parts: column", "columns + intervals.column[pair]]", "columns + pair - begin]"),
-    ("parts: least", "atomicMin(least + cell, key);", "atomicMax(least + cell, key);"),
-    ("parts: plain greatest", "atomicMax(greatest + cell, key);", "greatest[cell] = key;"),
+    ("parts: least", "atomicMin(lowest + cell, key);", "atomicMax(lowest + cell, key);"),
+    ("parts: plain greatest", "atomicMax(highest + cell, key);", "highest[cell] = key;"),
     ("parts: missing category", "MISSING_KEY ? categories :", "MISSING_KEY ? 0 :"),
     ("parts: room for missing ones", "* (categories + 1) * channels;", "* categories * channels;"),
-    ("parts: category", "code[first] == own && is_left[first]", "is_left[first]"),
+    ("parts: category", "code[first] == category && is_left[first]", "is_left[first]"),
 ]
 
 

@@ -150,8 +150,12 @@ def main() -> None:
     print(f"{'':24}" + "".join(f"{field:>14}" for field in fields))
     with emulated_cuda(check=parts is not None):
         for case in cases:
-            own = CASES[case]
-            found = {"": traffic(own, **sizes)} if parts is None else work(own, parts, **sizes)
+            workload = CASES[case]
+            found = (
+                {"": traffic(workload, **sizes)}
+                if parts is None
+                else work(workload, parts, **sizes)
+            )
             for name, counts in found.items():
                 numbers = "".join(f"{count:14,.{int(parts is None)}f}" for count in counts)
                 print(f"{case + ' ' + name:24}{numbers}")

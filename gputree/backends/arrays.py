@@ -128,5 +128,5 @@ def _float_dtype(array: Any) -> type[np.floating]:
         return np.float32 if size <= 4 else np.float64
     if size <= 2 or array.size == 0:
         return np.float32
-    greatest = max(int(array.max()), -int(array.min()))
-    return np.float32 if greatest <= EXACT_IN_FLOAT32 else np.float64
+    highest = max(int(array.max()), -int(array.min()))
+    return np.float32 if highest <= EXACT_IN_FLOAT32 else np.float64

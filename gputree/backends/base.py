@@ -165,9 +165,9 @@ class Subtrees(NamedTuple):
         """The subtrees of several groups of nodes, one group after another."""
         moved: list[Subtrees] = []
         used = 0  # nodes of the groups before
-        for own in groups:
-            child = np.where(own.first_child < 0, -1, own.first_child + used)
-            moved.append(own._replace(root=own.root + used, first_child=child))
+        for group in groups:
+            child = np.where(group.first_child < 0, -1, group.first_child + used)
+            moved.append(group._replace(root=group.root + used, first_child=child))
             used += child.size
         return cls(*(np.concatenate(field) for field in zip(*moved, strict=True)))
 

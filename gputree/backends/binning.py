@@ -24,8 +24,8 @@ class Bins(NamedTuple):
     edge: NDArray  # (d, 512) maximum value of each bin but the last
     count: NDArray  # type: ignore[assignment]  # (d,) int64: bins of values
     lossless: NDArray  # (d,) bool: one distinct value a bin
-    least: NDArray  # (d, 256) minimum value of each bin, of the rows that the bins are fitted to
-    greatest: NDArray  # (d, 256) maximum such value
+    lowest: NDArray  # (d, 256) minimum value of each bin, of the rows that the bins are fitted to
+    highest: NDArray  # (d, 256) maximum such value
     low: NDArray  # (d,) half the first edge
     scale: NDArray  # (d,) grid cells per half unit
     cell: NDArray  # (d, GRID_CELLS) uint8: edges in earlier cells
@@ -60,8 +60,8 @@ def empty_bins(d: int, dtype: np.dtype, even: bool = True) -> Bins:
         edge=np.full((d, 2 * MAX_BINS), np.inf, dtype),  # halving may look past the last
         count=np.ones(d, np.int64),
         lossless=np.zeros(d, np.bool_),
-        least=np.zeros((d, MAX_BINS), dtype),
-        greatest=np.zeros((d, MAX_BINS), dtype),
+        lowest=np.zeros((d, MAX_BINS), dtype),
+        highest=np.zeros((d, MAX_BINS), dtype),
         low=np.zeros(d, dtype),
         scale=np.zeros(d, dtype),
         cell=np.zeros((d, GRID_CELLS), np.uint8),

@@ -55,7 +55,7 @@ class ListTask(NamedTuple):
     max_device_memory: int | None = None  # bytes, on a device; None: a part of the free ones
 
 
-class Candidates(NamedTuple):
+class CandidateTests(NamedTuple):
     """The best test of every column in each of m nodes; all arrays have shape (d, m)."""
 
     gain: Int64s  # in total, in steps of ``2**-GAIN_BITS`` bits x weight; -1: there is no test
@@ -68,7 +68,7 @@ class Candidates(NamedTuple):
     after: NDArray[np.uint32]
 
     @classmethod
-    def empty(cls, d: int, m: int) -> Candidates:
+    def empty(cls, d: int, m: int) -> CandidateTests:
         """Allocate candidates of d columns in m nodes: none found, all constant."""
         return cls(
             gain=np.full((d, m), -1),
@@ -93,7 +93,7 @@ class Tests(NamedTuple):
     part: Int64s  # (m + 1,)
 
 
-class Parts(NamedTuple):
+class TestParts(NamedTuple):
     """The P parts of the tests of m nodes: each is a child with entries."""
 
     code: NDArray[np.uint32]  # category of the part (nominal columns); MISSING_CODE for the rest
@@ -110,10 +110,10 @@ class Level(Protocol):
     def rows(self) -> int:
         """Entries of all nodes."""
 
-    def score(self) -> Candidates:
+    def score(self) -> CandidateTests:
         """Find the best test of every column in every node; constant ones are skipped below."""
 
-    def assign(self, tests: Tests) -> Parts:
+    def assign(self, tests: Tests) -> TestParts:
         """Assign entries to the parts of the chosen tests, and sum the statistics of the parts."""
 
     def descend(self, parts: Int64s) -> Level:

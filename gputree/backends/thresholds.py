@@ -9,7 +9,7 @@ from gputree.backends.rules import midpoints
 
 
 def thresholds(
-    splits: Splits, low: Floats, high: Floats, by_code: Bools, greatest: Floats, least: Floats
+    splits: Splits, low: Floats, high: Floats, by_code: Bools, highest: Floats, lowest: Floats
 ) -> Floats:
     """Thresholds of m cuts; those between bins are midway between the node's neighbours.
 
@@ -18,8 +18,8 @@ def thresholds(
     """
     f, after = splits.feature, splits.next_bin
     known = by_code[f]
-    low = np.where(known, greatest[f, splits.cut_bin], low)
-    high = np.where(known, least[f, np.maximum(after, 0)], high)
+    low = np.where(known, highest[f, splits.cut_bin], low)
+    high = np.where(known, lowest[f, np.maximum(after, 0)], high)
     between = midpoints(low, np.where(after < 0, 0.0, high))
     between[after < 0] = np.inf
     return np.where(splits.inside, splits.threshold, between)

@@ -21,7 +21,7 @@ from gputree.estimators import DecisionTreeRegressor as Regressor
 SEED = 20_231
 
 
-class Table(NamedTuple):
+class CaseTable(NamedTuple):
     """Rows to grow a tree on; NaN where missing, codes in columns of categories."""
 
     X: Values
@@ -35,14 +35,14 @@ class Case(NamedTuple):
     name: str
     estimator: type
     parameters: dict[str, Any]  # of the estimator, besides the device and the number of threads
-    table: Callable[[], Table]  # makes the table
+    table: Callable[[], CaseTable]  # makes the table
     resident: bool = False  # the table lies on the device before it is grown on there
 
 
 # ------------------------------------------------------------------------------ tables
 def numbers(
     n: int, d: int, n_classes: int, dtype: type[np.floating] = np.float64, weighted: bool = False
-) -> Table:
+) -> CaseTable:
     """Columns of numbers with ties and missing values; `n_classes` classes, or targets where 0."""
     rng = np.random.default_rng(SEED + n + d + n_classes)
     X = rng.normal(size=(n, d))
@@ -50,18 +50,18 @@ def numbers(
     signal = X[:, 0] * X[:, 1] + np.abs(X[:, d - 1]) + 0.3 * rng.normal(size=n)
     X[rng.random((n, d)) < 0.06] = np.nan
     y = _classes(signal, n_classes) if n_classes else signal
-    return Table(X.astype(dtype), y, _weights(rng, n) if weighted else None)
+    return CaseTable(X.astype(dtype), y, _weights(rng, n) if weighted else None)
 
 
-def noise(n: int, d: int) -> Table:
+def noise(n: int, d: int) -> CaseTable:
     """Columns of numbers that are independent of the two classes, with missing values."""
     rng = np.random.default_rng(SEED + n + d)
     X = rng.normal(size=(n, d))
     X[rng.random((n, d)) < 0.01] = np.nan
-    return Table(X, rng.integers(0, 2, n), None)
+    return CaseTable(X, rng.integers(0, 2, n), None)
 
 
-def mixed(n: int, n_classes: int, weighted: bool = False) -> Table:
+def mixed(n: int, n_classes: int, weighted: bool = False) -> CaseTable:
     """Columns 0 and 1 of numbers, 2 to 4 of few, many and two categories, with missing values."""
     rng = np.random.default_rng(SEED + n + n_classes)
     columns = [rng.normal(size=n), np.round(rng.normal(size=n), 1)]
@@ -70,19 +70,19 @@ def mixed(n: int, n_classes: int, weighted: bool = False) -> Table:
     signal = np.sin(2 * X[:, 0]) + X[:, 2] % 3 + X[:, 3] % 5 / 4 + 0.5 * rng.normal(size=n)
     X[rng.random(X.shape) < 0.05] = np.nan
     y = _classes(signal, n_classes) if n_classes else signal
-    return Table(X, y, _weights(rng, n) if weighted else None)
+    return CaseTable(X, y, _weights(rng, n) if weighted else None)
 
 
-def words(n: int) -> Table:
+def words(n: int) -> CaseTable:
     """Columns of few and 300 categories, and a numeric one; two classes, with missing values."""
     rng = np.random.default_rng(SEED + n)
     X = np.stack([np.floor(count * rng.random(n) ** 2) for count in (7, 300, 50)], axis=1)
     y = (X[:, 1] % 7 < 3) ^ (rng.random(n) < 0.2)
     X[rng.random(X.shape) < 0.05] = np.nan
-    return Table(X, y)
+    return CaseTable(X, y)
 
 
-def counted(table: Table) -> Table:
+def counted(table: CaseTable) -> CaseTable:
     """The table with targets of 0 and more, many of them equal."""
     return table._replace(y=np.floor(np.exp(table.y / 2)))
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from gputree.backends.cuda import machine
 from gputree.check import record
-from gputree.check.cases import CASES, Case, Table
+from gputree.check.cases import CASES, Case, CaseTable
 from gputree.errors import InputError
 from gputree.threads import most_threads
 from gputree.tree import Tree
@@ -206,7 +206,7 @@ def _compare(case: Case, sides: tuple[Side, Side]) -> Outcome:
     return Outcome(case.name, trees[0].n_nodes, (seconds[0], seconds[1]), difference)
 
 
-def grow_case(case: Case, table: Table, side: Side) -> Tree:
+def grow_case(case: Case, table: CaseTable, side: Side) -> Tree:
     """Grow the tree of a case, without pruning."""
     X: Any = table.X
     if case.resident and side.device == "cuda":
@@ -228,9 +228,9 @@ def first_difference(expected: Tree, found: Tree, sides: tuple[Side, Side]) -> s
     for name, a, b in _pairs(expected, found):
         places = np.argwhere(_bits(a) != _bits(b))
         if places.size:
-            at = tuple(places[0])
-            here, there = f"{a[at]} on {sides[0].name}", f"{b[at]} on {sides[1].name}"
-            return f"{name} of node {at[0]}: {here}, {there}"
+            index = tuple(places[0])
+            here, there = f"{a[index]} on {sides[0].name}", f"{b[index]} on {sides[1].name}"
+            return f"{name} of node {index[0]}: {here}, {there}"
     return "" if expected.equals(found) else "branches of categories, or the type of a field"
 
 

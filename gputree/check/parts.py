@@ -20,8 +20,8 @@ class InParts(DecisionTreeClassifier):
     def _grow_tree(self, view: View, target: NDArray, weight: Floats | None, n: int) -> Tree:
         values, columns = to_host(view.values), view.held.columns
         parts = [
-            Read(values[own], target[own], None if weight is None else weight[own])
-            for own in (slice(0, n // 3), slice(n // 3, n))
+            Read(values[part], target[part], None if weight is None else weight[part])
+            for part in (slice(0, n // 3), slice(n // 3, n))
         ]
         found = join_measures([measure(part, columns.nominal) for part in parts])
         options = self._options(n, values.shape[1], "cpu")

@@ -98,14 +98,14 @@ def _with_form(ours: list[str], form: str) -> list[str]:
     As in J48, where -U excludes -C and -S, and -R -C.
     """
     begin = "--pruning "
-    before = next((own for own in ours if own.startswith(begin)), None)
+    before = next((option for option in ours if option.startswith(begin)), None)
     if before is None or not form.startswith(begin):
         return [*ours, form]
     methods = [text.removeprefix(begin).partition(":") for text in (before, form)]
     strongest = min(methods, key=lambda method: _STRONGER.index(method[0]))
     parameters = [given for name, _, given in methods if name == strongest[0] and given]
     one = begin + strongest[0] + (":" + ",".join(parameters) if parameters else "")
-    return [one if own == before else own for own in ours]
+    return [one if option == before else option for option in ours]
 
 
 def _ours(name: str, value: str, known: Collection[str]) -> str | None:
@@ -130,6 +130,6 @@ def one_of(algorithms: Iterable[str], name: str) -> str:
     if name in (listed := list(algorithms)):
         return name
     words = f"must be {', '.join(listed[:-1])} or {listed[-1]}, got {name!r}"
-    if (own := _ALGORITHMS.get(name.casefold())) is not None:
-        words += f". Write --algorithm {own}"
+    if (written := _ALGORITHMS.get(name.casefold())) is not None:
+        words += f". Write --algorithm {written}"
     raise argparse.ArgumentTypeError(words)

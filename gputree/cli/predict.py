@@ -113,8 +113,8 @@ def answers(estimator: Any, arguments: argparse.Namespace, files: list[str]) -> 
     """Columns of the output, batch by batch."""
     known = feature_names(estimator, arguments.model)
     for file in files:
-        own = argparse.Namespace(**{**vars(arguments), "data": file})
-        for X in batches_for(estimator, own):
+        one = argparse.Namespace(**{**vars(arguments), "data": file})
+        for X in batches_for(estimator, one):
             try:
                 kept = {name: X[name] for name in arguments.keep}
                 X = X.select(known)

@@ -305,8 +305,8 @@ def tables_with_target(
 
     found = []
     for file in files:
-        own = argparse.Namespace(**{**vars(arguments), "data": file})
-        found.append(table_with_target(estimator, own))
+        one = argparse.Namespace(**{**vars(arguments), "data": file})
+        found.append(table_with_target(estimator, one))
     tables, weights = zip(*found, strict=True)
     if len(files) == 1:
         return found[0]

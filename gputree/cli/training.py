@@ -201,9 +201,9 @@ def training_score(estimator: Any, table: Training) -> float:
         return estimator.score(X, y, sample_weight=weight)
     mean, found, centred = float(np.average(y, weights=weight)), [], []
     for rows, part in X._slices():
-        own = 1.0 if weight is None else weight[rows]
+        weights = 1.0 if weight is None else weight[rows]
         truth = np.asarray(y[rows], np.float64)
-        found.append((own * (truth - estimator.predict(part)) ** 2).sum())
-        centred.append((own * (truth - mean) ** 2).sum())
+        found.append((weights * (truth - estimator.predict(part)) ** 2).sum())
+        centred.append((weights * (truth - mean) ** 2).sum())
     variance = math.fsum(centred)
     return 1.0 - math.fsum(found) / variance if variance else float(not any(found))

@@ -85,7 +85,7 @@ class WithoutWeights:
     """Batches without a column of weights, which are kept aside each time they are read."""
 
     def __init__(self, batches: Any, name: str) -> None:
-        self.names = [own for own in batches.names if own != name]
+        self.names = [column for column in batches.names if column != name]
         self._batches, self._name = batches, name
         self._found: list[Floats] = []
 

@@ -68,7 +68,9 @@ def codes_present(values: NDArray, columns: Int64s) -> list[int] | None:
     counts = np.count_nonzero(seen, axis=1)
     present: list[int] | None = counts.tolist()
     return (
-        present if all(own[:count].all() for own, count in zip(seen, counts, strict=True)) else None
+        present
+        if all(mask[:count].all() for mask, count in zip(seen, counts, strict=True))
+        else None
     )
 
 

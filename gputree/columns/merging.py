@@ -52,11 +52,11 @@ class MergedColumns:
         """Columns of all batches; one without any value has the type that its batches declare."""
         found = [merged.categories() for merged in self._categories]
         kinds = [
-            kind or (_NUMBERS if own is None else merged.kind)
-            for own, kind, merged in zip(found, self._kinds, self._categories, strict=True)
+            kind or (_NUMBERS if labels is None else merged.kind)
+            for labels, kind, merged in zip(found, self._kinds, self._categories, strict=True)
         ]
         categories = [
-            None if kind == _NUMBERS else own for own, kind in zip(found, kinds, strict=True)
+            None if kind == _NUMBERS else labels for labels, kind in zip(found, kinds, strict=True)
         ]
         nominal = [kind == _CATEGORIES for kind in kinds]
         return KeptColumns(np.array(nominal, np.bool_), tuple(categories))

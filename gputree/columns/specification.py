@@ -218,11 +218,11 @@ def _columns(
     """The columns of some cells, those with categories by their distinct values."""
     levels = [orders.of(f, column, labels[f]) for f, column in enumerate(cells)]
     categories = [
-        _categories(column, is_nominal) if own is None else own
-        for column, is_nominal, own in zip(cells, nominal, levels, strict=True)
+        _categories(column, is_nominal) if order is None else order
+        for column, is_nominal, order in zip(cells, nominal, levels, strict=True)
     ]
     if not every_nominal:
-        nominal = nominal & np.array([own is None for own in levels], np.bool_)
+        nominal = nominal & np.array([order is None for order in levels], np.bool_)
     return Columns(nominal, tuple(categories))
 
 

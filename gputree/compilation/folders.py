@@ -37,11 +37,11 @@ def folders() -> list[Folder]:
     if chosen := os.environ.get("NUMBA_CACHE_DIR"):
         place = os.path.join(chosen, _name())
         return [Folder(place, private=False, lasts=True), *_temporary()]
-    beside = Folder(_BESIDE, private=False, lasts=True)
+    installed = Folder(_BESIDE, private=False, lasts=True)
     user = user_cache()
     if user is None:
-        return [beside, *_temporary()]
-    return [beside, Folder(user, private=True, lasts=True), *_temporary()]
+        return [installed, *_temporary()]
+    return [installed, Folder(user, private=True, lasts=True), *_temporary()]
 
 
 def _temporary() -> list[Folder]:
@@ -94,10 +94,10 @@ def is_safe(folder: Folder, file: int | None = None) -> bool:
     except OSError:
         return False
     others = stat.S_IWGRP | stat.S_IWOTH
-    own = stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid()
+    is_private = stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid()
     if file is not None:
-        own = own and os.fstat(file).st_uid == os.geteuid()
-    return own and not status.st_mode & others
+        is_private = is_private and os.fstat(file).st_uid == os.geteuid()
+    return is_private and not status.st_mode & others
 
 
 def make(folder: Folder) -> None:

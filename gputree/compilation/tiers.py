@@ -70,7 +70,7 @@ def _is_numba_off() -> bool:
         return False
 
 
-class _State:
+class _Tiering:
     """Process-wide state of the tiering decision."""
 
     def __init__(self) -> None:
@@ -80,7 +80,7 @@ class _State:
         self.compiled = self.predicted = 1.0  # seconds of all compilations, actual and predicted
 
 
-_state = _State()
+_state = _Tiering()
 _counting = threading.Lock()
 _thread = threading.local()  # .compiling: this thread has decided to
 _choices: dict[Callable, list[Callable]] = {}  # functions that may replace a stub

@@ -44,12 +44,12 @@ class Wait:
         self.seconds = 0.0
         self.kernels = 0
         self.tell = tell
-        self.told = False
+        self.reported = False
 
     def announce(self) -> None:
         """Announce once that kernels are compiled."""
-        if not self.told:
-            self.told = True
+        if not self.reported:
+            self.reported = True
             _log.info(MESSAGE)
             if self.tell is not None:
                 self.tell(MESSAGE)

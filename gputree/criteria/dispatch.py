@@ -70,12 +70,12 @@ def may_exceed(criterion, state, left, total, value):
 
 
 @stub
-def bound(criterion, left, cells, at, total):
-    """Upper bound on the score of every cut inside the bin at ``cells[at]`` that follows `left`."""
+def bound(criterion, left, cells, offset, total):
+    """Upper bound on the score of every cut inside the bin at ``cells[offset]``, after `left`."""
 
 
 @stub
-def tighten(criterion, left, cells, at, total, value, needed):
+def tighten(criterion, left, cells, offset, total, value, needed):
     """A bound as `bound` gives, at most `value`, at greater cost; or `value`, if a least upper
     bound would surely reach `needed`.
     """
@@ -92,13 +92,13 @@ def gain(criterion, value, total):
 
 
 @stub
-def left_weight(criterion, statistics, at):
-    """Weight, in units, of the statistics at ``statistics[at]``."""
+def left_weight(criterion, statistics, offset):
+    """Weight, in units, of the statistics at ``statistics[offset]``."""
 
 
 @stub
-def add_row(criterion, statistics, at, target, weight, square):
-    """Add one row to the channels that start at ``statistics[at]``."""
+def add_row(criterion, statistics, offset, target, weight, square):
+    """Add one row to the channels that start at ``statistics[offset]``."""
 
 
 @stub

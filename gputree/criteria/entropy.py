@@ -46,11 +46,11 @@ def _entropy_margin(criterion, value, total):
 
 
 @formula(dispatch.bound, Entropy, ManyClassEntropy)
-def _entropy_bound(criterion, left, cells, at, total):
+def _entropy_bound(criterion, left, cells, offset, total):
     """Separable bound: ``-A log2 A`` is concave, so its tangent in the middle lies above it."""
     middle = whole = 0.0
     for k in range(criterion.n_classes):
-        middle += np.float64(left[k]) + 0.5 * np.float64(cells[at + k])
+        middle += np.float64(left[k]) + 0.5 * np.float64(cells[offset + k])
         whole += np.float64(total[k])
     middle *= criterion.unit
     whole *= criterion.unit
@@ -61,10 +61,10 @@ def _entropy_bound(criterion, left, cells, at, total):
         t = np.float64(total[k]) * criterion.unit
         a = np.float64(left[k]) * criterion.unit
         start = xlog2x(a) + xlog2x(t - a) - slope_left * a - slope_right * (t - a)
-        if cells[at + k] == 0:
+        if cells[offset + k] == 0:
             value += start
         else:
-            a = np.float64(left[k] + cells[at + k]) * criterion.unit
+            a = np.float64(left[k] + cells[offset + k]) * criterion.unit
             end = xlog2x(a) + xlog2x(t - a) - slope_left * a - slope_right * (t - a)
             value += max(start, end)
     return value
@@ -123,8 +123,8 @@ def entropy_scale(total: int, unit: float) -> float:
     times log2 of the unit and the whole times log2 of itself.
     """
     whole = np.frexp(total * unit)[1]
-    greatest = max(abs(int(whole)), abs(int(np.frexp(unit)[1])) + 1, 1)
-    return float(np.ldexp(1.0, ENTROPY_BITS - 1 - int(whole) - greatest.bit_length()))
+    exponent = max(abs(int(whole)), abs(int(np.frexp(unit)[1])) + 1, 1)
+    return float(np.ldexp(1.0, ENTROPY_BITS - 1 - int(whole) - exponent.bit_length()))
 
 
 @kernel

@@ -152,11 +152,11 @@ def boundary_score(a, b, n_a, n_b):
 
 
 @borrowing
-def _greatest_corner(left, cells, at, total):
+def _greatest_corner(left, cells, offset, total):
     """Highest score of two classes at the corners: each entirely left or entirely right."""
     a, b = np.float64(left[0]), np.float64(left[1])
     n_a, n_b = np.float64(total[0]), np.float64(total[1])
-    end_a, end_b = a + np.float64(cells[at]), b + np.float64(cells[at + 1])
+    end_a, end_b = a + np.float64(cells[offset]), b + np.float64(cells[offset + 1])
     whole = (n_a * n_a + n_b * n_b) / (n_a + n_b)
     return max(
         max(corner_score(a, b, n_a, n_b, whole), corner_score(end_a, b, n_a, n_b, whole)),
@@ -165,7 +165,7 @@ def _greatest_corner(left, cells, at, total):
 
 
 @formula(dispatch.bound, Gini, WideGini)
-def _gini_bound(criterion, left, cells, at, total):
+def _gini_bound(criterion, left, cells, offset, total):
     """Highest score at the corners for two classes; for more, a separable bound.
 
     It is the one of ``Q(a)/A + Q(r)/R``, a the left side, r = t - a, Q = sum of squares.
@@ -176,12 +176,12 @@ def _gini_bound(criterion, left, cells, at, total):
     classes, each convex, so each is maximal at one of its two ends.
     """
     if criterion.n_classes == 2:
-        return _greatest_corner(left, cells, at, total)
+        return _greatest_corner(left, cells, offset, total)
     a0 = b = n = 0.0
     q_left = q_right = 0.0
-    greatest = 0.0
+    widest = 0.0
     for k in range(criterion.n_classes):
-        width = np.float64(cells[at + k])
+        width = np.float64(cells[offset + k])
         start = np.float64(left[k])
         whole = np.float64(total[k])
         middle = start + 0.5 * width
@@ -190,7 +190,7 @@ def _gini_bound(criterion, left, cells, at, total):
         n += whole
         q_left += middle * middle
         q_right += (whole - middle) * (whole - middle)
-        greatest = max(greatest, width)
+        widest = max(widest, width)
     a1 = a0 + b
     r0 = n - a0
     r1 = n - a1
@@ -203,7 +203,7 @@ def _gini_bound(criterion, left, cells, at, total):
     both = most_left = most_right = 0.0
     for k in range(criterion.n_classes):
         start = np.float64(left[k])
-        end = start + np.float64(cells[at + k])
+        end = start + np.float64(cells[offset + k])
         whole = np.float64(total[k])
         left_start = start * (start - ratio_left)
         left_end = end * (end - ratio_left)
@@ -217,18 +217,18 @@ def _gini_bound(criterion, left, cells, at, total):
         most_right += max(right_start, right_end)
     value = both
     if free_left:
-        value += greatest
+        value += widest
     else:
         value += ratio_left + max(most_left, 0.0) * (1.0 / a0 - factor_left)
     if free_right:
-        value += greatest
+        value += widest
     else:
         value += ratio_right + max(most_right, 0.0) * (1.0 / r1 - factor_right)
     return value
 
 
 @formula(dispatch.tighten, Gini, WideGini)
-def _gini_tighten(criterion, left, cells, at, total, value, needed):
+def _gini_tighten(criterion, left, cells, offset, total, value, needed):
     """Highest score at the corners: each class present entirely left or entirely right.
 
     The first corner is the one where each class joins the side that has more than its proportion of
@@ -241,20 +241,20 @@ def _gini_tighten(criterion, left, cells, at, total, value, needed):
     present = 0
     middle = n = 0.0
     for k in range(criterion.n_classes):
-        present += cells[at + k] > 0
-        middle += np.float64(left[k]) + 0.5 * np.float64(cells[at + k])
+        present += cells[offset + k] > 0
+        middle += np.float64(left[k]) + 0.5 * np.float64(cells[offset + k])
         n += np.float64(total[k])
     if present > MOST_CORNER_CLASSES:
         return value
     a = square_left = square_right = 0.0
     for k in range(criterion.n_classes):
-        own = np.float64(left[k])
-        width = np.float64(cells[at + k])
+        weight_left = np.float64(left[k])
+        width = np.float64(cells[offset + k])
         whole = np.float64(total[k])
-        own += width * np.float64((own + 0.5 * width) * n > whole * middle)
-        a += own
-        square_left += own * own
-        square_right += (whole - own) * (whole - own)
+        weight_left += width * np.float64((weight_left + 0.5 * width) * n > whole * middle)
+        a += weight_left
+        square_left += weight_left * weight_left
+        square_right += (whole - weight_left) * (whole - weight_left)
     if 0.0 < a < n and square_left / a + square_right / (n - a) >= needed:
         return value
     a = square_left = square_right = 0.0
@@ -276,9 +276,9 @@ def _gini_tighten(criterion, left, cells, at, total, value, needed):
         k = -1
         for _ in range(min(bit, present - 1) + 1):
             k += 1
-            while cells[at + k] == 0:
+            while cells[offset + k] == 0:
                 k += 1
-        width = np.float64(cells[at + k])
+        width = np.float64(cells[offset + k])
         start = np.float64(left[k])
         if crossed >> bit & 1:
             start += width

@@ -29,18 +29,18 @@ MOMENTS = record([(name, np.float64) for name in ("weight", "center", "second", 
 
 
 def squared_errors(
-    parent: Nodes, answers: Floats, stop: Nodes, target: Floats, weight: Floats, power: int
+    parent: Nodes, predictions: Floats, stop: Nodes, target: Floats, weight: Floats, power: int
 ) -> Loss:
     """Weight x squared error, or its square, by moments about means that are merged upward."""
     order = np.lexsort((weight, target, stop))  # float sums in a canonical order
     loss = np.zeros(parent.size), np.zeros(parent.size)
     moments = np.zeros(parent.size, MOMENTS)
-    _merge_up(parent, answers, stop[order], target[order], weight[order], power, moments, *loss)
+    _merge_up(parent, predictions, stop[order], target[order], weight[order], power, moments, *loss)
     return loss
 
 
 def deviances(
-    parent: Nodes, answers: Floats, stop: Nodes, target: Floats, weight: Floats, power: int
+    parent: Nodes, predictions: Floats, stop: Nodes, target: Floats, weight: Floats, power: int
 ) -> Loss:
     """Weight x half the Poisson deviance, or its square, by sums over the rows in each node.
 
@@ -57,20 +57,27 @@ def deviances(
         raise InputError(NEGATIVE_COUNTS)
     order = np.lexsort((weight, target, stop))  # float sums in a canonical order
     tiny = float(np.finfo(np.float64).tiny)
-    unit = max(float(answers[0]), tiny)
+    unit = max(float(predictions[0]), tiny)
     share = target[order] / unit
     excess = share - 1.0
-    own = xlogy(share, share) - excess
+    deviance = xlogy(share, share) - excess
     # of a node without events: their loss is large, not infinite
-    quotient = np.maximum(answers / unit, tiny)
+    quotient = np.maximum(predictions / unit, tiny)
     logarithm = np.log(quotient)
     gap = quotient - 1.0 - logarithm
     ones = np.ones_like(gap)
     if power == 1:
-        of_rows = [own, excess, np.ones_like(own)]
+        of_rows = [deviance, excess, np.ones_like(deviance)]
         of_nodes = [ones, -logarithm, gap]
     else:
-        of_rows = [own**2, excess**2, np.ones_like(own), own * excess, own, excess]
+        of_rows = [
+            deviance**2,
+            excess**2,
+            np.ones_like(deviance),
+            deviance * excess,
+            deviance,
+            excess,
+        ]
         of_nodes = [ones, logarithm**2, gap**2, -2 * logarithm, 2 * gap, -2 * gap * logarithm]
     here = np.column_stack(
         [np.bincount(stop[order], weight[order] * of, parent.size) for of in of_rows]
@@ -83,42 +90,45 @@ def deviances(
 
 
 @kernel
-def _merge_up(parent, answer, stop, target, weight, power, moments, as_leaf, stopped):
+def _merge_up(parent, predictions, stop, target, weight, power, moments, as_leaf, stopped):
     """Losses at the prediction of each node, from moments of the rows that stop there and below."""
     for entry in range(stop.size):
         _merge(moments[stop[entry]], weight[entry], target[entry], 0.0, 0.0, 0.0)
     for node in range(parent.size - 1, -1, -1):
-        stopped[node] = _about(moments[node], answer[node], power)
+        stopped[node] = _about(moments[node], predictions[node], power)
     for node in range(parent.size - 1, -1, -1):  # children before parents
-        own = moments[node]
-        as_leaf[node] = _about(own, answer[node], power)
+        of_node = moments[node]
+        as_leaf[node] = _about(of_node, predictions[node], power)
         if node > 0:
-            _merge(moments[parent[node]], own.weight, own.center, own.second, own.third, own.fourth)
+            _merge(
+                moments[parent[node]], of_node.weight, of_node.center, of_node.second,
+                of_node.third, of_node.fourth,
+            )  # fmt: skip
 
 
 @borrowing
-def _merge(own, weight, mean, second, third, fourth):
-    """Merge moments into those of `own`."""
+def _merge(into, weight, mean, second, third, fourth):
+    """Merge moments into those of `into`."""
     if weight == 0.0:
         return
-    whole = own.weight + weight
-    a, b = own.weight / whole, weight / whole
-    d = mean - own.center
+    whole = into.weight + weight
+    a, b = into.weight / whole, weight / whole
+    d = mean - into.center
     between = whole * a * b * d * d
-    own.fourth += fourth + between * d * d * (a * a - a * b + b * b)
-    own.fourth += 6.0 * d * d * (a * a * second + b * b * own.second)
-    own.fourth += 4.0 * d * (a * third - b * own.third)
-    own.third += third + between * d * (a - b) + 3.0 * d * (a * second - b * own.second)
-    own.second += second + between
-    own.center += d * b
-    own.weight = whole
+    into.fourth += fourth + between * d * d * (a * a - a * b + b * b)
+    into.fourth += 6.0 * d * d * (a * a * second + b * b * into.second)
+    into.fourth += 4.0 * d * (a * third - b * into.third)
+    into.third += third + between * d * (a - b) + 3.0 * d * (a * second - b * into.second)
+    into.second += second + between
+    into.center += d * b
+    into.weight = whole
 
 
 @borrowing
-def _about(own, answer, power):
-    """Second (power 1) or fourth (power 2) moment about `answer`."""
-    d = own.center - answer
+def _about(moments, prediction, power):
+    """Second (power 1) or fourth (power 2) moment about `prediction`."""
+    d = moments.center - prediction
     if power == 1:
-        return own.second + own.weight * d * d
-    near = own.fourth + 4.0 * d * own.third + 6.0 * d * d * own.second
-    return max(near + own.weight * d * d * d * d, 0.0)
+        return moments.second + moments.weight * d * d
+    near = moments.fourth + 4.0 * d * moments.third + 6.0 * d * d * moments.second
+    return max(near + moments.weight * d * d * d * d, 0.0)

@@ -105,7 +105,7 @@ def _poisson_margin(criterion, value, total):
 
 
 @formula(dispatch.bound, Poisson)
-def _poisson_bound(criterion, left, cells, at, total):
+def _poisson_bound(criterion, left, cells, offset, total):
     """The lower of two bounds, from the bin's weight b, sum s and term ``Q = sum y log2 y``.
 
     Every part of the bin has ``P(part) <= Q(part)`` (the log sum inequality), and P of two parts
@@ -123,11 +123,11 @@ def _poisson_bound(criterion, left, cells, at, total):
     mean = whole / np.float64(total[0])
     a = np.float64(left[0])
     before = np.float64(left[1])
-    b = np.float64(cells[at])
-    s = np.float64(cells[at + 1])
-    r = np.float64(np.int64(total[0]) - left[0] - np.int64(cells[at]))
-    after = np.float64(np.int64(total[1]) - left[1] - np.int64(cells[at + 1]))
-    single = -np.float64(cells[at + 2]) - s * log2(mean * criterion.unit)
+    b = np.float64(cells[offset])
+    s = np.float64(cells[offset + 1])
+    r = np.float64(np.int64(total[0]) - left[0] - np.int64(cells[offset]))
+    after = np.float64(np.int64(total[1]) - left[1] - np.int64(cells[offset + 1]))
+    single = -np.float64(cells[offset + 2]) - s * log2(mean * criterion.unit)
     apart = excess(before, a, mean) + single + excess(after, r, mean)
     if a == 0.0 or r == 0.0:
         return apart

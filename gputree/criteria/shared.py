@@ -27,7 +27,7 @@ def _may_always_exceed(criterion, state, left, total, value):
 
 
 @formula(dispatch.tighten, Entropy, ManyClassEntropy, *OF_TARGETS)
-def _tight_already(criterion, left, cells, at, total, value, needed):
+def _tight_already(criterion, left, cells, offset, total, value, needed):
     return value
 
 
@@ -70,16 +70,16 @@ def _class_means(criterion, state, left, total):
 
 
 @formula(dispatch.left_weight, *OF_CLASSES)
-def _class_weight(criterion, statistics, at):
+def _class_weight(criterion, statistics, offset):
     weight = np.int64(0)
     for k in range(criterion.n_classes):
-        weight += np.int64(statistics[at + k])
+        weight += np.int64(statistics[offset + k])
     return weight
 
 
 @formula(dispatch.add_row, *OF_CLASSES)
-def _class_add_row(criterion, statistics, at, target, weight, square):
-    statistics[np.uintp(at) + np.uintp(target)] += weight
+def _class_add_row(criterion, statistics, offset, target, weight, square):
+    statistics[np.uintp(offset) + np.uintp(target)] += weight
 
 
 @formula(dispatch.is_pure, *OF_CLASSES)
@@ -92,15 +92,15 @@ def _class_is_pure(criterion, total):
 
 # ------------------------------------------------------------------ of regression
 @formula(dispatch.left_weight, *OF_TARGETS)
-def _sum_weight(criterion, statistics, at):
-    return np.int64(statistics[at])
+def _sum_weight(criterion, statistics, offset):
+    return np.int64(statistics[offset])
 
 
 @formula(dispatch.add_row, *OF_TARGETS)
-def _sum_add_row(criterion, statistics, at, target, weight, square):
-    statistics[at] += weight
-    statistics[at + 1] += target
-    statistics[at + 2] += square
+def _sum_add_row(criterion, statistics, offset, target, weight, square):
+    statistics[offset] += weight
+    statistics[offset + 1] += target
+    statistics[offset + 2] += square
 
 
 @formula(dispatch.is_pure, *OF_TARGETS)

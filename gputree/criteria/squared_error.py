@@ -69,7 +69,7 @@ def _squared_gain(criterion, value, total):
 
 
 @formula(dispatch.bound, SquaredError)
-def _squared_bound(criterion, left, cells, at, total):
+def _squared_bound(criterion, left, cells, offset, total):
     """Bound from the bin's weight b, sum and within-bin sum of squares V.
 
     A part of weight c deviates from c times the bin's mean by at most
@@ -83,16 +83,18 @@ def _squared_bound(criterion, left, cells, at, total):
     rest = np.float64(np.int64(total[1]) - centre * weight) / np.float64(weight)
     n = np.float64(weight)
     a0 = np.float64(left[0])
-    b = np.float64(cells[at])
+    b = np.float64(cells[offset])
     d0 = np.float64(np.int64(left[1]) - centre * left[0]) - a0 * rest
-    s = np.float64(np.int64(cells[at + 1]) - centre * cells[at]) - b * rest
+    s = np.float64(np.int64(cells[offset + 1]) - centre * cells[offset]) - b * rest
     mean = s / b
-    own = np.float64(cells[at + 1])
-    rows = np.float64(cells[at + 3] if total.size == 4 else cells[at])  # each lost less than a unit
+    bin_sum = np.float64(cells[offset + 1])
+    rows = np.float64(
+        cells[offset + 3] if total.size == 4 else cells[offset]
+    )  # each lost less than a unit
     off = 0.5 * (rows if criterion.square_unit < ROUNDED_PRODUCTS else b)
     cancelled = (abs(d0) + abs(s)) * CANCELLED + 1.0
-    low = max(abs(own) - off, 0.0)
-    spread = (np.float64(cells[at + 2]) + rows) * criterion.square_unit * (1.0 + ROUNDING)
+    low = max(abs(bin_sum) - off, 0.0)
+    spread = (np.float64(cells[offset + 2]) + rows) * criterion.square_unit * (1.0 + ROUNDING)
     spread = max(spread - low * (low / b) * (1.0 - ROUNDING), 0.0)
     half = 0.5 * np.sqrt(spread * b)
     free_left = a0 == 0.0

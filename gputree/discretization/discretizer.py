@@ -175,10 +175,10 @@ class MDLPDiscretizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     def _forbid_categories(self, values: Values) -> None:
         columns = self.columns_
-        held = np.flatnonzero(columns.nominal | columns.ordered).tolist()
-        if not held:
+        categorical = np.flatnonzero(columns.nominal | columns.ordered).tolist()
+        if not categorical:
             return
-        f = held[0]
+        f = categorical[0]
         name = getattr(self, "feature_names_in_", range(self.n_features_in_))[f]
         size = int(columns.n_categories[f])
         mixed = mixed_column(columns.categories[f], lambda: count_codes(values[:, f], size))

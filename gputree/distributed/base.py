@@ -14,7 +14,7 @@ from sklearn.base import clone
 from gputree._optional import require
 from gputree.backends.sharded.tasks import Tasks
 from gputree.distributed import collections, growing
-from gputree.distributed.reading import Asked, Known, Look
+from gputree.distributed.reading import Known, Look, ReadingOptions
 from gputree.dtypes import Floats
 from gputree.errors import InputError
 from gputree.estimators.classification import TableClassifier
@@ -35,10 +35,10 @@ def with_client(plain: type) -> Callable[..., None]:
         plain.__init__(self, **parameters)  # type: ignore[misc]
         self.client = client
 
-    own = inspect.signature(plain.__init__)  # type: ignore[misc]
+    signature = inspect.signature(plain.__init__)  # type: ignore[misc]
     client = inspect.Parameter("client", inspect.Parameter.KEYWORD_ONLY, default=None)
-    __init__.__signature__ = own.replace(  # type: ignore[attr-defined]
-        parameters=[*own.parameters.values(), client]
+    __init__.__signature__ = signature.replace(  # type: ignore[attr-defined]
+        parameters=[*signature.parameters.values(), client]
     )
     return __init__
 
@@ -109,13 +109,13 @@ class OverPartitions(TableEstimator):
         caller = type(self).__name__
         tasks = Tasks(self._client())
         partitions = collections.partitions(caller, X, y, sample_weight)
-        asked = Asked(
+        options = ReadingOptions(
             caller, self.categorical_features, self.ordered_categories, self._is_classifier
         )
-        found = growing.look_at(tasks, partitions, asked)
+        found = growing.look_at(tasks, partitions, options)
         self._learn(found)
         known = Known(
-            asked, found.columns, found.names, found.dtype,
+            options, found.columns, found.names, found.dtype,
             getattr(self, "classes_", None), self._by_class(found), self._keeps_all,
         )  # fmt: skip
         rowsets = growing.read_all(tasks, partitions, known)
@@ -187,7 +187,7 @@ class OverPartitions(TableEstimator):
         partitions = collections.partitions(type(self).__name__, X, y, sample_weight)
         model = dask.delayed(self._model(), pure=False)
         call = dask.delayed(_score_block, pure=False)
-        sums = [call(model, *own) for own in partitions]
+        sums = [call(model, *partition) for partition in partitions]
         if self.client is not None:
             found = self.client.gather(self.client.compute(sums))
         else:
@@ -196,9 +196,9 @@ class OverPartitions(TableEstimator):
 
     # -------------------------------------------------------------- scikit-learn
     def __sklearn_clone__(self) -> Any:
-        own = self.get_params(deep=False)
-        client = own.pop("client")
-        return type(self)(client=client, **{k: clone(v, safe=False) for k, v in own.items()})
+        parameters = self.get_params(deep=False)
+        client = parameters.pop("client")
+        return type(self)(client=client, **{k: clone(v, safe=False) for k, v in parameters.items()})
 
     def __getstate__(self) -> Any:
         return {**dict(super().__getstate__()), "client": None}
@@ -320,9 +320,11 @@ def _score_block(model: Any, X: Any, y: Any, sample_weight: Any) -> Floats:
         return np.zeros(4)
     y = np.asarray(y).ravel()
     weight = np.ones(y.size) if sample_weight is None else np.asarray(sample_weight, np.float64)
-    answers = model.predict(X)
+    predictions = model.predict(X)
     if hasattr(model, "classes_"):
-        return np.array([weight.sum(), 0.0, 0.0, weight @ (answers != y)])
+        return np.array([weight.sum(), 0.0, 0.0, weight @ (predictions != y)])
     tree = model.tree_ if hasattr(model, "tree_") else model.estimators_[0].tree_
-    own = y - tree.answers[0, 0]
-    return np.array([weight.sum(), weight @ own, weight @ own**2, weight @ (y - answers) ** 2])
+    centered = y - tree.answers[0, 0]
+    return np.array(
+        [weight.sum(), weight @ centered, weight @ centered**2, weight @ (y - predictions) ** 2]
+    )

@@ -27,16 +27,16 @@ def partitions(caller: str, X: Any, y: Any, sample_weight: Any) -> list[tuple[An
     TypeError where one is no collection of Dask, ValueError where they have different partitions.
     """
     given = {"X": X, "y": y, "sample_weight": sample_weight}
-    for name, own in given.items():
-        if own is None and name == "y":
+    for name, collection in given.items():
+        if collection is None and name == "y":
             raise InputError(
                 f"This {caller} estimator requires y to be passed, but the target y is None."
             )
-        if own is not None and not is_collection(own):
+        if collection is not None and not is_collection(collection):
             plain = caller.removeprefix("Dask")
             raise InputTypeError(
                 f"{caller} takes arrays and data frames of Dask, got {name} of type "
-                f"{type(own).__name__}: use {plain}, or dask.array.from_array({name})."
+                f"{type(collection).__name__}: use {plain}, or dask.array.from_array({name})."
             )
     if X.ndim != 2:
         raise InputError(f"Expected 2D array, got {X.ndim}D array instead.")
@@ -47,18 +47,18 @@ def partitions(caller: str, X: Any, y: Any, sample_weight: Any) -> list[tuple[An
     return list(zip(tables, *columns, strict=True))
 
 
-def _along(name: str, own: Any, X: Any, count: int) -> list[Any]:
+def _along(name: str, collection: Any, X: Any, count: int) -> list[Any]:
     """The partitions of a target or of weights, as those of X lie."""
-    if own is None:
+    if collection is None:
         return [None] * count
-    if not is_frame(own) and not is_frame(X) and _known(own) and _known(X):
-        if own.shape[0] != X.shape[0]:
+    if not is_frame(collection) and not is_frame(X) and _known(collection) and _known(X):
+        if collection.shape[0] != X.shape[0]:
             raise InputError(
                 "Found input variables with inconsistent numbers of samples: "
-                f"[{X.shape[0]}, {own.shape[0]}]"
+                f"[{X.shape[0]}, {collection.shape[0]}]"
             )
-        own = own.rechunk({0: X.chunks[0]})
-    found = blocks(own)
+        collection = collection.rechunk({0: X.chunks[0]})
+    found = blocks(collection)
     if len(found) != count:
         raise InputError(
             f"X has {count} partitions and {name} has {len(found)}: repartition one of them, so "
@@ -67,14 +67,14 @@ def _along(name: str, own: Any, X: Any, count: int) -> list[Any]:
     return found
 
 
-def _known(own: Any) -> bool:
+def _known(array: Any) -> bool:
     """Return whether the numbers of rows of an array's blocks are known."""
-    return not any(np.isnan(size) for size in own.chunks[0])
+    return not any(np.isnan(size) for size in array.chunks[0])
 
 
-def blocks(own: Any) -> list[Any]:
+def blocks(collection: Any) -> list[Any]:
     """The partitions of a collection, delayed."""
-    found = own.to_delayed()
+    found = collection.to_delayed()
     return found.ravel().tolist() if isinstance(found, np.ndarray) else list(found)
 
 

@@ -89,12 +89,12 @@ class _DaskForest(OverPartitions, Forest):
         rows = _Rows(self, tasks, rowsets, weights)
 
         def grow(t: int) -> CompactTree:
-            own, mine = of_tree(grower, self._origins[t]), Tasks(tasks.client)
-            options = own._options(*shape, "cpu")._replace(signs=signs)
+            tree, mine = of_tree(grower, self._origins[t]), Tasks(tasks.client)
+            options = tree._options(*shape, "cpu")._replace(signs=signs)
             drawn = rows.of_tree(mine, t)
-            own.tree_ = growing.grow_tree(mine, drawn, options, self.device, bins).tree
-            own._cut_back()
-            return CompactTree.of(own.tree_)
+            tree.tree_ = growing.grow_tree(mine, drawn, options, self.device, bins).tree
+            tree._cut_back()
+            return CompactTree.of(tree.tree_)
 
         self._grow_trees(known, grow, at_once)
         return self
@@ -152,14 +152,14 @@ class Extent(NamedTuple):
     weights: tuple[float, float]
 
 
-def count_rows(own: Read) -> int:
+def count_rows(part: Read) -> int:
     """Rows of a partition."""
-    return len(own.target)
+    return len(part.target)
 
 
-def weights_of(own: Read) -> Floats:
+def weights_of(part: Read) -> Floats:
     """The weights of the rows of a partition."""
-    return np.ones(len(own.target)) if own.weight is None else own.weight
+    return np.ones(len(part.target)) if part.weight is None else part.weight
 
 
 def part_of(ends: Floats, span: tuple[int, int]) -> Floats:
@@ -167,18 +167,18 @@ def part_of(ends: Floats, span: tuple[int, int]) -> Floats:
     return ends[span[0] : span[1] + 1].copy()
 
 
-def drawn_rows(own: Read, span: tuple[int, int], ends: Floats | None, given: Origin) -> Read:
+def drawn_rows(part: Read, span: tuple[int, int], ends: Floats | None, given: Origin) -> Read:
     """The rows of a partition that a tree has drawn; those that have weight where it draws none."""
     (seed, n, draws, _), number = given
     if draws is not None:
         counts = part_counts(seed, number, n, draws, span, ends)
-        own = own._replace(weight=counts.astype(np.float64))
-    return own.that_count()
+        part = part._replace(weight=counts.astype(np.float64))
+    return part.that_count()
 
 
-def class_weights(own: Read, n_classes: int) -> Floats:
+def class_weights(part: Read, n_classes: int) -> Floats:
     """The weight of each class."""
-    return np.bincount(own.target, own.weight, minlength=n_classes).astype(np.float64)
+    return np.bincount(part.target, part.weight, minlength=n_classes).astype(np.float64)
 
 
 def add_up(found: list[Floats]) -> Floats:
@@ -186,19 +186,19 @@ def add_up(found: list[Floats]) -> Floats:
     return np.sum(found, axis=0)
 
 
-def weighed_by_class(own: Read, by_class: Floats) -> Read:
+def weighed_by_class(part: Read, by_class: Floats) -> Read:
     """Multiply the weights of rows by those of their classes."""
-    of_rows = by_class[own.target]
-    return own._replace(weight=of_rows if own.weight is None else own.weight * of_rows)
+    of_rows = by_class[part.target]
+    return part._replace(weight=of_rows if part.weight is None else part.weight * of_rows)
 
 
-def extent_of(own: Read) -> Extent:
+def extent_of(part: Read) -> Extent:
     """Number, target range and weight range of the rows of a partition."""
-    if len(own.target) == 0:
+    if len(part.target) == 0:
         return Extent(0, (np.inf, -np.inf), (np.inf, -np.inf))
-    weight = np.ones(1) if own.weight is None else own.weight
-    ends = float(own.target.min()), float(own.target.max())
-    return Extent(len(own.target), ends, (float(weight.min()), float(weight.max())))
+    weight = np.ones(1) if part.weight is None else part.weight
+    ends = float(part.target.min()), float(part.target.max())
+    return Extent(len(part.target), ends, (float(weight.min()), float(weight.max())))
 
 
 def join_extents(found: list[Extent]) -> Extent:

@@ -17,7 +17,7 @@ from gputree.backends.sharded.rows import Read, join_measures, measure
 from gputree.backends.sharded.tasks import Tasks
 from gputree.columns.integers import count_codes
 from gputree.distributed import reading
-from gputree.distributed.reading import Asked, Known, Look
+from gputree.distributed.reading import Known, Look, ReadingOptions
 from gputree.errors import InputError
 from gputree.estimators.growing import Grown, Options
 from gputree.estimators.growing_parts import Rowsets, grow_parts
@@ -27,15 +27,20 @@ from gputree.validation import check_weight_range
 Partitions = list[tuple[Any, Any, Any]]
 
 
-def look_at(tasks: Tasks, partitions: Partitions, asked: Asked) -> Look:
+def look_at(tasks: Tasks, partitions: Partitions, options: ReadingOptions) -> Look:
     """Inspect partitions; ValueError without rows or positive weights, or if they do not fit."""
     found: Look | None = tasks.tree(
         reading.join_looks,
-        _compute(tasks, reading.look, [(*own, asked) for own in partitions], reading.join_looks),
+        _compute(
+            tasks,
+            reading.look,
+            [(*partition, options) for partition in partitions],
+            reading.join_looks,
+        ),
     )
     if found is None:
         raise InputError(
-            f"Found array with 0 sample(s) while a minimum of 1 is required by {asked.caller}."
+            f"Found array with 0 sample(s) while a minimum of 1 is required by {options.caller}."
         )
     if not found.any_weight:
         raise InputError("Sample weights must contain at least one non-zero number.")
@@ -45,7 +50,7 @@ def look_at(tasks: Tasks, partitions: Partitions, asked: Asked) -> Look:
 def read_all(tasks: Tasks, partitions: Partitions, known: Known) -> Rowsets:
     """Read all partitions; they stay where they are read."""
     given = tasks.share(known)
-    parts = _compute(tasks, reading.read, [(*own, given) for own in partitions], None)
+    parts = _compute(tasks, reading.read, [(*partition, given) for partition in partitions], None)
     nominal = tasks.share(known.columns.nominal)
     found = tasks.combine(measure, join_measures, parts, nominal)
     check_weight_range(np.array([found.weights[1] if found.n_rows else 0.0]))
@@ -57,7 +62,7 @@ def _compute(
 ) -> list[Any]:
     """Futures of a function of each partition; a single one is passed through `combine`."""
     delayed = require("dask", "gputree.distributed").delayed(function, pure=False)
-    futures: list[Any] = tasks.client.compute([delayed(*own) for own in arguments])
+    futures: list[Any] = tasks.client.compute([delayed(*argument) for argument in arguments])
     if combine is not None and len(futures) == 1:
         return [tasks.submit(combine, futures)]
     return futures
@@ -73,8 +78,8 @@ def category_counts(tasks: Tasks, rowsets: Rowsets) -> Callable[[int], Int64s]:
     return count
 
 
-def _count_codes(own: Read, f: int, size: int) -> Int64s:
-    return count_codes(own.values[:, f], size)
+def _count_codes(part: Read, f: int, size: int) -> Int64s:
+    return count_codes(part.values[:, f], size)
 
 
 def _add(found: list[Int64s]) -> Int64s:

@@ -27,7 +27,7 @@ from gputree.tables import TableReader
 from gputree.validation import check_labels, code_dtype, read_targets
 
 
-class Asked(NamedTuple):
+class ReadingOptions(NamedTuple):
     """Options of reading partitions."""
 
     caller: str  # the estimator that errors name
@@ -54,7 +54,7 @@ class Look:
 class Known(NamedTuple):
     """Specification that partitions are read by, once all were inspected."""
 
-    asked: Asked
+    options: ReadingOptions
     columns: Columns
     names: NDArray | None
     dtype: np.dtype
@@ -64,21 +64,21 @@ class Known(NamedTuple):
 
 
 # -------------------------------------------------------------------------- look
-def look(X: Any, y: Any, sample_weight: Any, asked: Asked) -> Look | None:
+def look(X: Any, y: Any, sample_weight: Any, options: ReadingOptions) -> Look | None:
     """Look at a partition; None where it has no rows."""
     if X.shape[0] == 0:
         return None
-    reader = TableReader(asked.caller, asked.categorical_features, asked.ordered_categories)
+    reader = TableReader(options.caller, options.categorical_features, options.ordered_categories)
     values = reader.values(X, learn=True)
     missing_columns(values, 1)  # refuses infinities
     n = len(values)
     classes = counts = None
     ends = (0.0, 0.0)
-    if asked.is_classifier:
-        classes, codes = check_labels(asked.caller, to_host(y), n)
+    if options.is_classifier:
+        classes, codes = check_labels(options.caller, to_host(y), n)
         counts = np.bincount(codes, minlength=classes.size)
     else:
-        target = read_targets(asked.caller, to_host(y), n)
+        target = read_targets(options.caller, to_host(y), n)
         ends = float(target.min()), float(target.max())
     weight = _weights(sample_weight, values)
     return Look(
@@ -99,8 +99,8 @@ def _weights(sample_weight: Any, values: NDArray) -> Floats | None:
 
 def join_looks(looks: list[Look | None]) -> Look | None:
     """Combine summaries of partitions; ValueError if they do not fit together."""
-    held = [own for own in looks if own is not None]
-    return reduce(_join_looks, held) if held else None
+    some = [look for look in looks if look is not None]
+    return reduce(_join_looks, some) if some else None
 
 
 def _join_looks(a: Look, b: Look) -> Look:
@@ -135,7 +135,7 @@ def read(X: Any, y: Any, sample_weight: Any, known: Known) -> Read:
     if X.shape[0] == 0:
         none = np.empty(0, np.float64 if known.classes is None else dtype)
         return Read(np.empty((0, d), known.dtype), none, None if sample_weight is None else none)
-    caller = known.asked.caller
+    caller = known.options.caller
     reader = TableReader(caller)
     reader.know(known.columns, known.names)
     values = np.ascontiguousarray(reader.values(X, learn=False), known.dtype)
@@ -152,8 +152,8 @@ def read(X: Any, y: Any, sample_weight: Any, known: Known) -> Read:
             raise _changed()
         target = place.astype(dtype)[codes]
         if known.class_weight is not None:
-            own = known.class_weight[target]
-            weight = own if weight is None else weight * own
+            class_weights = known.class_weight[target]
+            weight = class_weights if weight is None else weight * class_weights
     found = Read(values, target, weight)
     return found if known.keeps_all else found.that_count()
 

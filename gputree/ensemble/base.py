@@ -138,10 +138,10 @@ class Forest(Reporting, TableEstimator):
 
         def grow(t: int) -> CompactTree:
             counts = self._counts(t)
-            own = whole if counts is None else counts.astype(np.float64)
+            drawn = whole if counts is None else counts.astype(np.float64)
             if balanced:
-                own = self._balanced(target, own)
-            return _grow_tree(of_tree(grower, self._origins[t]), view, target, own)
+                drawn = self._balanced(target, drawn)
+            return _grow_tree(of_tree(grower, self._origins[t]), view, target, drawn)
 
         threads = n_threads(self.n_jobs)
         at_once = 1 if grower.device == "cuda" else min(threads, self.n_estimators - len(known))
@@ -183,7 +183,7 @@ class Forest(Reporting, TableEstimator):
         seed = self._draws.seed if known else _seed(self.random_state)
         self._draws = Draws(seed, n, draws, None if draws is None else weight)
         before = self._origins if known else []
-        first = 1 + max((own.number for own in before if own.of.seed == seed), default=-1)
+        first = 1 + max((origin.number for origin in before if origin.of.seed == seed), default=-1)
         more = range(first, first + self.n_estimators - len(known))
         self._origins = [*before, *(Origin(self._draws, number) for number in more)]
 
@@ -266,11 +266,11 @@ class Forest(Reporting, TableEstimator):
         if not self._draws_cuts:
             device = view.held.device or resolve_device(self.device, bool(self.verbose))
         grower = self._new_tree(device=device, verbose=0)
-        held = view.held.on(device, threads)
+        table = view.held.on(device, threads)
         if view.shape[0] > FEWEST_ROWS and not self._draws_cuts:
             drawn = column_count(self.max_features, view.shape[1])
             bins, exact = view.held.max_bins or int(grower.max_bins), self.splitter != "binned"
-            held.prepare(bins, threads, exact, drawn)
+            table.prepare(bins, threads, exact, drawn)
         return grower
 
     def _new_tree(self, **others: Any) -> Any:
@@ -578,9 +578,9 @@ def balancing(of_class: NDArray[Any]) -> NDArray[np.float64]:
 
 def of_tree(grower: Any, origin: Origin) -> Any:
     """Estimator that grows the tree of an origin; the first one warns for all."""
-    own = copy(grower)
-    own.random_state, own._warns = tree_seed(*origin.key), origin.number == 0
-    return own
+    tree = copy(grower)
+    tree.random_state, tree._warns = tree_seed(*origin.key), origin.number == 0
+    return tree
 
 
 def _grow_tree(grower: Any, view: View, target: NDArray, weight: Weight) -> CompactTree:

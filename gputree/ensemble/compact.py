@@ -248,9 +248,9 @@ def _impurity(criterion: str, statistics: NDArray[np.float64]) -> NDArray[np.flo
 
 def _narrow(values: NDArray) -> NDArray:
     """Convert integers to the narrowest type that can represent them; leave others as they are."""
-    least, greatest = values.min(), values.max()
+    lowest, highest = values.min(), values.max()
     for dtype in _NARROW:
-        if np.iinfo(dtype).min <= least and greatest < float(np.iinfo(dtype).max) + 1:
+        if np.iinfo(dtype).min <= lowest and highest < float(np.iinfo(dtype).max) + 1:
             narrow = values.astype(dtype)
             return narrow if (narrow == values).all() else values
     return values

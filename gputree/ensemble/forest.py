@@ -105,9 +105,9 @@ class ForestClassifier(TableClassifier, Forest):
     def _score_out_of_bag(self, view: View, target: NDArray) -> None:
         found = self.oob_decision_function_ = self._out_of_bag(view)
         known = ~np.isnan(found[:, 0])
-        answers = self.classes_[target[known]], self.classes_[found[known].argmax(axis=1)]
+        pairs = self.classes_[target[known]], self.classes_[found[known].argmax(axis=1)]
         score = self.oob_score if callable(self.oob_score) else accuracy_score
-        self.oob_score_ = float(score(*answers)) if known.any() else np.nan
+        self.oob_score_ = float(score(*pairs)) if known.any() else np.nan
 
 
 class ForestRegressor(RegressorMixin, Forest):
@@ -187,14 +187,14 @@ class ForestRegressor(RegressorMixin, Forest):
                 f"This {type(self).__name__} has not kept the targets that quantiles are made of: "
                 "fit it with quantreg=True."
             )
-        asked = np.atleast_1d(np.asarray(quantiles, np.float64))
-        if asked.ndim != 1 or not ((asked >= 0.0) & (asked <= 1.0)).all():
+        levels = np.atleast_1d(np.asarray(quantiles, np.float64))
+        if levels.ndim != 1 or not ((levels >= 0.0) & (levels <= 1.0)).all():
             raise InputError(f"Quantiles must be in the range [0, 1]; got {quantiles!r}.")
-        order = np.argsort(asked)
+        order = np.argsort(levels)
         if X is None:
-            found = self._out_of_bag_quantiles(asked[order])
+            found = self._out_of_bag_quantiles(levels[order])
         else:
-            found = self._descend(partial(self._leaf_targets.quantiles, levels=asked[order]), X)
+            found = self._descend(partial(self._leaf_targets.quantiles, levels=levels[order]), X)
         out = np.empty_like(found)
         out[:, order] = found
         return out if np.ndim(quantiles) else out[:, 0]

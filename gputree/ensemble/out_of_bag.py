@@ -26,14 +26,14 @@ Drawn = Callable[[int], Bools]
 def out_of_bag_means(trees: Trees, drawn: Drawn, values: NDArray, n_threads: int) -> Floats:
     """Mean prediction of each row by the trees that have not drawn it; NaN where all have."""
     packed = trees.packed(values.dtype, n_threads)
-    sums = np.zeros((values.shape[0], packed[0].answers.shape[1]))
-    asked = np.zeros(values.shape[0], np.int64)
+    sums = np.zeros((values.shape[0], packed[0].predictions.shape[1]))
+    counts = np.zeros(values.shape[0], np.int64)
     for t, tree in enumerate(packed):
         rows = np.flatnonzero(~drawn(t))
         sums[rows] += mean_answers([tree], values[rows], n_threads)
-        asked[rows] += 1
+        counts[rows] += 1
     with np.errstate(invalid="ignore"):
-        return sums / asked[:, None]
+        return sums / counts[:, None]
 
 
 def permutation_importances(
@@ -74,19 +74,19 @@ def permutation_importances(
             return np.full(d, np.nan)
         increase, whole = np.zeros(d), float(rows.size if weight is None else weight[rows].sum())
         tree = packed[t]
-        said = tree.answers.argmax(axis=1) if classifies else tree.answers[:, 0]
+        said = tree.predictions.argmax(axis=1) if classifies else tree.predictions[:, 0]
         for begin in range(0, rows.size, at_once):
             part = rows[begin : begin + at_once]
-            own, true = np.ascontiguousarray(values[part]), target[part]
+            changed, true = np.ascontiguousarray(values[part]), target[part]
             weights = None if weight is None else weight[part]
-            error = partial(_error, tree, said, own, true, weights)
+            error = partial(_error, tree, said, changed, true, weights)
             before = error()
             for f in np.unique(trees[t].feature).tolist():  # others change no path
-                column = own[:, f].copy()
+                column = changed[:, f].copy()
                 order = permutation(*origins[t].key, f, rows.size)[begin : begin + at_once]
-                own[:, f] = values[rows[order], f]
+                changed[:, f] = values[rows[order], f]
                 increase[f] += error() - before
-                own[:, f] = column
+                changed[:, f] = column
         return increase / whole
 
     return np.stack(run(n_threads, measure, [(t,) for t in range(len(packed))]), axis=1)

@@ -99,9 +99,13 @@ class BaseDecisionTree(Reporting, TableEstimator):
         """Keep the tree of some rows; `given` are they as `fit` takes them."""
         pruner = self._pruner()
         if isinstance(pruner, ValidationPruner):
-            growing, held = pruner.hold_out(view.shape[0])
+            growing, validation_rows = pruner.hold_out(view.shape[0])
             self._grow(view.take(growing), target[growing], _take(weight, growing))
-            view, target, weight = view.take(held), target[held], _take(weight, held)
+            view, target, weight = (
+                view.take(validation_rows),
+                target[validation_rows],
+                _take(weight, validation_rows),
+            )
         else:
             self._grow(view, target, weight)
         if isinstance(pruner, CostComplexityCV):  # grows again, on parts of the table

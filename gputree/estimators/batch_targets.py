@@ -16,7 +16,7 @@ from gputree.errors import InputError
 MOST_INTEGERS = 256
 
 
-class Targets:
+class BatchTargets:
     """The targets of batches, in their order.
 
     Text is held as codes, a byte or a few for each row, whatever its length; integers are while
@@ -88,7 +88,7 @@ class Targets:
 
     def _dtype(self) -> np.dtype:
         dtype = np.result_type(*self._dtypes)
-        if dtype.kind == "f" and all(own.kind in "iu" for own in self._dtypes):  # which rounds
+        if dtype.kind == "f" and all(kind.kind in "iu" for kind in self._dtypes):  # which rounds
             numbers = self._code if self._are_coded else (y.min(initial=0) for y in self._parts)
             return np.dtype(np.int64 if min(numbers, default=0) < 0 else np.uint64)
         return dtype

@@ -29,7 +29,7 @@ from gputree.columns.merging import KeptColumns, MergedColumns
 from gputree.compilation.arrays import writable
 from gputree.dtypes import CODE, MOST_ROWS
 from gputree.errors import InputError, InputTypeError
-from gputree.estimators.batch_targets import Targets
+from gputree.estimators.batch_targets import BatchTargets
 from gputree.estimators.held import Held, Parts
 from gputree.growth.progress import new_bar
 
@@ -73,7 +73,7 @@ class _Seen(NamedTuple):
     columns: KeptColumns
     names: NDArray | None
     dtype: np.dtype
-    targets: Targets
+    targets: BatchTargets
 
 
 def read_batches(
@@ -107,8 +107,8 @@ def read_batches(
         reader.columns_ = seen.columns
         _write(batches, reader, seen, file, bar, folder)
         values = writable(np.memmap(file, seen.dtype, "r", shape=(n, d)))
-    held = MappedHeld(seen.columns.plain(), values, seen.names, device, max_bins, folder)
-    return BatchTable(held, seen.targets.join() if seen.targets else None)
+    table = MappedHeld(seen.columns.plain(), values, seen.names, device, max_bins, folder)
+    return BatchTable(table, seen.targets.join() if seen.targets else None)
 
 
 class MappedHeld(Held):
@@ -139,8 +139,8 @@ class MappedHeld(Held):
                 _put(file, self.values[rows[begin : begin + height]], self._folder)
             file.flush()
             values = writable(np.memmap(file, dtype, "r", shape=shape))
-        held = self.columns, values, self.names, self.device, self.max_bins
-        return MappedHeld(*held, self._folder)
+        fields = self.columns, values, self.names, self.device, self.max_bins
+        return MappedHeld(*fields, self._folder)
 
     def __getstate__(self) -> dict[str, Any]:
         raise InputTypeError(
@@ -159,7 +159,7 @@ def _learn(batches: Batches, reader: Reader, bar: _Bar) -> _Seen:
     """The first pass."""
     sizes: list[int] = []
     sums: list[list[int]] = []
-    targets = Targets()
+    targets = BatchTargets()
     merged, names, dtype = None, None, np.dtype(np.float32)
     bar.begin("looking", None)
     for number, batch in _numbered(batches):
@@ -300,12 +300,12 @@ def _labels(names: NDArray | None, d: int) -> list[str]:
 
 
 def _check_columns(
-    merged: MergedColumns, names: NDArray | None, own: NDArray | None, d: int
+    merged: MergedColumns, names: NDArray | None, former: NDArray | None, d: int
 ) -> None:
     if d != len(merged.labels):
         raise InputError(f"it has {d} columns, and earlier ones have {len(merged.labels)}.")
-    if (None if names is None else names.tolist()) != (None if own is None else own.tolist()):
-        same = names is not None and own is not None and sorted(names) == sorted(own)
+    if (None if names is None else names.tolist()) != (None if former is None else former.tolist()):
+        same = names is not None and former is not None and sorted(names) == sorted(former)
         what = "are in another order" if same else "have other names"
         raise InputError(f"its columns {what} than those of earlier batches.")
 

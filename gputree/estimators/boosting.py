@@ -181,8 +181,8 @@ class BoostedC45Classifier(Boosted):
         leaves = np.count_nonzero(first.is_leaf & (first.weight > 0.0))
         return float(self.max_leaf_ratio * leaves / first.weight[0])
 
-    def _finished(self, member: C45Classifier, own: NDArray[np.intp]) -> C45Classifier:
-        return self._adopt(as_grown(member, self, own))
+    def _finished(self, member: C45Classifier, columns: NDArray[np.intp]) -> C45Classifier:
+        return self._adopt(as_grown(member, self, columns))
 
     def _tree_of(self, member: C45Classifier) -> Tree:
         return member.tree_
@@ -230,7 +230,7 @@ class BoostedC45Classifier(Boosted):
 def confidences(tree: Tree, values: NDArray, **how: Any) -> NDArray[np.float64]:
     """Confidence of a tree in each class, for each row; shape (n_rows, n_classes)."""
     weight = tree.statistics.sum(axis=1, keepdims=True)
-    own = (tree.statistics + 1.0 / tree.n_classes) / (weight + 1.0)
+    share = (tree.statistics + 1.0 / tree.n_classes) / (weight + 1.0)
     return prediction.class_distributions(
-        tree, values, answers=own[tree.nearest_with_weight()], **how
+        tree, values, answers=share[tree.nearest_with_weight()], **how
     )

@@ -35,7 +35,7 @@ def first_weights(weight: NDArray[np.float64] | None, n: int) -> RowWeights:
     return RowWeights(units, units, fixed.unit * fixed.scale * 2.0**shift)
 
 
-class Outcome(NamedTuple):
+class TrialOutcome(NamedTuple):
     """Units of the rows that a trial's tree classifies correctly, and wrongly."""
 
     right: int
@@ -47,13 +47,15 @@ class Outcome(NamedTuple):
         return self.wrong / (self.right + self.wrong)
 
 
-def outcome_of(weights: RowWeights, is_wrong: NDArray[np.bool_]) -> Outcome:
+def outcome_of(weights: RowWeights, is_wrong: NDArray[np.bool_]) -> TrialOutcome:
     """Weight of the rows that a tree predicts right, and of those it predicts wrong."""
     wrong = int(weights.units[is_wrong].sum())
-    return Outcome(int(weights.units.sum()) - wrong, wrong)
+    return TrialOutcome(int(weights.units.sum()) - wrong, wrong)
 
 
-def next_weights(weights: RowWeights, is_wrong: NDArray[np.bool_], outcome: Outcome) -> RowWeights:
+def next_weights(
+    weights: RowWeights, is_wrong: NDArray[np.bool_], outcome: TrialOutcome
+) -> RowWeights:
     """The weights of the next trial, by C5.0's rule.
 
     Rows that were wrong come half way to half of the total weight: what they gain is shared by

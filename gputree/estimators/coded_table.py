@@ -178,9 +178,9 @@ class CodedTable:
 
     def _warn_of_mixed_columns(self, categorical_features: Any) -> None:
         """Warn of columns of text that are nearly numbers: once, not in each fit."""
-        held, count = self._view.held, partial(count_of_view, self._view)
+        table, count = self._view.held, partial(count_of_view, self._view)
         warn_of_mixed_columns(
-            type(self).__name__, held.columns, held.names, categorical_features, count
+            type(self).__name__, table.columns, table.names, categorical_features, count
         )
 
     @property
@@ -280,17 +280,17 @@ def learn_table(estimator: Any, table: CodedTable) -> View:
         categorical_features=getattr(estimator, "categorical_features", "auto"),
         ordered_categories=getattr(estimator, "ordered_categories", "auto"),
     )
-    held = view.held
-    if estimator._every_nominal and not held.columns.nominal.all():
+    whole = view.held
+    if estimator._every_nominal and not whole.columns.nominal.all():
         raise InputError(
             f"{type(estimator).__name__} makes categories of numbers, and the numeric and ordered "
             "columns of a CodedTable are coded as numbers: pass X itself, or list all columns in "
             "CodedTable's 'categorical_features', with ordered_categories=None."
         )
-    estimator.columns_ = held.columns
+    estimator.columns_ = whole.columns
     estimator.n_features_in_ = view.shape[1]
-    if held.names is not None:
-        estimator.feature_names_in_ = held.names
+    if whole.names is not None:
+        estimator.feature_names_in_ = whole.names
     elif hasattr(estimator, "feature_names_in_"):
         del estimator.feature_names_in_
     return view
@@ -355,14 +355,14 @@ def read_view(caller: str, X: Any, categorical_features: Any, device: str) -> Vi
     return view
 
 
-def _coded(held: Held) -> View:
+def _coded(table: Held) -> View:
     """Code a whole table."""
     n_threads = most_threads()
     try:
-        held.on(held.device or "cpu", n_threads).prepare(held.max_bins or MAX_BINS, n_threads)
+        table.on(table.device or "cpu", n_threads).prepare(table.max_bins or MAX_BINS, n_threads)
     except InfinityError as error:
-        raise error.named(held.names) from error
-    return View(held)
+        raise error.named(table.names) from error
+    return View(table)
 
 
 def _validate(caller: str, max_bins: int, device: str) -> None:

@@ -82,9 +82,10 @@ def _ascending(name: str, declared: NDArray[Any], present: NDArray[Any]) -> NDAr
     if declared.ndim != 1 or declared.size == 0 or any(map(is_missing, declared.tolist())):
         raise InputError(f"{problem}, none missing. Got {declared.tolist()!r} instead.")
     if (declared.dtype.kind in "biuf") != (present.dtype.kind in "biuf"):
-        held = "numbers" if present.dtype.kind in "biuf" else "text"
+        kind_of_y = "numbers" if present.dtype.kind in "biuf" else "text"
         raise InputError(
-            f"{problem} of the kind of y, which holds {held}. Got {declared.tolist()!r} instead."
+            f"{problem} of the kind of y, which holds {kind_of_y}. "
+            f"Got {declared.tolist()!r} instead."
         )
     try:
         classes = np.unique(declared)
@@ -95,5 +96,5 @@ def _ascending(name: str, declared: NDArray[Any], present: NDArray[Any]) -> NDAr
     kind = present.dtype
     if kind.kind == "U":
         return classes.astype(np.str_)
-    own = classes.astype(kind)
-    return own if np.array_equal(own, classes) else classes
+    converted = classes.astype(kind)
+    return converted if np.array_equal(converted, classes) else classes

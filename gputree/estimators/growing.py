@@ -23,8 +23,8 @@ from gputree.estimators.growing_categories import (
 from gputree.estimators.held import View
 from gputree.estimators.resolution import warn_if_coarse
 from gputree.fixed_point import Targets, Weights, fix_weights
-from gputree.growth.assembly import Nodes, over_leaves, renumber
-from gputree.growth.grower import Plan, grow
+from gputree.growth.assembly import GrownNodes, over_leaves, renumber
+from gputree.growth.grower import GrowthPlan, grow
 from gputree.growth.monotonic import bound_answers
 from gputree.growth.progress import Progress
 from gputree.growth.selection import best_first_leaves
@@ -87,7 +87,7 @@ def grow_tree(
     options : Options
     """
     n, d = table.shape
-    held = table.held.on(options.device, options.n_threads)
+    device_table = table.held.on(options.device, options.n_threads)
     weights = fix_weights(sample_weight, n)
     targets = None if options.n_classes else fix(options.criterion, target, weights)
     if options.warns:
@@ -97,11 +97,11 @@ def grow_tree(
         if options.device != "cpu" or table.held.parts is not None:
             raise cuts_not_drawn()
         task = replace(task, draws_cuts=True)
-    if held.categories.any():
+    if device_table.categories.any():
         task = replace(task, search=search_of(options.categorical_split))
-    backend = new_backend(held, task, options.n_threads, table.entries)
+    backend = new_backend(device_table, task, options.n_threads, table.entries)
     options = options._replace(max_bins=table.held.max_bins or options.max_bins)
-    again = int(np.count_nonzero(held.categories + held.missing > MAX_BINS))
+    again = int(np.count_nonzero(device_table.categories + device_table.missing > MAX_BINS))
     return grow_on(
         backend, (n, d), task.limits, again, weights, targets, options, table.held.columns
     )
@@ -127,9 +127,9 @@ def grow_on(
 ) -> Grown:
     """Grow a CART tree on a backend, over (entries, columns).
 
-    Of `weights` and `targets`, units count; `coded_again` is that of `Plan`.
+    Of `weights` and `targets`, units count; `coded_again` is that of `GrowthPlan`.
     """
-    plan = Plan(
+    plan = GrowthPlan(
         max_bins=options.max_bins,
         exact=options.exact,
         max_leaf_nodes=options.max_leaf_nodes,
@@ -200,7 +200,7 @@ def check_statistics(n_nodes: int, n_classes: int) -> None:
 
 
 def _to_tree(
-    nodes: Nodes,
+    nodes: GrownNodes,
     backend: Any,
     weights: Weights,
     targets: Targets | None,
@@ -233,7 +233,7 @@ class BinaryShape(NamedTuple):
 
 
 def numbered_tree(
-    nodes: Nodes,
+    nodes: GrownNodes,
     shape: BinaryShape,
     weights: Weights,
     targets: Targets | None,

@@ -13,7 +13,7 @@ from gputree.backends.subsets import SubsetSearch
 from gputree.branches import BranchLists
 from gputree.columns import Columns
 from gputree.dtypes import NO_THRESHOLD, SUBSET_SPLIT
-from gputree.growth.assembly import Nodes
+from gputree.growth.assembly import GrownNodes
 from gputree.growth.categories import list_subsets
 from gputree.nesting import nest
 from gputree.tree import Tree
@@ -60,7 +60,7 @@ def categories_in_growth(columns: Columns) -> Int64s:
     return number if (number > 2).any() else np.zeros_like(number)
 
 
-def add_category_tests(tree: Tree, nodes: Nodes, backend: Backend, columns: Columns) -> Tree:
+def add_category_tests(tree: Tree, nodes: GrownNodes, backend: Backend, columns: Columns) -> Tree:
     """The tree with its tests of categories.
 
     Categories that a node has no rows of have no branch: they go as missing values do.
@@ -84,19 +84,21 @@ def add_category_tests(tree: Tree, nodes: Nodes, backend: Backend, columns: Colu
     return as_tests(tree, listed, lists)
 
 
-def _thresholds_as_subsets(tree: Tree, nodes: Nodes, backend: Backend, columns: Columns) -> Tree:
+def _thresholds_as_subsets(
+    tree: Tree, nodes: GrownNodes, backend: Backend, columns: Columns
+) -> Tree:
     """The tree with cuts of columns of at most two categories, 0 and 1, as tests of these."""
     inner = np.flatnonzero(~tree.is_leaf)  # leaves have no column
-    at = inner[columns.nominal[tree.feature[inner]]]
+    tested = inner[columns.nominal[tree.feature[inner]]]
     # a cut between the two shows that both are there, one before missing values does not
-    cut_off = np.flatnonzero(tree.threshold[at] == np.inf)
-    own = at[cut_off]
-    counts, known = backend.categories(nodes.begin[own], nodes.end[own], tree.feature[own])
-    between = np.delete(np.arange(at.size), cut_off)
+    cut_off = np.flatnonzero(tree.threshold[tested] == np.inf)
+    chosen = tested[cut_off]
+    counts, known = backend.categories(nodes.begin[chosen], nodes.end[chosen], tree.feature[chosen])
+    between = np.delete(np.arange(tested.size), cut_off)
     owner = np.concatenate([np.repeat(cut_off, counts), np.repeat(between, 2)])
     code = np.concatenate([known, np.tile([0, 1], between.size)])
-    child = tree.first_child[at][owner] + (code > tree.threshold[at][owner])
-    return as_tests(tree, at, BranchLists.of_pairs(tree.n_nodes, child, code))
+    child = tree.first_child[tested][owner] + (code > tree.threshold[tested][owner])
+    return as_tests(tree, tested, BranchLists.of_pairs(tree.n_nodes, child, code))
 
 
 def as_tests(tree: Tree, nodes: NDArray[Any], lists: BranchLists) -> Tree:

@@ -30,8 +30,8 @@ from gputree.dtypes import (
 from gputree.estimators.growing import UNLIMITED_DEPTH, check_statistics
 from gputree.estimators.resolution import warn_if_coarse
 from gputree.fixed_point import Weights, about_one, fix_weights
-from gputree.growth.branching import Branching, Expansion, Shape, breadth_first
-from gputree.growth.lists import Budget, Limits, ListGrower, Rule
+from gputree.growth.branching import Branching, Expansion, TreeShape, breadth_first
+from gputree.growth.lists import EntryBudget, GrowthLimits, ListGrower, SplitRule
 from gputree.growth.progress import Progress
 from gputree.plausibility import bounded_gains
 from gputree.tree import Tree
@@ -72,7 +72,7 @@ class ListOptions(NamedTuple):
     n_classes: int
     nominal: NDArray[np.bool_]
     n_categories: NDArray[np.int64]
-    rule: Rule
+    rule: SplitRule
     missing_is_category: bool
     every_category: bool
     one_against_rest: bool
@@ -147,26 +147,26 @@ def _task(target: NDArray, weights: Weights, options: ListOptions) -> ListTask:
     )
 
 
-def _limits(weights: Weights, options: ListOptions) -> Limits:
-    weight, least = weights.unit * weights.scale, 2 * options.min_branch_weight
+def _limits(weights: Weights, options: ListOptions) -> GrowthLimits:
+    weight, min_branches = weights.unit * weights.scale, 2 * options.min_branch_weight
     if options.leaves_per_weight:  # two leaves, rounded
-        least = max(least, 1.5 / options.leaves_per_weight)
-    return Limits(
+        min_branches = max(min_branches, 1.5 / options.leaves_per_weight)
+    return GrowthLimits(
         max_depth=UNLIMITED_DEPTH if options.max_depth is None else options.max_depth,
         min_rows=options.min_samples_split,
-        min_weight=least / weight,
+        min_weight=min_branches / weight,
         slack=WEIGHT_SLACK / weights.unit,
     )
 
 
-def _budget(d: int, n: int, most: int) -> Budget:
+def _budget(d: int, n: int, most: int) -> EntryBudget:
     """Entries of one level: twice the table's, or what a small table can afford.
 
     Not more than `most`, which fits the device.
     """
     entry_bytes = 8 * d + 16
     entries = max(2 * n, LEAST_LIST_BYTES // entry_bytes)
-    return Budget(min(entries, most))  # lists number entries as tables do rows
+    return EntryBudget(min(entries, most))  # lists number entries as tables do rows
 
 
 # ------------------------------------------------------------ the tree
@@ -213,7 +213,7 @@ def _to_tree(
     return bounded_gains(tree)
 
 
-def _per_node(shape: Shape, per_split: NDArray, at_leaf: float) -> NDArray:
+def _per_node(shape: TreeShape, per_split: NDArray, at_leaf: float) -> NDArray:
     """Scatter one number per split to its node; `at_leaf` elsewhere."""
     return np.append(per_split, np.array([at_leaf], per_split.dtype))[shape.split]
 
@@ -226,9 +226,9 @@ def _thresholds(
     numeric = ~options.nominal[splits.feature]
     if options.actual_values:
         for f in np.unique(splits.feature[numeric]):
-            own = splits.feature == f
-            place = np.searchsorted(distinct[f], threshold[own], side="right") - 1
-            threshold[own] = distinct[f][place] + 0.0  # of two zeros the positive one
+            tests = splits.feature == f
+            place = np.searchsorted(distinct[f], threshold[tests], side="right") - 1
+            threshold[tests] = distinct[f][place] + 0.0  # of two zeros the positive one
     return np.where(numeric, threshold, NO_THRESHOLD)
 
 
@@ -245,7 +245,7 @@ def _missing_children(
 
 def _branch_lists(
     splits: Expansion,
-    shape: Shape,
+    shape: TreeShape,
     part_split: NDArray[np.int64],
     ordinal: NDArray[np.int64],
     options: ListOptions,
@@ -268,7 +268,7 @@ def _branch_lists(
 
 
 def _pairs_against_rest(
-    splits: Expansion, shape: Shape, is_nominal: NDArray[np.bool_], options: ListOptions
+    splits: Expansion, shape: TreeShape, is_nominal: NDArray[np.bool_], options: ListOptions
 ) -> BranchLists:
     """One category leads to the first child, all others of the column to the second.
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from gputree.backends.binning import MAX_BINS, Bins
 from gputree.backends.sharded import coding, units
 from gputree.backends.sharded.dask import spread
-from gputree.backends.sharded.rows import Measure, Read
+from gputree.backends.sharded.rows import Read, RowSummary
 from gputree.backends.sharded.tasks import Tasks
 from gputree.columns import Columns
 from gputree.criteria.named import fix
@@ -29,7 +29,7 @@ class Rowsets(NamedTuple):
     parts: list[Any]  # of Read
     columns: Columns
     dtype: np.dtype  # of values
-    found: Measure
+    found: RowSummary
 
 
 def layout_of(rowsets: Rowsets, options: Options) -> coding.Layout:
@@ -93,32 +93,32 @@ def _warn_if_coarse(
         return
     n = rowsets.found.n_rows
     target, weight = tasks.combine(_some_rows, _join_rows, rowsets.parts, n)
-    ends, greatest = rowsets.found.ends, rowsets.found.weights[1]
+    ends, highest = rowsets.found.ends, rowsets.found.weights[1]
     if weight is not None:
-        weight = np.append(weight, [greatest, greatest])
+        weight = np.append(weight, [highest, highest])
     if options.n_classes:
         target = np.zeros(target.size, np.int64)
-    own = Read(np.empty((0, 0)), np.append(target, ends), weight)
+    read = Read(np.empty((0, 0)), np.append(target, ends), weight)
     criterion = None if options.n_classes else options.criterion
-    rows = units.in_units(own, weights, rounding, criterion, ends)
-    held = weights._replace(weight=rows.weight)
+    rows = units.in_units(read, weights, rounding, criterion, ends)
+    given = weights._replace(weight=rows.weight)
     if criterion is None:
-        warn_if_coarse(weight, held)
+        warn_if_coarse(weight, given)
     else:
-        warn_if_coarse(weight, held, own.target, fix(criterion, own.target, held, ends))
+        warn_if_coarse(weight, given, read.target, fix(criterion, read.target, given, ends))
 
 
-def _some_rows(own: Read, n: int) -> tuple[NDArray, NDArray | None]:
+def _some_rows(part: Read, n: int) -> tuple[NDArray, NDArray | None]:
     """Targets and weights of rows at even distances."""
-    size = len(own.target)
+    size = len(part.target)
     rows = np.linspace(0, size - 1, -(-SAMPLE_ROWS * size // n) if n > SAMPLE_ROWS else size)
     rows = rows.astype(np.int64)
-    return own.target[rows], None if own.weight is None else own.weight[rows]
+    return part.target[rows], None if part.weight is None else part.weight[rows]
 
 
 def _join_rows(
     found: list[tuple[NDArray, NDArray | None]],
 ) -> tuple[NDArray, NDArray | None]:
-    target = np.concatenate([own for own, _ in found])
+    target = np.concatenate([part for part, _ in found])
     weights = [weight for _, weight in found if weight is not None]
     return target, np.concatenate(weights) if weights else None

@@ -105,10 +105,10 @@ def find_identifiers(
         if every_nominal and words.dtype.kind in NUMBERS:
             continue
         rows = count(f)
-        known, own = int(rows.sum()), np.count_nonzero(rows == 1)
-        many = known >= LEAST_ROWS and own >= OWN_SHARE * known
-        if many or (known >= LEAST_ROWS_OF_TEXT and own == known and hold_text(words)):
-            found.append(Identifier(f, _label(f, names), own / known))
+        known, single = int(rows.sum()), np.count_nonzero(rows == 1)
+        many = known >= LEAST_ROWS and single >= OWN_SHARE * known
+        if many or (known >= LEAST_ROWS_OF_TEXT and single == known and hold_text(words)):
+            found.append(Identifier(f, _label(f, names), single / known))
     return found
 
 

@@ -39,14 +39,14 @@ def monotonic_signs(estimator: Any, columns: Columns) -> NDArray[np.int8] | None
             f"monotonic_cst={estimator.monotonic_cst!r}."
         )
     signs: NDArray[np.int8] = _signs(estimator)
-    held = np.flatnonzero((signs != 0) & (columns.n_categories > 0))
-    if held.size:
+    signed = np.flatnonzero((signs != 0) & (columns.n_categories > 0))
+    if signed.size:
         names = getattr(estimator, "feature_names_in_", np.arange(signs.size))
         raise InputError(
             "Monotonicity constraints are not supported with categories, which have no order. "
-            f"{type(estimator).__name__} got monotonic_cst with {int(signs[held[0]])} for column "
-            f"{names[held[0]]!r}, which is categorical. Write 0, or give its categories an "
-            f"order: ordered_categories={{{names[held[0]]!r}: [...]}}."
+            f"{type(estimator).__name__} got monotonic_cst with {int(signs[signed[0]])} for column "
+            f"{names[signed[0]]!r}, which is categorical. Write 0, or give its categories an "
+            f"order: ordered_categories={{{names[signed[0]]!r}: [...]}}."
         )
     return signs if signs.any() and n_classes != 1 else None
 

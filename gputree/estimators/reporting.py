@@ -87,10 +87,10 @@ def _checked(estimator: Any, y: NDArray[Any]) -> NDArray[Any]:
     if not hasattr(estimator, "classes_"):
         y = check_array(y, dtype=np.float64, ensure_2d=False, input_name="y")
     elif (y.dtype.kind in "biuf") != (estimator.classes_.dtype.kind in "biuf"):
-        held = "numbers" if y.dtype.kind in "biuf" else "others"
+        kind = "numbers" if y.dtype.kind in "biuf" else "others"
         raise InputError(
             "y must hold labels of the kind in fit, such as "
-            f"{estimator.classes_.item(0)!r}; got {held}."
+            f"{estimator.classes_.item(0)!r}; got {kind}."
         )
     assert_all_finite(y, input_name="y")
     return y

@@ -69,10 +69,10 @@ def _look_at_weights(sample_weight: NDArray[np.float64], weights: Weights) -> No
 
 def _look_at_targets(y: NDArray[np.float64], weights: Weights, targets: Targets) -> None:
     rows = _sample(y.size)
-    given, held = y[rows], targets.target[rows] * targets.unit
+    given, fixed = y[rows], targets.target[rows] * targets.unit
     weight = None if weights.weight is None else weights.weight[rows]
     if weight is not None:
-        held = held / weight
+        fixed = fixed / weight
     extreme = max(int(EXTREME_SHARE * rows.size), 1)
     if rows.size <= 2 * extreme + 1:
         return
@@ -80,16 +80,16 @@ def _look_at_targets(y: NDArray[np.float64], weights: Weights, targets: Targets)
     low, high = float(ordered[extreme]), float(ordered[-1 - extreme])
     noise = 8.0 * np.finfo(np.float64).eps * max(abs(low), abs(high))
     # numbers are off by a quarter of a step in the mean, unless steps suit them
-    error = float(np.average(np.abs(targets.centre + held - given), weights=weight))
+    error = float(np.average(np.abs(targets.centre + fixed - given), weights=weight))
     if high - low <= noise or high - low >= FEWEST_STEPS * 4.0 * error:
         return
     step = targets.unit
     if weight is not None and targets.rounded:
         step /= float(np.median(weight))
-    least, greatest = float(y.min()), float(y.max())
-    kept = (greatest - least) * (high - low) / FEWEST_STEPS / step / 4.0  # steps double
+    lowest, highest = float(y.min()), float(y.max())
+    kept = (highest - lowest) * (high - low) / FEWEST_STEPS / step / 4.0  # steps double
     warn(
-        f"Targets range from {least:.3g} to {greatest:.3g} and are rounded to multiples of about "
+        f"Targets range from {lowest:.3g} to {highest:.3g} and are rounded to multiples of about "
         f"{step:.2g}, for exact sums, but most of them are between {low:.3g} and {high:.3g}, so "
         "that smaller differences are lost. Clip the extreme targets, leave their rows out, or "
         "transform all targets, by a logarithm for instance: in a range of "

@@ -138,8 +138,8 @@ class Boosted(Reporting, TableClassifier):
         self.estimator_errors_ = np.array(errors)
         self.estimator_weights_ = np.ones(len(errors))
         self._tell_end()
-        own = np.flatnonzero(kept)
-        self.estimators_ = [self._finished(member, own) for member in self.estimators_]
+        columns = np.flatnonzero(kept)
+        self.estimators_ = [self._finished(member, columns) for member in self.estimators_]
         warn_of_winners(identifiers, self._tree_of(self.estimators_[0]), type(self).__name__)
         return self
 
@@ -178,13 +178,13 @@ class Boosted(Reporting, TableClassifier):
         if found == self.n_trials:
             self.stop_reason_ = None
             return
-        told = (
+        message = (
             f"{type(self).__name__}: boosting reduced to {found} of {self.n_trials} trials, since "
             f"{self.stop_reason_}."
         )
-        _log.info(told)
+        _log.info(message)
         if found == 1 and self.stop_reason_ == INACCURATE:
-            warn(told)
+            warn(message)
 
     def _adopt(self, tree: C45Classifier) -> C45Classifier:
         """Change a tree that was grown on class codes to predict labels."""
@@ -202,8 +202,8 @@ class Boosted(Reporting, TableClassifier):
         """Member that votes, made from a tree of class codes and the rows that it was grown on."""
         raise NotImplementedError
 
-    def _finished(self, member: Any, own: NDArray[np.intp]) -> Any:
-        """Member learned from the columns `own`, renumbered to all columns, and with labels."""
+    def _finished(self, member: Any, columns: NDArray[np.intp]) -> Any:
+        """Member learned from the columns `columns`, renumbered to all columns, and with labels."""
         raise NotImplementedError
 
     def _tree_of(self, member: Any) -> Tree:
@@ -308,6 +308,6 @@ class Boosted(Reporting, TableClassifier):
 def _coded(view: View, threads: int) -> View:
     """The view as all of a table whose columns are coded, and kept so while it is held."""
     whole = view.alone().held
-    held = Held(whole.columns, whole.values, whole.names, whole.device)
-    held.keep_lists(threads)
-    return View(held)
+    coded = Held(whole.columns, whole.values, whole.names, whole.device)
+    coded.keep_lists(threads)
+    return View(coded)

@@ -33,9 +33,9 @@ def coded_grower(estimator: Any, kind: type, n: int) -> Any:
     """A tree of `kind` with the parameters of an estimator, for class codes of n weighted rows."""
     given = estimator.get_params(deep=False)
     params = {name: given[name] for name in signature(kind).parameters if name in given}
-    least = max(count_rows(estimator.min_samples_split, n), 2)  # shares are of all rows
+    min_rows = max(count_rows(estimator.min_samples_split, n), 2)  # shares are of all rows
     params |= {"class_weight": None, "misclassification_costs": None}  # the weights have them
-    params |= {"min_samples_split": least, "verbose": 0, "winnow": False}
+    params |= {"min_samples_split": min_rows, "verbose": 0, "winnow": False}
     if estimator.classes is not None:  # its classes are codes
         params["classes"] = np.arange(estimator.n_classes_)
     grower = kind(**params)
@@ -112,33 +112,33 @@ def grow_on(
     grower: Any, kept: NDArray[np.bool_], view: View, target: NDArray, weight: Weight
 ) -> Any:
     """A copy of `grower`, fitted on some of the columns; its trees number all of them."""
-    own, tree = np.flatnonzero(kept), copy(grower)
-    if own.size < kept.size:
-        view = column_view(view, own)
-        tree.columns_, tree.n_features_in_ = view.held.columns, own.size
+    columns, tree = np.flatnonzero(kept), copy(grower)
+    if columns.size < kept.size:
+        view = column_view(view, columns)
+        tree.columns_, tree.n_features_in_ = view.held.columns, columns.size
     tree._grow_and_prune(view, target, weight, (CodedTable.of(view), target, weight))
-    return as_grown(tree, grower, own)
+    return as_grown(tree, grower, columns)
 
 
-def column_view(view: View, own: NDArray[np.intp]) -> View:
+def column_view(view: View, kept: NDArray[np.intp]) -> View:
     """The rows of a view with some of the columns, copied."""
-    held, values = view.held, view.values
-    columns = Columns(held.columns.nominal[own], tuple(held.columns.categories[f] for f in own))
-    return View(Held(columns, np.ascontiguousarray(to_host(values)[:, own]), None, held.device))
+    whole, values = view.held, view.values
+    columns = Columns(whole.columns.nominal[kept], tuple(whole.columns.categories[f] for f in kept))
+    return View(Held(columns, np.ascontiguousarray(to_host(values)[:, kept]), None, whole.device))
 
 
-def as_grown(tree: Any, grower: Any, own: NDArray[np.intp]) -> Any:
-    """Renumber the fitted `tree` of the columns `own` to all columns of `grower`."""
+def as_grown(tree: Any, grower: Any, columns: NDArray[np.intp]) -> Any:
+    """Renumber the fitted `tree` of the columns `columns` to all columns of `grower`."""
     for name in ("tree_", "unpruned_tree_"):
-        setattr(tree, name, _numbered(getattr(tree, name), own, grower.n_features_in_))
+        setattr(tree, name, _numbered(getattr(tree, name), columns, grower.n_features_in_))
     tree.columns_, tree.n_features_in_ = grower.columns_, grower.n_features_in_
-    tree.winnowed_ = ~np.isin(np.arange(grower.n_features_in_), own)
+    tree.winnowed_ = ~np.isin(np.arange(grower.n_features_in_), columns)
     return tree
 
 
-def _numbered(tree: Tree, own: NDArray[np.intp], n_features: int) -> Tree:
-    """Renumber a tree of the columns `own` to `n_features` columns."""
-    feature = np.where(tree.is_leaf, tree.feature, own[np.maximum(tree.feature, 0)])
+def _numbered(tree: Tree, columns: NDArray[np.intp], n_features: int) -> Tree:
+    """Renumber a tree of the columns `columns` to `n_features` columns."""
+    feature = np.where(tree.is_leaf, tree.feature, columns[np.maximum(tree.feature, 0)])
     return replace(tree, feature=feature.astype(tree.feature.dtype), n_features=n_features)
 
 

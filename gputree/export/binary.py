@@ -50,7 +50,7 @@ class _End(NamedTuple):
     """End of a branch: a node, or a leaf that predicts as a node that splits does."""
 
     node: int
-    answers: bool
+    predicts: bool
 
 
 class _Test(NamedTuple):
@@ -88,7 +88,7 @@ class _Nodes:
             self.right[place] = behind if test.right is None else self._place(test.right)
 
     def _place(self, end: _End) -> int:
-        return self._new(end.node) if end.answers else end.node
+        return self._new(end.node) if end.predicts else end.node
 
     def _new(self, node: int) -> int:
         """One more, a leaf that predicts as a node does."""

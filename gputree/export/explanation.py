@@ -13,7 +13,7 @@ from gputree.dtypes import MISSING_STOPS
 from gputree.export.describe import Description, describe
 from gputree.export.model import Model, Split, labels_of, model_of, require_estimator
 from gputree.export.parameters import checked
-from gputree.prediction.shares import Parts, portions
+from gputree.prediction.shares import ChildShares, portions
 
 _SHARE_DIGITS = 3  # significant
 
@@ -52,8 +52,8 @@ class Explanation:
     steps: tuple[Step, ...]
 
     def __str__(self) -> str:
-        told = [f"{name} {_short(part)}" for name, part in self.probabilities.items() if part > 0]
-        lines = [f"{self.prediction} ({', '.join(told)})" if told else self.prediction]
+        parts = [f"{name} {_short(part)}" for name, part in self.probabilities.items() if part > 0]
+        lines = [f"{self.prediction} ({', '.join(parts)})" if parts else self.prediction]
         for step in self.steps:
             share = f"with weight {_short(step.share)}, " if step.share < 1 else ""
             head = f"{share}{step.condition}: " if step.condition else ""
@@ -171,7 +171,7 @@ def _sent(split: Split, x: float) -> tuple[int, str]:
     return split.unseen, "unknown"
 
 
-def _onward(parts: Parts, split: Split, ordinal: int) -> list[tuple[int, float]]:
+def _onward(parts: ChildShares, split: Split, ordinal: int) -> list[tuple[int, float]]:
     """The children that a row goes on to, with its parts; none where it ends."""
     if ordinal >= 0:
         return [(split.children[ordinal], 1.0)]

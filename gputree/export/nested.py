@@ -60,11 +60,11 @@ def to_dict(
     """
     model = model_of(estimator_or_tree, feature_names, class_names, by_costs=True)
     tree = model.tree
-    answers = tree.value[:, 0, 0] if model.classes is None else model.labels
+    predictions = tree.value[:, 0, 0] if model.classes is None else model.labels
     below: list[Any] = [None] * tree.n_nodes
     for node in range(tree.n_nodes - 1, -1, -1):  # children have the higher numbers
         if not tree.children(node):
-            below[node] = _answer(model, answers[node], decimals)
+            below[node] = _answer(model, predictions[node], decimals)
             continue
         split = model.split(node)
         branches = {
@@ -75,11 +75,11 @@ def to_dict(
     return below[0]
 
 
-def _answer(model: Model, answer: Any, decimals: int | None) -> Any:
+def _answer(model: Model, prediction: Any, decimals: int | None) -> Any:
     """A mean target, or the label of a class."""
     if model.classes is None:
-        return float(format_number(answer, decimals))
-    label = model.classes[answer]
+        return float(format_number(prediction, decimals))
+    label = model.classes[prediction]
     return label.item() if isinstance(label, np.generic) else label
 
 

@@ -177,8 +177,8 @@ class _Graph:
             value = value[:, 0] if classes is None else value
             mean = "Gather", [self._constant("values", value), leaf]
             if several:
-                own = self.add(*mean, "value")
-                total = self.add("Add", [total, own], "total") if place else own
+                mean_of_tree = self.add(*mean, "value")
+                total = self.add("Add", [total, mean_of_tree], "total") if place else mean_of_tree
             if self.size > _MOST_BYTES:
                 raise InputError(
                     f"ONNX cannot represent this model: its trees up to number {place + 1} of "

@@ -129,10 +129,10 @@ def plot_tree(
 
 
 def _label(shown: Description, whole: Tree, node: int, wrap: bool) -> str:
-    answer = f"{shown.answer(node)} ({shown.support(node)})"
+    prediction = f"{shown.answer(node)} ({shown.support(node)})"
     if shown.tree.is_leaf[node] and not whole.is_leaf[node]:
-        answer += " ..."
-    lines = [str(shown.condition(node)), answer] if node else [answer]
+        prediction += " ..."
+    lines = [str(shown.condition(node)), prediction] if node else [prediction]
     if wrap:
         lines = [part for line in lines for part in wrapped(line, LONGEST)]
     return "\n".join(map(shorten, lines)).replace("$", r"\$")  # no mathematics in names
@@ -164,7 +164,7 @@ def _extent(probe: Any, label: str) -> tuple[float, float]:
     return box.width * 72 / probe.figure.dpi, box.height * 72 / probe.figure.dpi
 
 
-def _rows(tree: Tree, room: Floats) -> tuple[Floats, float]:
+def _rows(tree: Tree, heights: Floats) -> tuple[Floats, float]:
     """The middle of each node, which has at least its height, and the height of all.
 
     Each subtree has a strip. A node is midway of its outermost children, or as near
@@ -172,8 +172,8 @@ def _rows(tree: Tree, room: Floats) -> tuple[Floats, float]:
     """
     below = np.zeros(tree.n_nodes)
     for node in range(tree.n_nodes - 1, 0, -1):
-        below[tree.parent[node]] += max(room[node], below[node])
-    strip, start = np.maximum(room, below), np.zeros(tree.n_nodes)
+        below[tree.parent[node]] += max(heights[node], below[node])
+    strip, start = np.maximum(heights, below), np.zeros(tree.n_nodes)
     for node in np.flatnonzero(~tree.is_leaf).tolist():
         children = tree.children(node)
         above = np.cumsum(strip[children]) - strip[children]
@@ -182,7 +182,7 @@ def _rows(tree: Tree, room: Floats) -> tuple[Floats, float]:
     for node in np.flatnonzero(~tree.is_leaf)[::-1].tolist():
         children = tree.children(node)
         between = (middle[children[0]] + middle[children[-1]]) / 2
-        first, last = start[node] + room[node] / 2, start[node] + strip[node] - room[node] / 2
+        first, last = start[node] + heights[node] / 2, start[node] + strip[node] - heights[node] / 2
         middle[node] = min(max(between, first), last)
     return middle, float(strip[0])
 
@@ -264,10 +264,10 @@ def _mean_parts(tree: Tree) -> Iterator[tuple[int, float, float, Any]]:
     mean, deviation = tree.value[:, 0, 0], np.zeros(tree.n_nodes)
     if tree.criterion == "squared_error":  # others have no deviation
         deviation = np.sqrt(np.maximum(tree.impurity, 0.0))
-    least = (mean - deviation).min()
-    whole = (mean + deviation).max() - least or 1.0
+    lowest = (mean - deviation).min()
+    whole = (mean + deviation).max() - lowest or 1.0
     for node in range(tree.n_nodes):
-        begin, width = (mean[node] - deviation[node] - least) / whole, 2 * deviation[node] / whole
+        begin, width = (mean[node] - deviation[node] - lowest) / whole, 2 * deviation[node] / whole
         yield node, 0.0, 1.0, (0.9, 0.9, 0.9)
         yield node, float(begin), float(width), rgb(class_color(0))
         yield node, float(min(max(begin + width / 2 - 0.01, 0.0), 0.98)), 0.02, (0.1, 0.1, 0.1)

@@ -308,8 +308,8 @@ def _scale(ax: Any, alphas: Floats) -> None:
         return
     ax.set_xscale("symlog", linthresh=float(positive[0]), linscale=1.0)
     zero = alphas[:1][alphas[:1] == 0]
-    least, greatest = np.log10(positive[[0, -1]])
-    powers = 10.0 ** np.arange(np.ceil(least), np.floor(greatest) + 1)
+    lowest, highest = np.log10(positive[[0, -1]])
+    powers = 10.0 ** np.arange(np.ceil(lowest), np.floor(highest) + 1)
     if powers.size >= 2:
         step = -(-powers.size // _MOST_TICKS)
         ax.set_xticks([*zero, *powers[::-1][::step][::-1]])

@@ -146,10 +146,10 @@ def _targets_of(X: Any, y: Any) -> NDArray[Any]:
     return column_or_1d(y, warn=True)
 
 
-def _check_others(described: Description, drawn: tuple[int, int], at: Any) -> None:
+def _check_others(described: Description, drawn: tuple[int, int], fixed: Any) -> None:
     tree = described.tree
     others = set(tree.feature[~tree.is_leaf].tolist()) - set(drawn)
-    if others and at is None:
+    if others and fixed is None:
         names = [described.feature_names[j] for j in sorted(others)[:5]]
         raise InputError(
             f"plot_partition draws two columns, and the tree also tests {', '.join(names)}: pass "
@@ -160,19 +160,21 @@ def _check_others(described: Description, drawn: tuple[int, int], at: Any) -> No
 def _axis(described: Description, feature: int, rows: Floats | None) -> _Axis:
     categories = None if described.categories is None else described.categories[feature]
     tree = described.tree
-    own = tree.feature == feature
-    if categories is not None or (own & tree.tests_categories).any():
-        codes = [c for node in np.flatnonzero(own).tolist() for c in tree.branches(node).code]
+    tests_feature = tree.feature == feature
+    if categories is not None or (tests_feature & tree.tests_categories).any():
+        codes = [
+            c for node in np.flatnonzero(tests_feature).tolist() for c in tree.branches(node).code
+        ]
         n = len(categories) if categories is not None else int(max(codes, default=0)) + 1
         words = [described.words_of_set(feature, np.array([c], np.int32))[1] for c in range(n)]
         return _Axis(feature, np.arange(0.0, n + 1) - 0.5, np.arange(0.0, n), words)
-    cuts = np.unique(tree.threshold[own & (tree.split_kind == THRESHOLD_SPLIT)])
+    cuts = np.unique(tree.threshold[tests_feature & (tree.split_kind == THRESHOLD_SPLIT)])
     cuts = cuts[np.isfinite(cuts)]
     known = cuts if rows is None else rows[np.isfinite(rows[:, feature]), feature]
-    least, greatest = (known.min(), known.max()) if known.size else (0.0, 1.0)
-    margin = _MARGIN * (greatest - least) or max(0.5, 0.1 * abs(least))
-    inside = cuts[(cuts > least - margin) & (cuts < greatest + margin)]
-    edges = np.concatenate([[least - margin], inside, [greatest + margin]])
+    lowest, highest = (known.min(), known.max()) if known.size else (0.0, 1.0)
+    margin = _MARGIN * (highest - lowest) or max(0.5, 0.1 * abs(lowest))
+    inside = cuts[(cuts > lowest - margin) & (cuts < highest + margin)]
+    edges = np.concatenate([[lowest - margin], inside, [highest + margin]])
     return _Axis(feature, edges, edges[1:], None)
 
 

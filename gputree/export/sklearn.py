@@ -143,8 +143,8 @@ def _of_float32_rows(model: Model, draws_rows: bool) -> Floats:
     """Thresholds of the tree; ValueError where float32 rows do not distinguish its children."""
     tree = model.tree
     numbers = (*bounds_above(tree), tree.threshold)
-    lower, upper, at = (rounded_down(own, np.float32) for own in numbers)
-    is_end = (at == lower) | (at == upper)
+    lower, upper, threshold = (rounded_down(number, np.float32) for number in numbers)
+    is_end = (threshold == lower) | (threshold == upper)
     inner = np.flatnonzero(~tree.is_leaf & np.isfinite(tree.threshold))
     if idle := inner[is_end[inner]].tolist():
         raise _one_number(model, idle[0])

@@ -9,7 +9,7 @@ from gputree.errors import InputError
 from gputree.export.model import Model, Models, Names, models_of
 from gputree.export.parameters import checked
 from gputree.export.sql_nodes import table_of_nodes, walk
-from gputree.export.sql_writer import DEEPEST, DIALECTS, Dialect, Literals, Writer
+from gputree.export.sql_writer import DEEPEST, DIALECTS, Literals, SqlDialect, Writer
 
 _BIGINT = 1 << 63
 # Of a forest's expression, where labels need every tree once a class. Databases plan it again with
@@ -94,16 +94,16 @@ def export_sql(
         )
     forbid_twins(model)
     writer = Writer(model, DIALECTS[dialect])
-    answer, type_name = _answers(model, writer, output, probability_of)
+    predicts, type_name = _answers(model, writer, output, probability_of)
     name = writer.dialect.name
     if nodes is not None and table is not None:
         kind = type_name or _kind_of_answers(model, writer, output)
-        before = table_of_nodes(writer, nodes, answer, kind) + "\n\n"
+        before = table_of_nodes(writer, nodes, predicts, kind) + "\n\n"
         return f"{before}SELECT *,\n{walk(writer, nodes)} AS {name(output)}\nFROM {name(table)};\n"
     if several:
         expression = _of_forest(models, writer.dialect, output, probability_of)
     else:
-        expression = _expression(writer, answer)
+        expression = _expression(writer, predicts)
         if type_name is not None:
             expression = f"CAST(\n{expression}\nAS {type_name})"
     if table is None:
@@ -111,14 +111,14 @@ def export_sql(
     return f"SELECT *,\n{expression} AS {name(output)}\nFROM {name(table)};\n"
 
 
-def _expression(writer: Writer, answer: Callable[[int], str]) -> str:
+def _expression(writer: Writer, predicts: Callable[[int], str]) -> str:
     """CASE inside CASE, or one after the other; ValueError where it is too large."""
     _forbid_large(writer.model, writer.dialect)
     nested = writer.model.tree.max_depth <= writer.dialect.deepest
-    return writer.nested(answer) if nested else writer.flat(answer)
+    return writer.nested(predicts) if nested else writer.flat(predicts)
 
 
-def _of_forest(models: Models, dialect: Dialect, output: str, probability_of: Any) -> str:
+def _of_forest(models: Models, dialect: SqlDialect, output: str, probability_of: Any) -> str:
     """Mean over trees, added in their order; of labels, the first of the highest mean.
 
     A tree is a column of a subquery, since databases take long for a sum of long terms.
@@ -160,7 +160,7 @@ def _of_forest(models: Models, dialect: Dialect, output: str, probability_of: An
     )
 
 
-def _value(model: Model, dialect: Dialect, output: int) -> str:
+def _value(model: Model, dialect: SqlDialect, output: int) -> str:
     """Prediction of a tree of a forest; the query around it takes some of a parser's depth."""
     writer = Writer(model, dialect._replace(deepest=dialect.deepest * 2 // 3))
     value = model.tree.value[:, 0, output]
@@ -168,7 +168,7 @@ def _value(model: Model, dialect: Dialect, output: int) -> str:
     return f"CAST(\n{expression}\nAS {dialect.double})"
 
 
-def _forbid_large(model: Model, dialect: Dialect) -> None:
+def _forbid_large(model: Model, dialect: SqlDialect) -> None:
     """Raise ValueError where a database would not read the expression, or for minutes."""
     depth, n_nodes = model.tree.max_depth, model.tree.n_nodes
     advice = "Pass nodes='NAME' to write a table of nodes, which may have any size, or prune it."

@@ -36,17 +36,17 @@ class _Node(NamedTuple):
     source: int = -1
 
 
-def table_of_nodes(writer: Writer, name: str, answer: Callable[[int], str], kind: str) -> str:
+def table_of_nodes(writer: Writer, name: str, predicts: Callable[[int], str], kind: str) -> str:
     """The statements that make a table of this name, and fill it.
 
-    `answer` is the SQL of the prediction of each node of the tree, `kind` the type of predictions.
+    `predicts` gives the SQL of the prediction of each node, `kind` is the type of predictions.
     """
     table, double = writer.dialect.name(name), writer.dialect.double
     made = (
         f"CREATE TABLE {table} (node INTEGER PRIMARY KEY, feature INTEGER, threshold {double}, "
         f"at_most INTEGER, above INTEGER, missing INTEGER, prediction {kind});"
     )
-    lines = [_line(writer, *found, answer) for found in enumerate(_nodes(writer.model))]
+    lines = [_line(writer, *found, predicts) for found in enumerate(_nodes(writer.model))]
     parts = [",\n".join(lines[first : first + _ROWS]) for first in range(0, len(lines), _ROWS)]
     return "\n".join([made, *(f"INSERT INTO {table} VALUES\n{part};" for part in parts)])
 
@@ -91,9 +91,9 @@ def _value(writer: Writer, feature: int) -> str:
     return f"CASE WHEN {writer.is_missing(feature)} THEN NULL ELSE {known} END"
 
 
-def _line(writer: Writer, place: int, node: _Node, answer: Callable[[int], str]) -> str:
+def _line(writer: Writer, place: int, node: _Node, predicts: Callable[[int], str]) -> str:
     if node.feature < 0:
-        return f"({place}, NULL, NULL, NULL, NULL, NULL, {answer(node.source)})"
+        return f"({place}, NULL, NULL, NULL, NULL, NULL, {predicts(node.source)})"
     threshold = writer.number(node.threshold)
     ways = f"{node.at_most}, {node.above}, {node.missing}"
     return f"({place}, {node.feature}, {threshold}, {ways}, NULL)"
@@ -153,10 +153,10 @@ def _search(
     """Put a search for the interval of a code at a place of `nodes`, and behind them."""
     rest = [(place, 0, len(runs))]
     while rest:
-        at, begin, end = rest.pop()
+        place_of_node, begin, end = rest.pop()
         if end - begin == 1:
             goal = runs[begin][1]
-            nodes[at] = _Node(feature, 0.0, goal, goal, missing)
+            nodes[place_of_node] = _Node(feature, 0.0, goal, goal, missing)
             continue
         middle = (begin + end) // 2
         ways = []
@@ -168,4 +168,4 @@ def _search(
                 rest.append((len(nodes), first, last))
                 nodes.append(_Node())
         at_most, above = ways
-        nodes[at] = _Node(feature, runs[middle - 1][0] + 0.5, at_most, above, missing)
+        nodes[place_of_node] = _Node(feature, runs[middle - 1][0] + 0.5, at_most, above, missing)

@@ -22,7 +22,7 @@ _EXACT_EXPONENT = 22
 _TEST = re.compile("WHEN (.*) THEN ", re.S)
 
 
-class Dialect(NamedTuple):
+class SqlDialect(NamedTuple):
     """Syntax of one database, where databases differ."""
 
     double: str  # the type of float64 numbers
@@ -44,8 +44,8 @@ class Dialect(NamedTuple):
 
 
 DIALECTS = {
-    "duckdb": Dialect("DOUBLE", ("FALSE", "TRUE"), "({0} IS NULL OR isnan({0}))", "{0}", True),
-    "postgres": Dialect(
+    "duckdb": SqlDialect("DOUBLE", ("FALSE", "TRUE"), "({0} IS NULL OR isnan({0}))", "{0}", True),
+    "postgres": SqlDialect(
         "DOUBLE PRECISION",
         ("FALSE", "TRUE"),
         "({0} IS NULL OR {0}::float8 = 'NaN')",
@@ -56,7 +56,7 @@ DIALECTS = {
     ),
     # NaN is stored as NULL, and an unknown name in double quotes is read as text.
     # Its parser holds a hundred things at once, five for a CASE.
-    "sqlite": Dialect(
+    "sqlite": SqlDialect(
         "REAL",
         ("0", "1"),
         "{0} IS NULL",
@@ -73,7 +73,7 @@ DIALECTS = {
 class Literals:
     """Names, values and tests for missing values, as one dialect writes them."""
 
-    def __init__(self, names: Names, dialect: Dialect) -> None:
+    def __init__(self, names: Names, dialect: SqlDialect) -> None:
         self.names, self.dialect = names, dialect
         self.columns = list(map(dialect.name, names.feature_names))
 
@@ -130,11 +130,11 @@ class Literals:
 class Writer(Literals):
     """The parts of the expression for one model and dialect."""
 
-    def __init__(self, model: Model, dialect: Dialect) -> None:
+    def __init__(self, model: Model, dialect: SqlDialect) -> None:
         super().__init__(model, dialect)
         self.model = model
 
-    def flat(self, answer: Callable[[int], str]) -> str:
+    def flat(self, predicts: Callable[[int], str]) -> str:
         """One CASE with a condition a leaf: rows that come to one have failed those before it."""
         lines = ["CASE"]
         rest: list[tuple[list[str], int | None, int]] = [([], 0, 0)]  # tests, node, source
@@ -144,13 +144,13 @@ class Writer(Literals):
             branches = [] if stops else self.branches(self.model.split(node or 0))
             if not branches:
                 head = f"WHEN {' AND '.join(tests)} THEN" if tests else "ELSE"
-                lines.append(f"{_INDENT}{head} {answer(above if node is None else node)}")
+                lines.append(f"{_INDENT}{head} {predicts(above if node is None else node)}")
             for text, child in reversed(branches):
                 test = [f"({found[1]})"] if (found := _TEST.fullmatch(text)) else []
                 rest.append((tests + test, None if child == node else child, node or 0))
         return "\n".join([*lines, "END"]) if len(lines) > 2 else lines[1].split(" ", 3)[-1]
 
-    def nested(self, answer: Callable[[int], str]) -> str:
+    def nested(self, predicts: Callable[[int], str]) -> str:
         """CASE inside CASE: a stack of what is still to be written, last first."""
         lines: list[str] = []
         rest: list[tuple[str, int | None, int]] = [("", 0, 0)]  # words before a node, node, depth
@@ -163,7 +163,7 @@ class Writer(Literals):
             is_leaf = not self.model.tree.n_children[node]
             branches = [] if is_leaf else self.branches(self.model.split(node))
             if not branches:
-                lines.append(f"{indent}{words}{answer(node)}")
+                lines.append(f"{indent}{words}{predicts(node)}")
             elif len(branches) == 1:  # a CASE needs more
                 rest.append((words, branches[0][1], depth))
             else:
@@ -171,7 +171,7 @@ class Writer(Literals):
                 rest.append(("END", None, depth))
                 for text, child in reversed(branches):
                     if child == node:  # rows stop here
-                        rest.append((text + answer(node), None, depth + 1))
+                        rest.append((text + predicts(node), None, depth + 1))
                     else:
                         rest.append((text, child, depth + 1))
         return "\n".join(lines)

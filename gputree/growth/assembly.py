@@ -12,7 +12,7 @@ from gputree.backends.rules import missing_goes_left
 from gputree.dtypes import NO_CHILD, NO_FEATURE, NO_THRESHOLD, NODE
 
 
-class Nodes(NamedTuple):
+class GrownNodes(NamedTuple):
     """Nodes of a grown binary tree; ``first_child`` is -1 at leaves, else the first of a pair.
 
     Missing values go as learned; where training saw none, to the child with more rows.
@@ -31,14 +31,14 @@ class NodeTable:
     """Nodes of the levels that are grown one by one; the root is node 0."""
 
     def __init__(self, n_rows: int) -> None:
-        self._levels: list[Nodes] = []
+        self._levels: list[GrownNodes] = []
         self.n_nodes = 0
         self._add(np.array([0]), np.array([n_rows]))
 
     def _add(self, begin: Int64s, end: Int64s) -> Int64s:
         m = begin.size
         self._levels.append(
-            Nodes(
+            GrownNodes(
                 first_child=np.full(m, NO_CHILD),
                 feature=np.full(m, -1, np.int32),
                 threshold=np.zeros(m),
@@ -56,32 +56,32 @@ class NodeTable:
     ) -> Int64s:
         """Record the splits of `nodes`, all of the last level; returns the children's numbers."""
         level = self._levels[-1]
-        own = nodes - (self.n_nodes - level.begin.size)
-        level.feature[own] = splits.feature
-        level.threshold[own] = threshold
-        level.missing_left[own] = missing_goes_left(
+        places = nodes - (self.n_nodes - level.begin.size)
+        level.feature[places] = splits.feature
+        level.threshold[places] = threshold
+        level.missing_left[places] = missing_goes_left(
             splits.seen_missing,
             splits.missing_left,
-            middle - level.begin[own],
-            level.end[own] - middle,
+            middle - level.begin[places],
+            level.end[places] - middle,
         )
-        level.gain[own] = splits.gain
-        begin = np.stack([level.begin[own], middle], axis=1).ravel()
-        end = np.stack([middle, level.end[own]], axis=1).ravel()
-        level.first_child[own] = self.n_nodes + 2 * np.arange(nodes.size)
+        level.gain[places] = splits.gain
+        begin = np.stack([level.begin[places], middle], axis=1).ravel()
+        end = np.stack([middle, level.end[places]], axis=1).ravel()
+        level.first_child[places] = self.n_nodes + 2 * np.arange(nodes.size)
         return self._add(begin, end)
 
-    def join(self, roots: Int64s, subtrees: Subtrees | None) -> Nodes:
+    def join(self, roots: Int64s, subtrees: Subtrees | None) -> GrownNodes:
         """Join all nodes, with each of `roots` replaced by its finished subtree."""
         if subtrees is not None and self.n_nodes == 1:  # built from the root on
-            return Nodes._make(subtrees[1:])
-        top = Nodes._make(np.concatenate(field) for field in zip(*self._levels, strict=True))
+            return GrownNodes._make(subtrees[1:])
+        top = GrownNodes._make(np.concatenate(field) for field in zip(*self._levels, strict=True))
         if subtrees is None:
             return top
         shift = self.n_nodes
         child = subtrees.first_child
-        below = Nodes(np.where(child < 0, NO_CHILD, child + shift), *subtrees[2:])
-        return Nodes._make(
+        below = GrownNodes(np.where(child < 0, NO_CHILD, child + shift), *subtrees[2:])
+        return GrownNodes._make(
             _join(a, b, roots, subtrees.root) for a, b in zip(top, below, strict=True)
         )
 
@@ -104,13 +104,13 @@ def breadth_first(first_child: NDArray[Any]) -> tuple[Int64s, NDArray[np.int32]]
     return np.concatenate(levels), depth
 
 
-def renumber(nodes: Nodes) -> tuple[Nodes, NDArray[np.int32], NDArray[np.int32]]:
+def renumber(nodes: GrownNodes) -> tuple[GrownNodes, NDArray[np.int32], NDArray[np.int32]]:
     """Renumber `nodes` breadth-first: nodes, parents and depths, with the sentinels of a `Tree`.
 
     Breadth-first, the k-th node that is split has the children 2 k + 1 and 2 k + 2.
     """
     order, depth = breadth_first(nodes.first_child)
-    taken = Nodes._make(field[order] for field in nodes)
+    taken = GrownNodes._make(field[order] for field in nodes)
     is_leaf = taken.first_child < 0
     inner = np.flatnonzero(~is_leaf)
     taken.first_child[inner] = 2 * np.arange(inner.size) + 1

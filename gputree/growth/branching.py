@@ -59,7 +59,7 @@ def _no_expansion(n_classes: int) -> Expansion:
     return Expansion(none, feature, reals, reals, reals, np.zeros(1, np.int64), code, none, weights)
 
 
-class Shape(NamedTuple):
+class TreeShape(NamedTuple):
     """A breadth-first multiway tree of N nodes."""
 
     source: Int64s  # number of each node in growth, -1 for children without entries
@@ -70,7 +70,9 @@ class Shape(NamedTuple):
     n_children: Int64s
 
 
-def breadth_first(splits: Expansion, n_nodes: int, n_children: Int64s, ordinal: Int64s) -> Shape:
+def breadth_first(
+    splits: Expansion, n_nodes: int, n_children: Int64s, ordinal: Int64s
+) -> TreeShape:
     """Number nodes breadth-first, children without entries among them.
 
     `n_nodes` is the number of nodes with entries, `n_children` (m,) of the children of each split;
@@ -96,7 +98,7 @@ def breadth_first(splits: Expansion, n_nodes: int, n_children: Int64s, ordinal: 
     split = split_of[source]
     counts = np.append(n_children, 0)[split]
     first = 1 + np.cumsum(counts) - counts
-    return Shape(
+    return TreeShape(
         source=source,
         split=split,
         parent=np.concatenate(parents),

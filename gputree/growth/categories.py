@@ -11,20 +11,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree.backends.base import Backend, Int64s
-from gputree.growth.assembly import Nodes
+from gputree.growth.assembly import GrownNodes
 from gputree.nesting import Subsets
 
 
 def list_subsets(
-    backend: Backend, nodes: Nodes, parent: NDArray[np.int32], subset: Int64s
+    backend: Backend, nodes: GrownNodes, parent: NDArray[np.int32], subset: Int64s
 ) -> Subsets:
     """List the subsets of a tree, numbered by `subset` (N,); -1 where a node tests none.
 
     `nodes` are breadth-first, and the backend's entries in the order after growth.
     """
-    at = np.flatnonzero(subset >= 0)
-    first, above = nodes.first_child[at], parent[at]
-    chained = (above >= 0) & (subset[above] >= 0) & (nodes.feature[above] == nodes.feature[at])
+    tested = np.flatnonzero(subset >= 0)
+    first, above = nodes.first_child[tested], parent[tested]
+    chained = (above >= 0) & (subset[above] >= 0) & (nodes.feature[above] == nodes.feature[tested])
     sizes = nodes.end - nodes.begin
     left_told = ~chained | (sizes[first] <= sizes[first + 1])
     right_told = ~chained | ~left_told
@@ -33,10 +33,10 @@ def list_subsets(
     child = first[split]
     child[n_left:] += 1
     counts, code = backend.categories(
-        nodes.begin[child], nodes.end[child], nodes.feature[at[split]]
+        nodes.begin[child], nodes.end[child], nodes.feature[tested[split]]
     )
     owner = np.repeat(split, counts)
     is_left = np.repeat(np.arange(split.size) < n_left, counts)
     order = np.lexsort((code, owner))
-    begin = np.concatenate([[0], np.cumsum(np.bincount(owner, minlength=at.size))])
+    begin = np.concatenate([[0], np.cumsum(np.bincount(owner, minlength=tested.size))])
     return Subsets(begin, code[order], is_left[order])

@@ -61,9 +61,9 @@ class Frontier:
         return self._take(slice(first, last))
 
     def _take(self, nodes: Any) -> Frontier:
-        own = {f.name: getattr(self, f.name) for f in fields(self)}
-        bounds = own.pop("bounds")
-        taken = {name: field[nodes] for name, field in own.items()}
+        arrays = {f.name: getattr(self, f.name) for f in fields(self)}
+        bounds = arrays.pop("bounds")
+        taken = {name: field[nodes] for name, field in arrays.items()}
         return Frontier(**taken, bounds=bounds and bounds.take(nodes))
 
     def sibling(self) -> Int64s:
@@ -83,14 +83,14 @@ class Frontier:
 
 
 @dataclass(frozen=True)
-class Histograms:
+class LevelHistograms:
     """Histograms on the device, and the slot of each node of a level."""
 
     cells: Any
     slot: Int64s
 
     @classmethod
-    def none(cls) -> Histograms:
+    def none(cls) -> LevelHistograms:
         """Return an empty set of histograms."""
         return cls(None, np.empty(0, np.int64))
 

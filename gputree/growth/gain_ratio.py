@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree.backends.base import Bools, Floats, Int64s
-from gputree.backends.lists import Candidates, ListTask
+from gputree.backends.lists import CandidateTests, ListTask
 from gputree.criteria.information import GAIN_BITS, TOLERANCE, Information, logarithms
 
 # Gains below the average by no more than this still pass.
@@ -39,7 +39,9 @@ class C45Rule(NamedTuple):
     # most one branch more than its node may have leaves.
     leaves_per_weight: float = 0.0
 
-    def choose(self, candidates: Candidates, total: Int64s, task: ListTask) -> NDArray[np.int32]:
+    def choose(
+        self, candidates: CandidateTests, total: Int64s, task: ListTask
+    ) -> NDArray[np.int32]:
         """Column that splits each node of `total` units of weight; -1 for none."""
         information, weight = task.information, total * task.limits.unit
         gain = gains(candidates.gain, total, information)
@@ -67,11 +69,11 @@ class C45Rule(NamedTuple):
         total = np.zeros(gain.shape[1])
         for f in range(gain.shape[0]):  # in the order of columns, for any shape
             total += np.where(counted[f], gain[f], 0.0)
-        least = total / np.maximum(number, 1) - AVERAGE_SLACK
+        threshold = total / np.maximum(number, 1) - AVERAGE_SLACK
         if self.bits_share:
             bits = BITS_SHARE * logarithms(number) / weight
-            least = (1.0 - self.bits_share) * least + self.bits_share * bits
-        return np.where(number > 0, least, np.inf)
+            threshold = (1.0 - self.bits_share) * threshold + self.bits_share * bits
+        return np.where(number > 0, threshold, np.inf)
 
 
 class InformationGain(NamedTuple):
@@ -79,7 +81,9 @@ class InformationGain(NamedTuple):
 
     min_gain: float
 
-    def choose(self, candidates: Candidates, total: Int64s, task: ListTask) -> NDArray[np.int32]:
+    def choose(
+        self, candidates: CandidateTests, total: Int64s, task: ListTask
+    ) -> NDArray[np.int32]:
         """Column that splits each node of `total` units of weight; -1 for none."""
         feature = candidates.gain.argmax(axis=0).astype(np.int32)
         best = candidates.gain[feature, np.arange(feature.size)]

@@ -13,15 +13,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree.backends.base import Backend, Bounds, Int64s, Larger, Limits, Splits, Subtrees
-from gputree.growth.assembly import Nodes, NodeTable
-from gputree.growth.frontier import Frontier, Histograms, children_of
+from gputree.growth.assembly import GrownNodes, NodeTable
+from gputree.growth.frontier import Frontier, LevelHistograms, children_of
 from gputree.growth.monotonic import bounds_below
 from gputree.growth.progress import Progress
 from gputree.growth.selection import BestFirst
 from gputree.growth.stopping import FEWEST_ROWS, can_split, finish_rows
 
 
-class Plan(NamedTuple):
+class GrowthPlan(NamedTuple):
     """Options of growth. Memory limits and sizes do not change the tree."""
 
     max_bins: int
@@ -34,8 +34,8 @@ class Plan(NamedTuple):
 
 
 def grow(
-    backend: Backend, shape: tuple[int, int], limits: Limits, plan: Plan, progress: Progress
-) -> Nodes:
+    backend: Backend, shape: tuple[int, int], limits: Limits, plan: GrowthPlan, progress: Progress
+) -> GrownNodes:
     """Grow a tree over the backend's entries, all or some rows of its table: `shape` (n, d)."""
     n_rows, columns = shape
     cells = n_rows * columns
@@ -46,7 +46,7 @@ def grow(
     table = NodeTable(n_rows)
     best_first = BestFirst(plan.max_leaf_nodes)
     frontier = Frontier.root(n_rows, plan.key, is_monotonic=limits.monotonic is not None)
-    parents = Histograms.none()
+    parents = LevelHistograms.none()
     aside: list[Frontier] = []
     depth = 0
     while frontier.size:
@@ -68,7 +68,7 @@ def grow(
 
 
 def _small_rows(
-    backend: Backend, level: tuple[int, int], plan: Plan, levels: int, *, coded: bool
+    backend: Backend, level: tuple[int, int], plan: GrowthPlan, levels: int, *, coded: bool
 ) -> int:
     """Maximum number of rows of small nodes in a level of (entries, columns)."""
     if not coded or backend.histogram_bytes > plan.histogram_bytes:
@@ -85,18 +85,18 @@ def _small_rows(
 def _grow_level(
     backend: Backend,
     frontier: Frontier,
-    parents: Histograms,
+    parents: LevelHistograms,
     table: NodeTable,
     best_first: BestFirst,
     limits: Limits,
-    plan: Plan,
-) -> tuple[Frontier, Histograms]:
+    plan: GrowthPlan,
+) -> tuple[Frontier, LevelHistograms]:
     """Split the nodes of one level in batches within the memory limit."""
-    room = max(plan.histogram_bytes // backend.histogram_bytes, 1) if frontier.size else 1
-    histograms = Histograms.none()
+    batch_size = max(plan.histogram_bytes // backend.histogram_bytes, 1) if frontier.size else 1
+    histograms = LevelHistograms.none()
     parts: list[Splits] = []
-    for first in range(0, frontier.size, room):
-        batch = frontier.slice(first, first + room)
+    for first in range(0, frontier.size, batch_size):
+        batch = frontier.slice(first, first + batch_size)
         del histograms  # of the batch before
         histograms = _build(backend, batch, parents)
         scores = backend.score(histograms.cells, histograms.slot, batch.bounds)
@@ -106,9 +106,9 @@ def _grow_level(
         )
         del scores
     if not parts:
-        return frontier, Histograms.none()
+        return frontier, LevelHistograms.none()
     if len(parts) > 1:
-        histograms = Histograms.none()  # children count all of theirs: the level did not fit
+        histograms = LevelHistograms.none()  # children count all of theirs: the level did not fit
     splits = Splits(*(np.concatenate(field) for field in zip(*parts, strict=True)))
     worth = best_first.worth(frontier.path_gain, splits.feature >= 0, splits.gain * splits.weight)
     chosen = np.flatnonzero(worth)
@@ -120,14 +120,14 @@ def _open_children(
     frontier: Frontier,
     chosen: NDArray[Any],
     splits: Splits,
-    histograms: Histograms,
+    histograms: LevelHistograms,
     table: NodeTable,
     limits: Limits,
-) -> tuple[Frontier, Histograms]:
+) -> tuple[Frontier, LevelHistograms]:
     """Partition the chosen nodes and return their children as the next frontier."""
     opened = frontier.take(chosen)
     if opened.size == 0:
-        return opened, Histograms.none()
+        return opened, LevelHistograms.none()
     middle, threshold = backend.partition(opened.begin, opened.end, splits)
     numbers = table.add_children(opened.node, splits, threshold, middle)
     slot = histograms.slot[chosen] if histograms.slot.size else np.full(chosen.size, -1)
@@ -136,7 +136,7 @@ def _open_children(
     return children_of(opened, numbers, middle, slot, weighted_gain, bounds), histograms
 
 
-def _build(backend: Backend, batch: Frontier, parents: Histograms) -> Histograms:
+def _build(backend: Backend, batch: Frontier, parents: LevelHistograms) -> LevelHistograms:
     """Make the histograms of a batch: the smaller of two siblings is counted, the other subtracted.
 
     A smaller sibling that is not in the frontier is counted all the same, in the larger one's
@@ -144,18 +144,18 @@ def _build(backend: Backend, batch: Frontier, parents: Histograms) -> Histograms
     """
     derived = np.flatnonzero(batch.is_larger() & (batch.parent_slot >= 0))
     smaller = batch.sibling()[derived]
-    absent = derived[smaller < 0]
-    smaller[smaller < 0] = absent
+    alone = derived[smaller < 0]
+    smaller[smaller < 0] = alone
     begin, end = batch.begin.copy(), batch.end.copy()
-    begin[absent], end[absent] = batch.sibling_begin[absent], batch.sibling_end[absent]
+    begin[alone], end[alone] = batch.sibling_begin[alone], batch.sibling_end[alone]
     slot = np.arange(batch.size)
-    counted = np.union1d(np.delete(slot, derived), absent)
+    counted = np.union1d(np.delete(slot, derived), alone)
     cells = backend.new_histograms(batch.size)
     larger = Larger(parents.cells, batch.parent_slot[derived], smaller, derived)
     backend.histogram(
         begin[counted], end[counted], cells, counted, larger if derived.size else None
     )
-    return Histograms(cells, slot)
+    return LevelHistograms(cells, slot)
 
 
 def _finish(backend: Backend, aside: list[Frontier]) -> tuple[Int64s, Subtrees | None]:
@@ -167,6 +167,6 @@ def _finish(backend: Backend, aside: list[Frontier]) -> tuple[Int64s, Subtrees |
     end = np.concatenate([f.end for f in aside])
     key = np.concatenate([f.key for f in aside])
     node = np.concatenate([f.node for f in aside])
-    held = [f.bounds for f in aside if f.bounds is not None]
-    bounds = Bounds(*map(np.concatenate, zip(*held, strict=True))) if held else None
+    given = [f.bounds for f in aside if f.bounds is not None]
+    bounds = Bounds(*map(np.concatenate, zip(*given, strict=True))) if given else None
     return node, backend.finish(begin, end, depth, key, bounds)

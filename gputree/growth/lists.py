@@ -13,20 +13,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree.backends.base import Bools, Int64s
-from gputree.backends.lists import Candidates, Level, ListBackend, ListTask, Parts, Tests
+from gputree.backends.lists import CandidateTests, Level, ListBackend, ListTask, TestParts, Tests
 from gputree.growth.branching import Branching, Expansion
 from gputree.growth.gain_ratio import gains
 from gputree.growth.progress import Progress
 
 
-class Rule(Protocol):
+class SplitRule(Protocol):
     """Rule that chooses the column of a split."""
 
-    def choose(self, candidates: Candidates, total: Int64s, task: ListTask) -> NDArray[np.int32]:
+    def choose(
+        self, candidates: CandidateTests, total: Int64s, task: ListTask
+    ) -> NDArray[np.int32]:
         """Column that splits each node of `total` units of weight; -1 for none."""
 
 
-class Limits(NamedTuple):
+class GrowthLimits(NamedTuple):
     """Limits on the nodes that are split."""
 
     max_depth: int
@@ -39,7 +41,7 @@ class Limits(NamedTuple):
 NODE_ENTRIES = 12
 
 
-class Budget(NamedTuple):
+class EntryBudget(NamedTuple):
     """Maximum number of entries that are processed at once; it does not change the tree."""
 
     entries: int
@@ -57,7 +59,12 @@ class ListGrower:
     """Grows one tree; `distinct` are the distinct values of the numeric columns."""
 
     def __init__(
-        self, task: ListTask, rule: Rule, limits: Limits, distinct: list[NDArray], budget: Budget
+        self,
+        task: ListTask,
+        rule: SplitRule,
+        limits: GrowthLimits,
+        distinct: list[NDArray],
+        budget: EntryBudget,
     ) -> None:
         self.task, self.rule, self.limits = task, rule, limits
         self.distinct, self.budget = distinct, budget
@@ -115,21 +122,26 @@ class ListGrower:
         return mixed & large & (depth < limits.max_depth)
 
     def _expansion(
-        self, tests: Tests, parts: Parts, node: Int64s, total: Int64s, candidates: Candidates
+        self,
+        tests: Tests,
+        parts: TestParts,
+        node: Int64s,
+        total: Int64s,
+        candidates: CandidateTests,
     ) -> Expansion:
-        at = (tests.feature, tests.node)
-        gain = gains(candidates.gain[at], total[tests.node], self.task.information)
+        pairs = (tests.feature, tests.node)
+        gain = gains(candidates.gain[pairs], total[tests.node], self.task.information)
         low = np.full(tests.node.size, np.nan)
         high = low.copy()
-        cut, after = candidates.cut[at], candidates.after[at]
+        cut, after = candidates.cut[pairs], candidates.after[pairs]
         for f in np.unique(tests.feature[~self.task.nominal[tests.feature]]):
-            own = tests.feature == f
-            low[own] = self.distinct[f][cut[own]]
-            high[own] = self.distinct[f][after[own]]
+            tested = tests.feature == f
+            low[tested] = self.distinct[f][cut[tested]]
+            high[tested] = self.distinct[f][after[tested]]
         return Expansion(node[tests.node], tests.feature, gain, low, high, tests.part, *parts)
 
 
-def _tests(chosen: NDArray[np.int32], candidates: Candidates) -> Tests:
+def _tests(chosen: NDArray[np.int32], candidates: CandidateTests) -> Tests:
     """Make the tests of the nodes that have one, on the columns chosen."""
     node = np.flatnonzero(chosen >= 0)
     feature = chosen[node]
@@ -149,8 +161,8 @@ def _groups(parts: Int64s, sizes: Int64s, most: int) -> list[Int64s]:
     ends = np.cumsum(sizes)
     groups, start = [], 0
     while start < parts.size:
-        held = int(ends[start] - sizes[start])
-        stop = max(int(np.searchsorted(ends, held + most, side="right")), start + 1)
+        before = int(ends[start] - sizes[start])
+        stop = max(int(np.searchsorted(ends, before + most, side="right")), start + 1)
         groups.append(parts[start:stop])
         start = stop
     return groups

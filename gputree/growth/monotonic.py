@@ -35,17 +35,19 @@ def hand_down(
     and of the second children of the nodes at some places, one or more.
     """
     both = Bounds(*(np.repeat(bound, 2).reshape(-1, 2) for bound in bounds))
-    held = np.flatnonzero(sign)
-    if held.size == 0:
+    constrained = np.flatnonzero(sign)
+    if constrained.size == 0:
         return Bounds(both.lower.ravel(), both.upper.ravel())
-    first, second = means(held)
+    first, second = means(constrained)
     for one in (1, -1):
-        is_own = sign[held] == one
-        at, sides = held[is_own], (first[is_own], second[is_own])
-        own = bounds.take(at)
-        first_lower, first_upper, second_lower, second_upper = child_bounds(one, *own, *sides)
-        both.lower[at] = np.stack([first_lower, second_lower], axis=1)
-        both.upper[at] = np.stack([first_upper, second_upper], axis=1)
+        is_own = sign[constrained] == one
+        places, sides = constrained[is_own], (first[is_own], second[is_own])
+        node_bounds = bounds.take(places)
+        first_lower, first_upper, second_lower, second_upper = child_bounds(
+            one, *node_bounds, *sides
+        )
+        both.lower[places] = np.stack([first_lower, second_lower], axis=1)
+        both.upper[places] = np.stack([first_upper, second_upper], axis=1)
     return Bounds(both.lower.ravel(), both.upper.ravel())
 
 
@@ -60,13 +62,13 @@ def bounds_below(
     if limits.monotonic is None or opened.bounds is None:
         return None
 
-    def means(at: NDArray[np.intp]) -> tuple[Floats, Floats]:
-        begin, end = opened.begin[at], opened.end[at]
+    def means(indices: NDArray[np.intp]) -> tuple[Floats, Floats]:
+        begin, end = opened.begin[indices], opened.end[indices]
         sums = backend.node_statistics(
-            np.concatenate([begin, middle[at]]), np.concatenate([middle[at], end])
+            np.concatenate([begin, middle[indices]]), np.concatenate([middle[indices], end])
         )
         both = _means(sums, is_class=sums.shape[1] == 2)
-        return both[: at.size], both[at.size :]
+        return both[: indices.size], both[indices.size :]
 
     return hand_down(limits.monotonic.signs[feature], opened.bounds, means)
 
@@ -88,16 +90,16 @@ def bound_answers(tree: Tree, signs: NDArray[np.int8]) -> Tree:
     for level in tree.levels():
         nodes = level.start + np.flatnonzero(tree.first_child[level] != NO_CHILD)
         child = tree.first_child[nodes]
-        own = Bounds(lower[nodes], upper[nodes])
+        bounds = Bounds(lower[nodes], upper[nodes])
 
         def means(
-            at: NDArray[np.intp], child: NDArray[np.int32] = child, own: Bounds = own
+            indices: NDArray[np.intp], child: NDArray[np.int32] = child, bounds: Bounds = bounds
         ) -> tuple[Floats, Floats]:
-            held = own.take(at)
-            first, second = (np.clip(mean[child[at] + side], *held) for side in (0, 1))
+            node_bounds = bounds.take(indices)
+            first, second = (np.clip(mean[child[indices] + side], *node_bounds) for side in (0, 1))
             return first, second
 
-        below = hand_down(signs[tree.feature[nodes]], own, means)
+        below = hand_down(signs[tree.feature[nodes]], bounds, means)
         for side in (0, 1):
             lower[child + side] = below.lower[side::2]
             upper[child + side] = below.upper[side::2]

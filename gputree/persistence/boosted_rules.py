@@ -40,9 +40,9 @@ def contents_of(boosted: BoostedC45Rules) -> Contents:
 def _joined(sets: list[RuleSet]) -> Rules:
     """The rules of all trials, over one list of conditions."""
     return rules_of(
-        ([own.rules.conditions[i] for i in own.rules.of(rule).tolist()], int(label))
-        for own in sets
-        for rule, label in enumerate(own.rules.label.tolist())
+        ([ruleset.rules.conditions[i] for i in ruleset.rules.of(rule).tolist()], int(label))
+        for ruleset in sets
+        for rule, label in enumerate(ruleset.rules.label.tolist())
     )
 
 
@@ -75,14 +75,14 @@ def _restore(
     boosted.estimators_ = []
     begin = 0
     for place, (tree, count, default) in enumerate(zip(trees, n_rules, defaults, strict=True)):
-        own = slice(begin, begin + count)
+        trial = slice(begin, begin + count)
         answered = decided[begin + place : begin + place + count + 1]
         if not answered.any():
             raise InputError("the weights that a trial decides must not all be 0.")
         learned = Learned(
             rules.take(np.arange(begin, begin + count)),
-            arrays["confidence"][own],
-            covered[own],
+            arrays["confidence"][trial],
+            covered[trial],
             default,
             answered,
         )

@@ -53,10 +53,10 @@ def restored_trees(boosted: Boosted, contents: Contents) -> list[C45Classifier]:
     if len(kinds) > 1 or trees[0].task != "classification":
         raise InputError("boosted trees must classify, by the same columns and classes.")
     complete(boosted, header, trees)
-    least = field_of(header, "min_samples_split", int)
+    min_rows = field_of(header, "min_samples_split", int)
     rows = [int(tree.n_rows[0]) for tree in trees if tree.n_children[0]]
-    if rows and least > max(rows):
-        raise InputError(f"min_samples_split is {least}; trees of {max(rows)} rows are split.")
+    if rows and min_rows > max(rows):
+        raise InputError(f"min_samples_split is {min_rows}; trees of {max(rows)} rows are split.")
     boosted.estimator_errors_ = _numbers(header, "errors", len(trees), 1.0)
     boosted.estimator_weights_ = _numbers(header, "weights", len(trees), math.inf)
     if not boosted.estimator_weights_.all():
@@ -64,7 +64,7 @@ def restored_trees(boosted: Boosted, contents: Contents) -> list[C45Classifier]:
     boosted.stop_reason_ = header.get("stop_reason")
     if boosted.stop_reason_ not in (None, ACCURATE, INACCURATE):
         raise InputError(f"stop_reason must be {ACCURATE!r} or {INACCURATE!r}.")
-    return _members(boosted, trees, least)
+    return _members(boosted, trees, min_rows)
 
 
 def _numbers(header: dict[str, Any], key: str, count: int, most: float) -> Floats:
@@ -75,10 +75,10 @@ def _numbers(header: dict[str, Any], key: str, count: int, most: float) -> Float
     return numbers
 
 
-def _members(boosted: Boosted, trees: Sequence[Tree], least: int) -> list[C45Classifier]:
+def _members(boosted: Boosted, trees: Sequence[Tree], min_rows: int) -> list[C45Classifier]:
     """Estimators of the trees of a boosted estimator."""
     grower: C45Classifier = coded_grower(boosted, C45Classifier, 1)
-    grower.min_samples_split = least
+    grower.min_samples_split = min_rows
     grower._validate_params()
     found = []
     for tree in trees:

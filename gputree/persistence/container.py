@@ -144,7 +144,7 @@ class Members:
 
 
 @dataclass(frozen=True)
-class Folder:
+class ArchiveFolder:
     """The arrays of a folder of an archive, by their names."""
 
     members: Members
@@ -195,13 +195,13 @@ def _header(stream: Any, name: str) -> tuple[tuple[int, ...], bool, np.dtype]:
 def _read(stream: BinaryIO | Any, size: int, name: str) -> NDArray[np.uint8]:
     """The next `size` bytes, which are the last; reading the end checks the CRC."""
     out = np.empty(size, np.uint8)
-    at = 0
-    while at < size:
-        chunk = np.frombuffer(stream.read(min(CHUNK, size - at)), np.uint8)
+    n_read = 0
+    while n_read < size:
+        chunk = np.frombuffer(stream.read(min(CHUNK, size - n_read)), np.uint8)
         if chunk.size == 0:
-            raise InputError(f"{name} ends after {at:,} of {size:,} bytes.")
-        out[at : at + chunk.size] = chunk
-        at += chunk.size
+            raise InputError(f"{name} ends after {n_read:,} of {size:,} bytes.")
+        out[n_read : n_read + chunk.size] = chunk
+        n_read += chunk.size
     if stream.read(1):
         raise InputError(f"{name} goes on after {size:,} bytes.")
     return out

@@ -70,7 +70,7 @@ def rebuild(contents: Contents) -> Forest:
     if kinds != {(task, trees[0].n_features, trees[0].n_classes, True)}:
         raise InputError(f"the trees of {name} must be binary, of one task, columns and classes.")
     compact = Trees(map(CompactTree.of, trees))
-    if not all(own.expand().equals(tree) for own, tree in zip(compact, trees, strict=True)):
+    if not all(packed.expand().equals(tree) for packed, tree in zip(compact, trees, strict=True)):
         raise InputError(f"{name} cannot have such trees: they are not as CART grows them.")
     complete(forest, header, trees)
     forest.n_outputs_ = 1

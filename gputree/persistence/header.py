@@ -282,6 +282,6 @@ def _check_tests(tree: Tree, columns: Columns) -> None:
     tests = np.flatnonzero(tree.tests_categories)
     if not columns.nominal[tree.feature[tests]].all():
         raise InputError("a split tests categories of a column that has none, or orders them.")
-    greatest = tree.branch_spans.greatest(tree.tests_categories, tree.branch_code)[tests]
-    if (greatest >= columns.n_categories[tree.feature[tests]]).any():
+    highest = tree.branch_spans.highest(tree.tests_categories, tree.branch_code)[tests]
+    if (highest >= columns.n_categories[tree.feature[tests]]).any():
         raise InputError("a split tests a category that its column does not have.")

@@ -16,8 +16,8 @@ from gputree.errors import InputError, InputTypeError
 from gputree.persistence.codecs import ALGORITHMS, FORESTS, contents_of, rebuild
 from gputree.persistence.model_file import Contents
 from gputree.persistence.trees import (
-    Format,
     FutureModelError,
+    ModelFormat,
     arrays_of,
     kinds_of,
     read_tree,
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from gputree.tree import Tree
 
-FORMAT = Format("gputree-json", 5, plain=1)
+FORMAT = ModelFormat("gputree-json", 5, plain=1)
 _OF_FORESTS = 4  # the version of documents of several trees
 _OF_ORDERED = 5  # of one or several, with columns of ordered categories
 

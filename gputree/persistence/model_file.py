@@ -14,19 +14,26 @@ from gputree._files import FilePath
 from gputree.dtypes import CATEGORY, NODE, ROW
 from gputree.errors import InputError
 from gputree.persistence.container import (
-    Folder,
+    ArchiveFolder,
     Members,
     RefusedError,
     npy_bytes,
     open_container,
     write_container,
 )
-from gputree.persistence.trees import Format, Kinds, arrays_of, read_arrays, read_tree, scalars_of
+from gputree.persistence.trees import (
+    Kinds,
+    ModelFormat,
+    arrays_of,
+    read_arrays,
+    read_tree,
+    scalars_of,
+)
 from gputree.tree import Tree
 
 FORMAT = "gputree-model"
 FORMAT_VERSION = 7
-MODEL_FILE = Format(FORMAT, FORMAT_VERSION, plain=3)
+MODEL_FILE = ModelFormat(FORMAT, FORMAT_VERSION, plain=3)
 _LAST_OF_ONE_TREE = 5
 _OF_SEVERAL, _OF_ORDERED = 6, 7
 
@@ -110,7 +117,7 @@ def _write(
         raise InputError(f"The header keys {reserved} are reserved.")
     text = json.dumps(lines | header, indent=2, ensure_ascii=False, allow_nan=False)
     members = (
-        (Folder.member(folder, name), npy_bytes(array))
+        (ArchiveFolder.member(folder, name), npy_bytes(array))
         for folder, arrays in folders
         for name, array in arrays.items()
     )
@@ -154,19 +161,19 @@ def _read_trees(header: dict[str, Any], members: Members) -> list[Tree]:
     version = header["format_version"]
     if version <= _LAST_OF_ONE_TREE:
         tree, added = header.get("tree"), version - MODEL_FILE.plain
-        return [read_tree(tree, added, Folder(members, "tree"))]
+        return [read_tree(tree, added, ArchiveFolder(members, "tree"))]
     if version == _OF_ORDERED and "trees" not in header:
-        return [_read_tree(header.get("tree"), Folder(members, "tree"))]
+        return [_read_tree(header.get("tree"), ArchiveFolder(members, "tree"))]
     listed = header.get("trees")
     if not isinstance(listed, list) or not listed:
         raise InputError("the header's trees must be a list of one or more.")
     return [
-        _read_tree(scalars, Folder(members, f"trees/{place}"))
+        _read_tree(scalars, ArchiveFolder(members, f"trees/{place}"))
         for place, scalars in enumerate(listed)
     ]
 
 
-def _read_tree(scalars: Any, folder: Folder) -> Tree:
+def _read_tree(scalars: Any, folder: ArchiveFolder) -> Tree:
     """A tree with smoothing, or with bounds, where it has them."""
     is_smooth = isinstance(scalars, dict) and "smoothing" in scalars
     return read_tree(scalars, 2 if is_smooth else int("lower" in folder), folder)
@@ -175,7 +182,7 @@ def _read_tree(scalars: Any, folder: Folder) -> Tree:
 def _read_others(header: dict[str, Any], members: Members) -> dict[str, NDArray] | None:
     """Arrays other than those of trees; None where there are none."""
     for name, kinds in _FOLDERS.items():
-        folder = Folder(members, name)
+        folder = ArchiveFolder(members, name)
         if header["format_version"] > _LAST_OF_ONE_TREE and any(key in folder for key in kinds):
             return read_arrays(folder, kinds)
     return None

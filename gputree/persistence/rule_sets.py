@@ -27,24 +27,24 @@ def contents_of(rules: C45Rules) -> Contents:
     """Contents of a file of rules."""
     check_is_fitted(rules, "rules_")
     rules._validate_params()
-    own, tree = rules.rules_, rules.estimator
+    ruleset, tree = rules.rules_, rules.estimator
     params = rules.get_params(deep=False)
     del params["estimator"]
     tree_of, trees, _ = codecs.contents_of(rules.estimator_, "save_model", codecs.ALGORITHMS)
     header = {
         "algorithm": "C45Rules",
         "params": {key: encode(value, key) for key, value in params.items()},
-        "default": int(own.default),
+        "default": int(ruleset.default),
         "tree_of": tree_of,
         "unfitted": None if tree is None else {
             "algorithm": type(tree).__name__, "params": params_of(tree, rules.classes_)
         },
         **marks_of(rules),
     }  # fmt: skip
-    arrays = arrays_of(own.rules) | {
-        "confidence": own.confidence,
-        "class_weights": own.class_weights,
-        "decided_weights": own.decided_weights,
+    arrays = arrays_of(ruleset.rules) | {
+        "confidence": ruleset.confidence,
+        "class_weights": ruleset.class_weights,
+        "decided_weights": ruleset.decided_weights,
     }
     return Contents(header, trees, arrays)
 

@@ -51,7 +51,7 @@ class FutureModelError(RefusedError):
     """The file is of a later format version than this module reads."""
 
 
-class Source(Protocol):
+class ArraySource(Protocol):
     """Source of the arrays of a tree: a folder of an archive, or lists of a JSON document."""
 
     def __contains__(self, name: str) -> bool: ...
@@ -59,7 +59,7 @@ class Source(Protocol):
     def array(self, name: str, dtype: type[np.generic], n_dimensions: int) -> NDArray: ...
 
 
-class Format(NamedTuple):
+class ModelFormat(NamedTuple):
     """A format of files."""
 
     name: str
@@ -126,7 +126,7 @@ def kinds_of(added: int, is_soft: bool) -> Kinds:
 
 
 # ------------------------------------------------------------------ reading
-def read_tree(scalars: Any, added: int, source: Source) -> Tree:
+def read_tree(scalars: Any, added: int, source: ArraySource) -> Tree:
     """Read a tree that needs `added` versions beyond the plain one; below 0, one with tables."""
     _check_scalars(scalars, added)
     if added >= 0:
@@ -142,7 +142,7 @@ def read_tree(scalars: Any, added: int, source: Source) -> Tree:
     return tree
 
 
-def read_arrays(source: Source, kinds: Kinds) -> dict[str, Any]:
+def read_arrays(source: ArraySource, kinds: Kinds) -> dict[str, Any]:
     """Arrays of these types and dimensions, by their names."""
     return {name: source.array(name, *kind) for name, kind in kinds.items()}
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from gputree.compilation import borrowing, kernel
 from gputree.compilation.arrays import record
 from gputree.dtypes import BRANCH_SPLIT, LISTED, Floats, Int32s
-from gputree.prediction.tables import NO_LISTS, Lists, look_up, tabulate
+from gputree.prediction.tables import NO_LISTS, CategoryLists, look_up, tabulate
 from gputree.tree import Tree
 
 SIDE_BY_SIDE = 8  # rows that descend together
@@ -30,7 +30,7 @@ def node_type(threshold: type[np.floating], by_category: bool) -> np.dtype[Any]:
     return record(fields)
 
 
-class Packed(NamedTuple):
+class DescentTree(NamedTuple):
     """A tree in the form that `step` reads."""
 
     # (N,): `child` takes values up to `threshold`, the node after it the others; where the node
@@ -40,10 +40,10 @@ class Packed(NamedTuple):
     # the node for each code of each table; None where all splits are thresholds
     target: Int32s | None
     # None where no list is searched: then the descent takes a quarter of the time
-    lists: Lists | None
+    lists: CategoryLists | None
 
 
-def pack(tree: Tree, dtype: Any = np.float64) -> Packed:
+def pack(tree: Tree, dtype: Any = np.float64) -> DescentTree:
     """Pack the tree as one record per node, for values of `dtype`; leaves refer to themselves."""
     itself = np.arange(tree.n_nodes)
     leaf = tree.is_leaf
@@ -56,30 +56,30 @@ def pack(tree: Tree, dtype: Any = np.float64) -> Packed:
     nodes["child"] = np.where(leaf, itself, tree.first_child)
     nodes["missing"] = np.where(leaf, itself, missing)
     if not by_category.any():
-        return Packed(nodes, None, None)
+        return DescentTree(nodes, None, None)
     # A category without a branch is missing, except where missing values have a separate branch.
     unseen = np.where(tree.split_kind == BRANCH_SPLIT, itself, missing)
     nodes["child"] = np.where(by_category, unseen, nodes["child"])
     target, lists, nodes["n_codes"], nodes["table"] = tabulate(tree, nodes["child"])
-    return Packed(nodes, target, lists if lists.node.size else None)
+    return DescentTree(nodes, target, lists if lists.node.size else None)
 
 
-def pack_alike(tree: Tree, filled: bool = True) -> Packed:
+def pack_alike(tree: Tree, filled: bool = True) -> DescentTree:
     """Like `pack`, of the same types for all trees and tables: one kernel is compiled.
 
     Nodes need not be `filled` for callers that do not step from node to node.
     """
     nodes = np.zeros(tree.n_nodes, node_type(np.float64, by_category=True))
     if not filled:
-        return Packed(nodes, np.empty(0, np.int32), NO_LISTS)
+        return DescentTree(nodes, np.empty(0, np.int32), NO_LISTS)
     packed = pack(tree)
     for name in packed.nodes.dtype.names or ():
         nodes[name] = packed.nodes[name]
     target = np.empty(0, np.int32) if packed.target is None else packed.target
-    return Packed(nodes, target, packed.lists or NO_LISTS)
+    return DescentTree(nodes, target, packed.lists or NO_LISTS)
 
 
-def arrange(packed: Packed, n_rows: int) -> tuple[Packed, Int32s | None]:
+def arrange(packed: DescentTree, n_rows: int) -> tuple[DescentTree, Int32s | None]:
     """Arrange the tree for the descent of n rows; returns new places of nodes, if they have moved.
 
     Breadth-first, each node below the upper levels that a row passes is in another cache line;
@@ -112,9 +112,9 @@ def _depth_first(child: Int32s) -> Int32s:
     for node in range(n):
         first = child[node]
         if first != node:
-            at = free[node]
-            place[first], place[first + 1] = at, at + 1
-            free[first], free[first + 1] = at + 2, at + 2 + below[first]
+            start = free[node]
+            place[first], place[first + 1] = start, start + 1
+            free[first], free[first + 1] = start + 2, start + 2 + below[first]
     return place
 
 
@@ -133,22 +133,22 @@ def rounded_down(threshold: Floats, dtype: type[np.floating]) -> NDArray:
 
 
 @borrowing
-def step(values: NDArray, row: int, tree: Packed, at: int) -> np.int64:
-    """Node below `at` to which a row goes; `at` itself where there is no single one."""
-    feature = tree.nodes[np.uintp(at)].feature
+def step(values: NDArray, row: int, tree: DescentTree, index: int) -> np.int64:
+    """Node below `index` to which a row goes; `index` itself where there is no single one."""
+    feature = tree.nodes[np.uintp(index)].feature
     x = values[np.uintp(row), np.uintp(feature)]
-    return follow(x, tree.nodes, at, tree.target, tree.lists)
+    return follow(x, tree.nodes, index, tree.target, tree.lists)
 
 
 @borrowing
 def follow(
-    x: float, nodes: NDArray, at: int, target: Int32s | None, lists: Lists | None
+    x: float, nodes: NDArray, index: int, target: Int32s | None, lists: CategoryLists | None
 ) -> np.int64:
-    """Node to which the node `at` sends a value.
+    """Node to which the node `index` sends a value.
 
     Numba omits the branches for None only where that is an argument.
     """
-    node = nodes[np.uintp(at)]  # a node is no argument: numba warns of kinds of records
+    node = nodes[np.uintp(index)]  # a node is no argument: numba warns of kinds of records
     below = np.int64(node.child) + np.int64(x > node.threshold)
     if target is not None and node.n_codes > 0:
         below = np.int64(node.child)
@@ -163,17 +163,17 @@ def follow(
 
 @kernel
 def walk(
-    values: NDArray, begin: int, end: int, tree: Packed, depths: tuple[int, int], out: Int32s
+    values: NDArray, begin: int, end: int, tree: DescentTree, depths: tuple[int, int], out: Int32s
 ) -> None:
     """Write the nodes that rows ``begin .. end`` of `values` (n, d; NaN: missing) reach to `out`.
 
     `depths` are the minimum and the maximum of the leaves.
     """
-    least, greatest = depths
+    lowest, highest = depths
     paired = end - (end - begin) % SIDE_BY_SIDE
     for r in range(begin, paired, SIDE_BY_SIDE):
         a0 = a1 = a2 = a3 = a4 = a5 = a6 = a7 = np.int64(0)
-        for _ in range(least):
+        for _ in range(lowest):
             a0 = step(values, r, tree, a0)
             a1 = step(values, r + 1, tree, a1)
             a2 = step(values, r + 2, tree, a2)
@@ -182,7 +182,7 @@ def walk(
             a5 = step(values, r + 5, tree, a5)
             a6 = step(values, r + 6, tree, a6)
             a7 = step(values, r + 7, tree, a7)
-        moved = least < greatest
+        moved = lowest < highest
         while moved:
             b0 = step(values, r, tree, a0)
             b1 = step(values, r + 1, tree, a1)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from gputree.compilation import kernel
 from gputree.dtypes import NODE
 from gputree.prediction.answers import Before, run_blocks
-from gputree.prediction.descent import Packed, arrange, leaf_depths, pack, walk
+from gputree.prediction.descent import DescentTree, arrange, leaf_depths, pack, walk
 from gputree.tree import Tree
 
 # Rows that descend one tree after the other: a tree stays in a cache while they do. 200,000 rows
@@ -22,21 +22,21 @@ BLOCK_ROWS = 1 << 17
 class PackedTree(NamedTuple):
     """A tree of N nodes in the form in which rows descend it."""
 
-    nodes: Packed
+    nodes: DescentTree
     depths: tuple[int, int]  # the minimum and the maximum depth of a leaf
     place: NDArray[np.int32] | None  # (N,) new places of the nodes, if they have moved
-    answers: NDArray[np.float64]  # (N, K) predictions, in the order of the packed nodes
+    predictions: NDArray[np.float64]  # (N, K) predictions, in the order of the packed nodes
 
 
 def pack_tree(tree: Tree, dtype: Any) -> PackedTree:
     """Pack a binary tree for rows of float32 or float64 values, depth-first where that pays."""
     packed, place = arrange(pack(tree, dtype), tree.n_nodes)
-    answers = np.ascontiguousarray(tree.value[:, 0])
+    predictions = np.ascontiguousarray(tree.value[:, 0])
     if place is not None:
-        moved = np.empty_like(answers)
-        moved[place] = answers
-        answers = moved
-    return PackedTree(packed, leaf_depths(tree), place, answers)
+        moved = np.empty_like(predictions)
+        moved[place] = predictions
+        predictions = moved
+    return PackedTree(packed, leaf_depths(tree), place, predictions)
 
 
 def mean_answers(
@@ -57,13 +57,13 @@ def mean_answers(
     -------
     float64 array of shape (n_rows, K)
     """
-    out = np.zeros((values.shape[0], trees[0].answers.shape[1]))
+    out = np.zeros((values.shape[0], trees[0].predictions.shape[1]))
 
     def block(begin: int, end: int) -> None:
         stop = np.empty(end - begin, NODE)
-        own, sums = values[begin:end], out[begin:end]
+        rows, sums = values[begin:end], out[begin:end]
         for tree in trees:
-            add_answers(own, tree.nodes, tree.depths, stop, tree.answers, sums)
+            add_answers(rows, tree.nodes, tree.depths, stop, tree.predictions, sums)
 
     run_blocks(values.shape[0], n_threads, before, block, add_answers, BLOCK_ROWS)
     out /= len(trees)
@@ -91,14 +91,14 @@ def leaves(
 @kernel
 def add_answers(
     values: NDArray,
-    tree: Packed,
+    tree: DescentTree,
     depths: tuple[int, int],
     stop: NDArray[np.int32],
-    answers: NDArray[np.float64],
+    predictions: NDArray[np.float64],
     sums: NDArray[np.float64],
 ) -> None:
-    """Add the row of `answers` (N, K) for the node of each row of `values` to `sums` (n, K)."""
+    """Add the row of `predictions` (N, K) for the node of each row of `values` to `sums` (n, K)."""
     walk(values, 0, stop.size, tree, depths, stop)
     for r in range(stop.size):
         for k in range(sums.shape[1]):
-            sums[r, k] += answers[stop[r], k]
+            sums[r, k] += predictions[stop[r], k]

@@ -130,14 +130,14 @@ class LeafTargets:
         or it has no weight.
         """
         groups = self._grouped(trees, n_threads)
-        reached = np.stack([_placed(*own) for own in zip(trees, self.leaf, strict=True)])
-        for own, mask in zip(reached, drawn, strict=True):
-            own[mask[self.row]] = NO_LEAF
+        reached = np.stack([_placed(*placed) for placed in zip(trees, self.leaf, strict=True)])
+        for leaf, mask in zip(reached, drawn, strict=True):
+            leaf[mask[self.row]] = NO_LEAF
         places = np.arange(self.row.size)
 
         def block(begin: int, end: int) -> Floats:
-            own = np.ascontiguousarray(reached[:, begin:end])
-            return find_quantiles(groups, own, places[begin:end], levels)
+            leaves = np.ascontiguousarray(reached[:, begin:end])
+            return find_quantiles(groups, leaves, places[begin:end], levels)
 
         found = run_blocks(places.size, n_threads, None, block, find_quantiles, BLOCK_ROWS)
         out = np.full((drawn[0].size, levels.size), np.nan)
@@ -172,19 +172,19 @@ def _group(tree: PackedTree, leaf: Int32s) -> tuple[Int32s, Int32s]:
 
 
 @kernel
-def put_in_order(node: Int32s, at: Int32s, members: Int32s) -> None:
-    """Write places ``0 .. n`` node by node; the places of a node begin at ``at[node]``."""
+def put_in_order(node: Int32s, place: Int32s, members: Int32s) -> None:
+    """Write places ``0 .. n`` node by node; the places of a node begin at ``place[node]``."""
     for i in range(node.size):
-        members[at[node[i]]] = i
-        at[node[i]] += 1
+        members[place[node[i]]] = i
+        place[node[i]] += 1
 
 
 @kernel
-def find_quantiles(groups: Groups, reached: Int32s, own: Int64s, levels: Floats) -> Floats:
+def find_quantiles(groups: Groups, reached: Int32s, excluded: Int64s, levels: Floats) -> Floats:
     """Quantiles of rows that reach the given nodes, (T, n): of shape (n, levels).
 
-    ``own`` (n,) is the target that each row excludes, or NO_TARGET. A tree without a target in the
-    row's leaf is ignored; NaN where all are.
+    ``excluded`` (n,) is the target that each row excludes, or NO_TARGET. A tree without a target
+    in the row's leaf is ignored; NaN where all are.
     """
     top = 0
     while groups.target.size >> (top + BITS) > 0:
@@ -192,17 +192,17 @@ def find_quantiles(groups: Groups, reached: Int32s, own: Int64s, levels: Floats)
     cells, finer = np.empty(1 << BITS), np.empty(1 << BITS)
     begin, end = np.empty(groups.first.size, np.int64), np.empty(groups.first.size, np.int64)
     share = np.empty(groups.first.size)
-    out = np.full((own.size, levels.size), np.nan)
-    for r in range(own.size):
+    out = np.full((excluded.size, levels.size), np.nan)
+    for r in range(excluded.size):
         trees = 0
         for t in range(groups.first.size):
             if reached[t, r] != NO_LEAF:
-                trees += open_leaf(groups, t, reached[t, r], own[r], begin, end, share, trees)
+                trees += open_leaf(groups, t, reached[t, r], excluded[r], begin, end, share, trees)
         if trees == 0:
             continue
         cells[:] = 0.0
         for m in range(trees):
-            add_range(groups, begin[m], end[m], share[m], own[r], 0, top, cells)
+            add_range(groups, begin[m], end[m], share[m], excluded[r], 0, top, cells)
         for c in range(1, cells.size):
             cells[c] += cells[c - 1]
         c = 0
@@ -217,7 +217,7 @@ def find_quantiles(groups: Groups, reached: Int32s, own: Int64s, levels: Floats)
                 for m in range(trees):
                     low = first_from(groups.members, begin[m], end[m], first)
                     high = first_from(groups.members, low, end[m], first + width)
-                    add_range(groups, low, high, share[m], own[r], first, shift, finer)
+                    add_range(groups, low, high, share[m], excluded[r], first, shift, finer)
                 found = 0
                 for f in range(width >> shift):
                     if finer[f] > 0.0:
@@ -235,7 +235,7 @@ def open_leaf(
     groups: Groups,
     t: int,
     stop: int,
-    own: int,
+    excluded: int,
     begin: Int64s,
     end: Int64s,
     share: Floats,
@@ -246,11 +246,11 @@ def open_leaf(
     before = t * groups.target.size
     low = before + np.int64(groups.begin[node])
     high = before + np.int64(groups.begin[node + np.uintp(1)])
-    whole = float(high - low - (own != NO_TARGET))  # an excluded row is in the leaf
+    whole = float(high - low - (excluded != NO_TARGET))  # an excluded row is in the leaf
     if groups.weight.size > 0:
         whole = 0.0
         for j in range(low, high):
-            if groups.members[np.uintp(j)] != own:
+            if groups.members[np.uintp(j)] != excluded:
                 whole += groups.weight[np.uintp(groups.members[np.uintp(j)])]
     if whole <= 0.0:
         return 0
@@ -264,7 +264,7 @@ def add_range(
     begin: int,
     end: int,
     share: float,
-    own: int,
+    excluded: int,
     first: int,
     shift: int,
     cells: Floats,
@@ -272,17 +272,17 @@ def add_range(
     """Add the weights of members ``begin .. end`` to cells of 2**shift places from `first` on."""
     for j in range(begin, end):
         i = np.int64(groups.members[np.uintp(j)])
-        if i != own:
+        if i != excluded:
             weight = share if groups.weight.size == 0 else share * groups.weight[np.uintp(i)]
             cells[np.uintp((i - first) >> shift)] += weight
 
 
 @borrowing
-def first_from(members: Int32s, begin: int, end: int, least: int) -> int:
-    """The first of ascending members ``begin .. end`` that is `least` or more."""
+def first_from(members: Int32s, begin: int, end: int, lowest: int) -> int:
+    """The first of ascending members ``begin .. end`` that is `lowest` or more."""
     while begin < end:
         middle = (begin + end) >> 1
-        if members[np.uintp(middle)] < least:
+        if members[np.uintp(middle)] < lowest:
             begin = middle + 1
         else:
             end = middle

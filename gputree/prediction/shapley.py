@@ -39,7 +39,7 @@ from gputree.compilation import inner, kernel
 from gputree.dtypes import Floats, Int32s
 from gputree.prediction.answers import Before
 from gputree.prediction.descent import pack, step
-from gputree.prediction.shares import Descent, Parts, portions
+from gputree.prediction.shares import ChildShares, Descent, portions
 from gputree.threads import run
 from gputree.tree import Tree
 
@@ -55,25 +55,25 @@ class Game(NamedTuple):
     # the nearest node, from a node up to the root, that is reached by a test of the column that the
     # node tests; 0, the root, if there is none
     same: Int32s
-    absent: Floats  # z of the edge to each node, with those above of the same column; 1 at the root
+    without: Floats  # z of the edge to each node, with those above of its column; 1 at the root
     ends: Floats  # z of stopping at an inner node, which has no weight below
     # (Q,): nodes and weights of the quadrature of the integral from 0 to 1
     point: Floats
     weight: Floats
 
 
-def game_of(tree: Tree, parts: Parts) -> Game:
+def game_of(tree: Tree, parts: ChildShares) -> Game:
     """Return the game of a tree."""
     tested = np.where(tree.is_leaf, -1, tree.feature).astype(np.int32)
     same, columns = _same(tested, tree.parent)
-    absent = np.ones(tree.n_nodes)
+    without = np.ones(tree.n_nodes)
     for level in tree.levels()[1:]:
-        absent[level] = parts.portion[level] * absent[same[tree.parent[level]]]
+        without[level] = parts.portion[level] * without[same[tree.parent[level]]]
     below = np.zeros(tree.n_nodes)
     np.add.at(below, tree.parent[1:], tree.weight[1:])
     point, weight = np.polynomial.legendre.leggauss(max(1, -(-int(columns.max()) // 2)))
     ends = np.where(~tree.is_leaf & (below == 0), 1.0, 0.0)
-    return Game(tested, tree.parent, same, absent, ends, (point + 1) / 2, weight / 2)
+    return Game(tested, tree.parent, same, without, ends, (point + 1) / 2, weight / 2)
 
 
 def expected_answer(tree: Tree) -> Floats:
@@ -95,7 +95,7 @@ def shapley_values(
     """
     descent = Descent(values, pack(tree, values.dtype), portions(tree), None)
     game = game_of(tree, descent.parts)
-    answer = np.ascontiguousarray(tree.value[:, 0, :])
+    predictions = np.ascontiguousarray(tree.value[:, 0, :])
     shape = values.shape[0], tree.n_features, tree.n_classes
     require_memory(
         8.0 * np.prod(shape, dtype=float), "The Shapley values", "Pass fewer rows at a time."
@@ -108,7 +108,7 @@ def shapley_values(
         end = min(begin + size, values.shape[0])
         if before is not None:
             before(begin, end)
-        _shapley(descent, begin, end, game, answer, out)
+        _shapley(descent, begin, end, game, predictions, out)
 
     run(n_threads, block, [(begin,) for begin in range(0, values.shape[0], size)])
     return out
@@ -123,29 +123,29 @@ def _same(tested: Int32s, parent: Int32s) -> tuple[Int32s, Int32s]:
             columns[node] = columns[parent[node]]
         if tested[node] < 0:
             continue
-        at = node
-        while at > 0 and tested[parent[at]] != tested[node]:
-            at = parent[at]
-        same[node] = at
-        columns[node] += at == 0
+        ancestor = node
+        while ancestor > 0 and tested[parent[ancestor]] != tested[node]:
+            ancestor = parent[ancestor]
+        same[node] = ancestor
+        columns[node] += ancestor == 0
     return same, columns
 
 
 @inner
-def _factor(t: float, present: float, absent: float) -> float:
-    return t * present + (1.0 - t) * absent
+def _factor(t: float, present: float, missing: float) -> float:
+    return t * present + (1.0 - t) * missing
 
 
 @inner
-def _slope(t: float, present: float, absent: float) -> float:
+def _slope(t: float, present: float, missing: float) -> float:
     """(o - z) over the factor; 0 where the factor is."""
-    factor = t * present + (1.0 - t) * absent
-    return (present - absent) / factor if factor > 0.0 else 0.0
+    factor = t * present + (1.0 - t) * missing
+    return (present - missing) / factor if factor > 0.0 else 0.0
 
 
 @kernel
 def _shapley(
-    descent: Descent, begin: int, end: int, game: Game, answer: Floats, out: Floats
+    descent: Descent, begin: int, end: int, game: Game, predictions: Floats, out: Floats
 ) -> None:
     """Add the Shapley values of rows ``begin .. end`` to `out` (n, d, K)."""
     n_nodes, n_points, parts = game.tested.size, game.point.size, descent.parts
@@ -168,36 +168,36 @@ def _shapley(
                 present[child] = share * present[same]
                 for q in range(n_points):
                     t = game.point[q]
-                    above = _factor(t, present[same], game.absent[same])
-                    own = _factor(t, present[child], game.absent[child])
-                    product[child, q] = product[node, q] * (own / above) if above > 0.0 else 0.0
+                    above = _factor(t, present[same], game.without[same])
+                    factor = _factor(t, present[child], game.without[child])
+                    product[child, q] = product[node, q] * (factor / above) if above > 0.0 else 0.0
         # From the leaves up: predictions below each node, and the parts of each edge's column.
-        for k in range(answer.shape[1]):
+        for k in range(predictions.shape[1]):
             total[:] = 0.0
             for node in range(n_nodes - 1, -1, -1):
                 column = game.tested[node]
                 if column < 0:
                     for q in range(n_points):
-                        total[node, q] = answer[node, k] * product[node, q]
+                        total[node, q] = predictions[node, k] * product[node, q]
                 elif stays[node] + game.ends[node] > 0.0:
                     same = game.same[node]
-                    o, z = stays[node] * present[same], game.ends[node] * game.absent[same]
+                    o, z = stays[node] * present[same], game.ends[node] * game.without[same]
                     for q in range(n_points):
                         t = game.point[q]
-                        above = _factor(t, present[same], game.absent[same])
+                        above = _factor(t, present[same], game.without[same])
                         if above == 0.0:
                             continue
-                        held = answer[node, k] * product[node, q] * (_factor(t, o, z) / above)
-                        turn = _slope(t, o, z) - _slope(t, present[same], game.absent[same])
-                        out[row, column, k] += game.weight[q] * held * turn
-                        total[node, q] += held
+                        term = predictions[node, k] * product[node, q] * (_factor(t, o, z) / above)
+                        turn = _slope(t, o, z) - _slope(t, present[same], game.without[same])
+                        out[row, column, k] += game.weight[q] * term * turn
+                        total[node, q] += term
                 if node == 0:
                     continue
                 over = game.parent[node]
                 column, same = game.tested[over], game.same[over]
                 for q in range(n_points):
                     t = game.point[q]
-                    turn = _slope(t, present[node], game.absent[node])
-                    turn -= _slope(t, present[same], game.absent[same])
+                    turn = _slope(t, present[node], game.without[node])
+                    turn -= _slope(t, present[same], game.without[same])
                     out[row, column, k] += game.weight[q] * total[node, q] * turn
                     total[over, q] += total[node, q]

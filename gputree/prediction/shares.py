@@ -22,11 +22,11 @@ from numpy.typing import NDArray
 
 from gputree.compilation import inner, kernel
 from gputree.dtypes import MISSING_TO_ALL, Bools, Floats, Int32s, Int64s
-from gputree.prediction.descent import Packed, step
+from gputree.prediction.descent import DescentTree, step
 from gputree.tree import Tree
 
 
-class Parts(NamedTuple):
+class ChildShares(NamedTuple):
     """Fractional weights of children, arrays of shape (N,)."""
 
     spreads: Bools  # nodes that send rows without a branch to all children
@@ -48,19 +48,19 @@ class Descent(NamedTuple):
     """Rows and the tree that they descend."""
 
     values: NDArray  # (n, d): NaN where missing
-    tree: Packed
-    parts: Parts
+    tree: DescentTree
+    parts: ChildShares
     soft: Soft | None
 
 
-def portions(tree: Tree) -> Parts:
+def portions(tree: Tree) -> ChildShares:
     """Fractional weights of children by weights of nodes; a row stays where no child has weight."""
     below = np.zeros(tree.n_nodes)
     np.add.at(below, tree.parent[1:], tree.weight[1:])
     above = np.append(1.0, below[tree.parent[1:]])
     portion = np.divide(tree.weight, above, out=np.zeros(tree.n_nodes), where=above > 0)
     spreads = (tree.missing_child == MISSING_TO_ALL) & (below > 0)
-    return Parts(spreads, tree.first_child, tree.n_children, portion)
+    return ChildShares(spreads, tree.first_child, tree.n_children, portion)
 
 
 def soft_of(tree: Tree) -> Soft | None:
@@ -100,26 +100,26 @@ def spread(descent: Descent, soft: Soft | None, row: int, node: Int32s, share: F
     visited = 1
     i = 0
     while i < visited:
-        at = node[i]
+        index = node[i]
         if soft is not None:
-            x = np.float64(values[row, soft.feature[at]])
-            if soft.lower[at] < x < soft.upper[at]:
-                left = share_below(x, soft.lower[at], soft.threshold[at], soft.upper[at])
-                first = parts.first_child[at]
+            x = np.float64(values[row, soft.feature[index]])
+            if soft.lower[index] < x < soft.upper[index]:
+                left = share_below(x, soft.lower[index], soft.threshold[index], soft.upper[index])
+                first = parts.first_child[index]
                 node[visited], share[visited] = first, share[i] * left
                 node[visited + 1], share[visited + 1] = first + 1, share[i] * (1.0 - left)
                 visited += 2
                 share[i] = 0.0
                 i += 1
                 continue
-        below = step(values, row, tree, at)
-        if below != at:
+        below = step(values, row, tree, index)
+        if below != index:
             node[visited], share[visited] = below, share[i]
             visited += 1
             share[i] = 0.0
-        elif parts.spreads[at]:
-            first = parts.first_child[at]
-            for child in range(first, first + parts.n_children[at]):
+        elif parts.spreads[index]:
+            first = parts.first_child[index]
+            for child in range(first, first + parts.n_children[index]):
                 if parts.portion[child] > 0.0:
                     node[visited], share[visited] = child, share[i] * parts.portion[child]
                     visited += 1
@@ -142,7 +142,9 @@ def settle(descent: Descent, begin: int, end: int, stop: Int32s) -> None:
 
 
 @kernel
-def mix(descent: Descent, begin: int, end: int, stop: Int32s, answer: Floats, out: Floats) -> None:
+def mix(
+    descent: Descent, begin: int, end: int, stop: Int32s, predictions: Floats, out: Floats
+) -> None:
     """Write the prediction of each row's node, or the weighted sum of its nodes, to `out`."""
     n_nodes, parts, soft = descent.tree.nodes.size, descent.parts, descent.soft
     node, share = np.empty(n_nodes, np.int32), np.empty(n_nodes)
@@ -150,12 +152,12 @@ def mix(descent: Descent, begin: int, end: int, stop: Int32s, answer: Floats, ou
         node[0], share[0], visited = stop[row], 1.0, 1
         if soft is not None or parts.spreads[stop[row]]:
             visited = spread(descent, soft, row, node, share)
-        for k in range(answer.shape[1]):
-            out[row, k] = share[0] * answer[node[0], k]
+        for k in range(predictions.shape[1]):
+            out[row, k] = share[0] * predictions[node[0], k]
         for i in range(1, visited):
             if share[i] > 0.0:
-                for k in range(answer.shape[1]):
-                    out[row, k] += share[i] * answer[node[i], k]
+                for k in range(predictions.shape[1]):
+                    out[row, k] += share[i] * predictions[node[i], k]
 
 
 @inner
@@ -181,8 +183,8 @@ def list_stops(
         if soft is not None or parts.spreads[stop[row]]:
             visited = spread(descent, soft, row, node, share)
         if n + visited > all_nodes.size:
-            room = 2 * (n + visited)
-            all_nodes, all_shares = _copy(all_nodes, room), _copy(all_shares, room)
+            size = 2 * (n + visited)
+            all_nodes, all_shares = _copy(all_nodes, size), _copy(all_shares, size)
         for i in range(visited):
             if share[i] > 0.0:
                 all_nodes[n], all_shares[n] = node[i], share[i]

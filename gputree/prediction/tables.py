@@ -38,7 +38,7 @@ _LIST = record(
 )
 
 
-class Lists(NamedTuple):
+class CategoryLists(NamedTuple):
     """Lists that are searched for categories."""
 
     node: NDArray  # one record for each node whose list is searched
@@ -47,31 +47,31 @@ class Lists(NamedTuple):
     place: Int32s
 
 
-NO_LISTS = Lists(np.empty(0, _LIST), np.empty(0, np.int32), np.empty(0, np.int32))
+NO_LISTS = CategoryLists(np.empty(0, _LIST), np.empty(0, np.int32), np.empty(0, np.int32))
 
 
 @borrowing
-def look_up(lists: Lists, number: int, x: float, unseen: int) -> np.int64:
+def look_up(lists: CategoryLists, number: int, x: float, unseen: int) -> np.int64:
     """Node to which category x goes by list `number`, or `unseen`."""
-    own = lists.node[number]
-    first, last = own.first, own.last
+    branches = lists.node[number]
+    first, last = branches.first, branches.last
     while first < last:
         middle = first + (last - first) // 2
         if lists.code[middle] < x:
             first = middle + 1
         else:
             last = middle
-    if first == own.last or lists.code[first] != x:
+    if first == branches.last or lists.code[first] != x:
         return np.int64(unseen)
     place = lists.place[first]
-    if own.middle < 0:
+    if branches.middle < 0:
         return np.int64(place)
-    if place < own.begin or place >= own.end:
+    if place < branches.begin or place >= branches.end:
         return np.int64(unseen)
-    return np.int64(own.child) + np.int64(place >= own.middle)
+    return np.int64(branches.child) + np.int64(place >= branches.middle)
 
 
-def tabulate(tree: Tree, unseen: Int32s) -> tuple[Int32s, Lists, Int32s, Int64s]:
+def tabulate(tree: Tree, unseen: Int32s) -> tuple[Int32s, CategoryLists, Int32s, Int64s]:
     """Make tables and lists of all nodes that test categories.
 
     Returns the nodes for the codes 0, 1, ... of each table, with `unseen`, the nodes for categories
@@ -79,23 +79,23 @@ def tabulate(tree: Tree, unseen: Int32s) -> tuple[Int32s, Lists, Int32s, Int64s]
     offset of its table, or the number of its list.
     """
     spans = tree.branch_spans
-    room = _table_sizes(tree, spans)
-    n_codes = np.where(tree.tests_categories & (room == 0), LISTED, room).astype(np.int32)
-    table = np.cumsum(room) - room
-    child = np.repeat(unseen, room).astype(NODE)
-    node, place = _led_to(tree, room > 0)
+    sizes = _table_sizes(tree, spans)
+    n_codes = np.where(tree.tests_categories & (sizes == 0), LISTED, sizes).astype(np.int32)
+    table = np.cumsum(sizes) - sizes
+    child = np.repeat(unseen, sizes).astype(NODE)
+    node, place = _led_to(tree, sizes > 0)
     child[table[tree.parent[node]] + tree.branch_code[place]] = node
     listed = np.flatnonzero(n_codes == LISTED)
     table[listed] = np.arange(listed.size)
-    return child, Lists(*_lists(tree, listed, spans)), n_codes, table
+    return child, CategoryLists(*_lists(tree, listed, spans)), n_codes, table
 
 
 def _table_sizes(tree: Tree, spans: Spans) -> Int64s:
     """Sizes of the tables of the nodes that have one: up to the largest code in the list."""
     listed, sharing = spans.stop - spans.start, np.bincount(spans.top)[spans.top]
-    room = np.maximum(spans.greatest(tree.tests_categories, tree.branch_code) + 1, 1)
+    sizes = np.maximum(spans.highest(tree.tests_categories, tree.branch_code) + 1, 1)
     most = np.where(sharing == 1, np.maximum(CODES_PER_CATEGORY * listed, FEW_CODES), FEW_CODES)
-    return np.where(tree.tests_categories & (room <= most), room, 0)
+    return np.where(tree.tests_categories & (sizes <= most), sizes, 0)
 
 
 def _led_to(tree: Tree, nodes: Bools) -> tuple[Int64s, Int64s]:

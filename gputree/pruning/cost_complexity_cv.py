@@ -243,9 +243,9 @@ class _HeldOutLoss(NamedTuple):
 
 
 def _loss_along(
-    tree: Tree, alpha: Floats, rows: RoutedRows, at: Floats, power: Literal[1, 2]
+    tree: Tree, alpha: Floats, rows: RoutedRows, alphas: Floats, power: Literal[1, 2]
 ) -> Floats:
-    """Loss of `rows` by the tree pruned at each alpha of `at`, ascending.
+    """Loss of `rows` by the tree pruned at each alpha of `alphas`, ascending.
 
     A node is a leaf from its alpha on until an ancestor collapses; before, it predicts only the
     rows that stop there.
@@ -254,9 +254,9 @@ def _loss_along(
     begins = np.where(tree.is_leaf, -np.inf, alpha)
     ends = tree.over_ancestors(np.minimum, begins, np.inf)
     begins = np.minimum(begins, ends)
-    changes = np.zeros(at.size + 1)
+    changes = np.zeros(alphas.size + 1)
     for when, by in ((begins, loss.as_leaf - loss.stopped), (ends, -loss.as_leaf)):
-        np.add.at(changes, np.searchsorted(at, when), np.where(when < np.inf, by, 0.0))
+        np.add.at(changes, np.searchsorted(alphas, when), np.where(when < np.inf, by, 0.0))
     return float(loss.stopped.sum()) + np.cumsum(changes)[:-1]
 
 

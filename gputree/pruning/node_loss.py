@@ -50,8 +50,8 @@ def node_loss(tree: Tree, data: RoutedRows, power: Literal[1, 2] = 1) -> NodeLos
     if tree.task == "regression":
         target = np.asarray(data.target, np.float64)
         loss = OF_TARGETS[tree.criterion].loss
-        answers = np.ascontiguousarray(tree.answers[:, 0])
-        return NodeLoss(*loss(tree.parent, answers, stop, target, weight, power))
+        predictions = np.ascontiguousarray(tree.answers[:, 0])
+        return NodeLoss(*loss(tree.parent, predictions, stop, target, weight, power))
     return _errors(tree, stop, np.asarray(data.target, np.intp), weight)
 
 

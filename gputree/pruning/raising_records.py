@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from gputree.compilation import borrowing, inner
 from gputree.compilation.arrays import record
 from gputree.dtypes import Floats, Int32s, Int64s, Values
-from gputree.prediction.descent import Packed
+from gputree.prediction.descent import DescentTree
 from gputree.pruning.error_limit import ErrorLimit, limited_errors
 
 # Bits of a frame's state: its rows came with a raised branch; its entries are sorted and its
@@ -65,10 +65,10 @@ FRAME = record(
 STEP = record([("threshold", np.float64), ("feature", np.int32), ("child", np.int32)])
 
 
-class Rows(NamedTuple):
+class RaisingRows(NamedTuple):
     """The tree's splits in their current form, and the values of the rows."""
 
-    splits: Packed  # of the same types for all trees (`pack_alike`)
+    splits: DescentTree  # of the same types for all trees (`pack_alike`)
     steps: NDArray  # (N,): the same splits where they are plain
     # (n_rows * n_features,): row by row or column by column, as they are in memory
     values: Values
@@ -77,7 +77,7 @@ class Rows(NamedTuple):
     column_step: int
 
 
-class Scratch(NamedTuple):
+class SortScratch(NamedTuple):
     """Buffers to sort one range of up to n entries."""
 
     ordinal: Int32s  # (n,): the leaf, or the ordinal of the child, that each entry goes to
@@ -94,13 +94,13 @@ class Scratch(NamedTuple):
 class Walk(NamedTuple):
     """The tree in its current form, and the rows in it."""
 
-    rows: Rows
+    rows: RaisingRows
     nodes: NDArray  # (N,)
     units: Int64s  # (N, K): class weights of the whole rows of each node, in units
     moved: Int64s  # (N, K): class weights of the fractional entries of refilled nodes
     entries: NDArray  # (n,): the whole rows, sorted by their leaves
     frames: NDArray  # the stack
-    scratch: Scratch
+    scratch: SortScratch
     unit: float
     limit: ErrorLimit
     slack: float  # errors that a replacement may cost

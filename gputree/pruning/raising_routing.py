@@ -18,42 +18,42 @@ from numpy.typing import NDArray
 from gputree.compilation import borrowing, kernel
 from gputree.compilation.prefetching import PREFETCH_ROWS, prefetch
 from gputree.prediction.descent import follow
-from gputree.pruning.raising_records import Rows, Walk, leaf_limit, put
+from gputree.pruning.raising_records import RaisingRows, Walk, leaf_limit, put
 
 
 @borrowing
-def next_node(rows: Rows, row: int, at: int) -> int:
-    """The child of `at` that a row goes to; another node if it stays; `at` itself for a leaf."""
+def next_node(rows: RaisingRows, row: int, index: int) -> int:
+    """The child of `index` that a row goes to; another node if it stays; `index` of a leaf."""
     splits = rows.splits
-    feature = splits.nodes[np.uintp(at)].feature
+    feature = splits.nodes[np.uintp(index)].feature
     x = rows.values[np.uintp(row * rows.row_step + feature * rows.column_step)]
-    return follow(x, splits.nodes, at, splits.target, splits.lists)
+    return follow(x, splits.nodes, index, splits.target, splits.lists)
 
 
 @borrowing
-def next_node_of_plain(rows: Rows, row: int, at: int) -> np.int64:
+def next_node_of_plain(rows: RaisingRows, row: int, index: int) -> np.int64:
     """`next_node` of a plain split, without a branch that may be mispredicted."""
-    step = rows.steps[np.uintp(at)]
+    step = rows.steps[np.uintp(index)]
     x = rows.values[np.uintp(row * rows.row_step + step.feature * rows.column_step)]
     by_code = step.threshold != step.threshold
     return np.int64(step.child) + (np.int64(x) if by_code else np.int64(x > step.threshold))
 
 
 @borrowing
-def prefetch_value(rows: Rows, entries: NDArray, i: int, end: int, at: int) -> None:
-    """Prefetch the value, in the column of node `at`, of an entry some places after `i`."""
+def prefetch_value(rows: RaisingRows, entries: NDArray, i: int, end: int, index: int) -> None:
+    """Prefetch the value, in the column of node `index`, of an entry some places after `i`."""
     row = entries[min(i + PREFETCH_ROWS, end - 1)].row
-    feature = rows.splits.nodes[at].feature
+    feature = rows.splits.nodes[index].feature
     prefetch(rows.values, row * rows.row_step + feature * rows.column_step, 0)
 
 
 @borrowing
-def make_leaf(rows: Rows, at: int) -> None:
+def make_leaf(rows: RaisingRows, index: int) -> None:
     """Turn a node into a leaf for routing: all rows stop there."""
-    node, step = rows.splits.nodes[at], rows.steps[at]
-    node.feature, node.threshold, node.child, node.missing = 0, np.inf, at, at
+    node, step = rows.splits.nodes[index], rows.steps[index]
+    node.feature, node.threshold, node.child, node.missing = 0, np.inf, index, index
     node.n_codes = 0
-    step.feature, step.threshold, step.child = 0, np.inf, at
+    step.feature, step.threshold, step.child = 0, np.inf, index
 
 
 def _route_eight_by(go: Callable) -> Any:
@@ -64,7 +64,7 @@ def _route_eight_by(go: Callable) -> Any:
     """
 
     @borrowing
-    def route_eight(walk: Walk, begin: int, end: int, top: int, at: int) -> None:
+    def route_eight(walk: Walk, begin: int, end: int, top: int, start: int) -> None:
         rows, entries, leaf = walk.rows, walk.entries, walk.scratch.ordinal
         paired = end - (end - begin) % 8
         for i in range(begin, paired, 8):
@@ -80,14 +80,14 @@ def _route_eight_by(go: Callable) -> Any:
                 still = (a0 ^ b0) | (a1 ^ b1) | (a2 ^ b2) | (a3 ^ b3)
                 moved = (still | (a4 ^ b4) | (a5 ^ b5) | (a6 ^ b6) | (a7 ^ b7)) != 0
                 a0, a1, a2, a3, a4, a5, a6, a7 = b0, b1, b2, b3, b4, b5, b6, b7
-            j = at + i - begin
+            j = start + i - begin
             leaf[j], leaf[j + 1], leaf[j + 2], leaf[j + 3] = a0, a1, a2, a3
             leaf[j + 4], leaf[j + 5], leaf[j + 6], leaf[j + 7] = a4, a5, a6, a7
         for i in range(paired, end):
             a0, b0 = np.int64(-1), np.int64(top)
             while a0 != b0:
                 a0, b0 = b0, go(rows, entries[i].row, b0)
-            leaf[at + i - begin] = a0
+            leaf[start + i - begin] = a0
 
     return route_eight
 
@@ -97,18 +97,20 @@ _route_eight_by_plain = _route_eight_by(next_node_of_plain)
 
 
 @borrowing
-def route(walk: Walk, begin: int, end: int, top: int, at: int) -> None:
+def route(walk: Walk, begin: int, end: int, top: int, start: int) -> None:
     """Write the leaf below `top` of the entries ``begin .. end``, or the node where each stays.
 
-    To ``scratch.ordinal``, from the place `at`. Eight rows descend together, so that their loads
+    To ``scratch.ordinal``, from the place `start`. Eight rows descend together, so that their loads
     overlap.
     """
     if walk.nodes[top].direct:
-        _route_eight_by_plain(walk, begin, end, top, at)
+        _route_eight_by_plain(walk, begin, end, top, start)
         return
-    _route_eight(walk, begin, end, top, at)
+    _route_eight(walk, begin, end, top, start)
     leaf = walk.scratch.ordinal
-    for j in range(at, at + end - begin):  # the node where it stays may have been raised since
+    for j in range(
+        start, start + end - begin
+    ):  # the node where it stays may have been raised since
         while walk.nodes[leaf[j]].carrier != leaf[j]:
             leaf[j] = walk.nodes[leaf[j]].carrier
 
@@ -145,19 +147,19 @@ def _sort(walk: Walk, top: int, as_grown: bool) -> None:
     n = _sort_by_leaves(walk, top)
     as_grown = as_grown and not nodes[top].rows_stay
     for j in range(n - 1, -1, -1):
-        at = listed[j]
-        if nodes[at].n_children > 0:
-            sum_at_leaves(nodes, at)
+        index = listed[j]
+        if nodes[index].n_children > 0:
+            sum_at_leaves(nodes, index)
         elif as_grown:
-            nodes[at].at_leaves = nodes[at].as_leaf
+            nodes[index].at_leaves = nodes[index].as_leaf
         else:
-            nodes[at].at_leaves = leaf_limit(walk, walk.units[at])
+            nodes[index].at_leaves = leaf_limit(walk, walk.units[index])
 
 
 @borrowing
-def sum_at_leaves(nodes: NDArray, at: int) -> None:
+def sum_at_leaves(nodes: NDArray, index: int) -> None:
     """Sum the limits of the errors of whole rows below a node, and mark it if some stay."""
-    node = nodes[at]
+    node = nodes[index]
     node.at_leaves, node.rows_stay = 0.0, node.stay_end > node.begin
     for child in range(node.first_child, node.first_child + node.n_children):
         node.at_leaves += nodes[child].at_leaves
@@ -175,20 +177,20 @@ def _sort_by_leaves(walk: Walk, top: int) -> int:
     size, free, listed = nodes[top].end - nodes[top].begin, scratch.free, scratch.nodes
     n = _list_below(walk, top)
     for i in range(size):
-        at, entry = scratch.ordinal[i], scratch.entries[i]
-        free[at] += 1
-        units[at, entry.label] += entry.units
+        index, entry = scratch.ordinal[i], scratch.entries[i]
+        free[index] += 1
+        units[index, entry.label] += entry.units
     # From the leaves up: `stay_end` and `end` become numbers of entries.
     for j in range(n - 1, -1, -1):
-        at = listed[j]
-        node = nodes[at]
-        node.stay_end = node.end = free[at]
+        index = listed[j]
+        node = nodes[index]
+        node.stay_end = node.end = free[index]
         node.rows_stay = node.n_children > 0 and node.stay_end > 0
         for child in range(node.first_child, node.first_child + node.n_children):
             node.end += nodes[child].end
             node.rows_stay |= nodes[child].rows_stay
             for k in range(units.shape[1]):
-                units[at, k] += units[child, k]
+                units[index, k] += units[child, k]
     # From `top` down: they become places, since the parent has set `begin`.
     for j in range(n):
         node = nodes[listed[j]]
@@ -199,9 +201,9 @@ def _sort_by_leaves(walk: Walk, top: int) -> int:
             nodes[child].begin = begin
             begin += nodes[child].end
     for i in range(size):
-        at, entry = scratch.ordinal[i], scratch.entries[i]
-        put(walk.entries, free[at], entry, entry.units)
-        free[at] += 1
+        index, entry = scratch.ordinal[i], scratch.entries[i]
+        put(walk.entries, free[index], entry, entry.units)
+        free[index] += 1
     return n
 
 
@@ -211,10 +213,10 @@ def _list_below(walk: Walk, top: int) -> int:
     nodes, listed = walk.nodes, walk.scratch.nodes
     listed[0], n, j = top, 1, 0
     while j < n:
-        at = listed[j]
-        node = nodes[at]
-        walk.scratch.free[at] = 0
-        walk.units[at, :] = 0
+        index = listed[j]
+        node = nodes[index]
+        walk.scratch.free[index] = 0
+        walk.units[index, :] = 0
         for child in range(node.first_child, node.first_child + node.n_children):
             listed[n] = child
             n += 1

@@ -52,9 +52,9 @@ def _n_spread(node: Any, frame: Any) -> int:
 
 
 @borrowing
-def n_needed(walk: Walk, at: int) -> int:
-    """Capacity for fractional entries with which the frame `at` can be entered."""
-    frame = walk.frames[at]
+def n_needed(walk: Walk, index: int) -> int:
+    """Capacity for fractional entries with which the frame `index` can be entered."""
+    frame = walk.frames[index]
     if frame.above == NO_FRAME:
         return 0
     above = walk.frames[frame.above]
@@ -63,11 +63,11 @@ def n_needed(walk: Walk, at: int) -> int:
 
 
 @borrowing
-def enter(walk: Walk, shares: NDArray, at: int) -> None:
-    """Add the rows that stay at the node above to the range of the frame `at`."""
-    if n_needed(walk, at) == 0:
+def enter(walk: Walk, shares: NDArray, index: int) -> None:
+    """Add the rows that stay at the node above to the range of the frame `index`."""
+    if n_needed(walk, index) == 0:
         return
-    frame = walk.frames[at]
+    frame = walk.frames[index]
     above = walk.frames[frame.above]
     node = walk.nodes[above.node]
     begin, end, place = frame.begin, frame.end, frame.end
@@ -139,7 +139,7 @@ def _sort_by_children(walk: Walk, shares: NDArray, frame: Any) -> None:
         scratch.ordinal[i - begin] = ordinal
         scratch.entries[i - begin] = shares[i]
         place[ordinal] += 1
-    last, at = 1, begin
+    last, offset = 1, begin
     for part in range(2, node.n_children + 1):
         if place[part] > place[last]:
             last = part
@@ -147,8 +147,8 @@ def _sort_by_children(walk: Walk, shares: NDArray, frame: Any) -> None:
     # From here, `place` is the next place of each part.
     for part in range(node.n_children + 1):
         if part != last:
-            at, place[part] = at + place[part], at
-    frame.last_begin = place[last] = at
+            offset, place[part] = offset + place[part], offset
+    frame.last_begin = place[last] = offset
     for i in range(end - begin):
         ordinal, entry = scratch.ordinal[i], scratch.entries[i]
         put(shares, place[ordinal], entry, entry.units)

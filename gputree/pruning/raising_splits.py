@@ -21,8 +21,8 @@ BLOCK_CELLS = 1 << 18
 class Ends(NamedTuple):
     """Minimum and maximum value of each column, where none is missing."""
 
-    least: Values
-    greatest: Values
+    lowest: Values
+    highest: Values
     missing: Bools
 
 
@@ -36,8 +36,8 @@ def column_ends(X: Values, n_threads: int) -> Ends:
     height = max(BLOCK_CELLS // (d * _side_by_side(d)), 1) * _side_by_side(d)
     parts = [X[a : a + height] for a in range(0, n, height)]
     found = _joined(run(n_threads, _ends_by_rows, [(part,) for part in parts]), np.stack)
-    least = found.least.min(axis=0)
-    return Ends(least, found.greatest.max(axis=0), np.isnan(least))
+    lowest = found.lowest.min(axis=0)
+    return Ends(lowest, found.highest.max(axis=0), np.isnan(lowest))
 
 
 def _side_by_side(d: int) -> int:
@@ -50,8 +50,8 @@ def _joined(parts: list[Ends], join: Any) -> Ends:
 
 
 def _ends_by_columns(X: Values) -> Ends:
-    least = X.min(axis=0)  # NaN where one is
-    return Ends(least, X.max(axis=0), np.isnan(least))
+    lowest = X.min(axis=0)  # NaN where one is
+    return Ends(lowest, X.max(axis=0), np.isnan(lowest))
 
 
 def _ends_by_rows(X: Values) -> Ends:
@@ -59,12 +59,12 @@ def _ends_by_rows(X: Values) -> Ends:
     n, d = X.shape
     whole = n - n % _side_by_side(d)
     rows, others = X[:whole].reshape(-1, _side_by_side(d) * d), X[whole:]
-    least = rows.min(axis=0, initial=np.inf).reshape(-1, d).min(axis=0)
-    greatest = rows.max(axis=0, initial=-np.inf).reshape(-1, d).max(axis=0)
+    lowest = rows.min(axis=0, initial=np.inf).reshape(-1, d).min(axis=0)
+    highest = rows.max(axis=0, initial=-np.inf).reshape(-1, d).max(axis=0)
     if whole < n:
-        least = np.minimum(least, others.min(axis=0))
-        greatest = np.maximum(greatest, others.max(axis=0))
-    return Ends(least, greatest, np.isnan(least))
+        lowest = np.minimum(lowest, others.min(axis=0))
+        highest = np.maximum(highest, others.max(axis=0))
+    return Ends(lowest, highest, np.isnan(lowest))
 
 
 def find_plain(tree: Tree, ends: Ends) -> Bools:
@@ -77,10 +77,10 @@ def find_plain(tree: Tree, ends: Ends) -> Bools:
     if by_code.size == 0:
         return plain
     feature = tree.feature[by_code]
-    within = (ends.least[feature] >= 0) & (ends.greatest[feature] < tree.n_children[by_code])
+    within = (ends.lowest[feature] >= 0) & (ends.highest[feature] < tree.n_children[by_code])
     plain[by_code] &= within
     child = 1 + np.flatnonzero(tree.tests_categories[tree.parent[1:]])
     parent, begin = tree.parent[child], tree.branch_begin[child]
-    own = np.append(tree.branch_code, NO_BRANCH)[begin] == child - tree.first_child[parent]
-    plain[parent[~own | (tree.branch_end[child] != begin + 1)]] = False
+    same = np.append(tree.branch_code, NO_BRANCH)[begin] == child - tree.first_child[parent]
+    plain[parent[~same | (tree.branch_end[child] != begin + 1)]] = False
     return plain

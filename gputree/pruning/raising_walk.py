@@ -23,7 +23,7 @@ from gputree.pruning.raising_records import (
     ESTIMATED,
     MOVED,
     SORTED,
-    Rows,
+    RaisingRows,
     Walk,
     leaf_limit,
     push,
@@ -88,7 +88,7 @@ def settle(nodes: NDArray, slack: float) -> None:
 
 
 @kernel
-def make_ready(rows: Rows, nodes: NDArray, plain: Bools) -> None:
+def make_ready(rows: RaisingRows, nodes: NDArray, plain: Bools) -> None:
     """Make leaves stop rows; mark as `direct` the nodes with only `plain` splits below."""
     for node in range(nodes.size - 1, -1, -1):
         state = nodes[node]
@@ -124,13 +124,13 @@ def find_tops(nodes: NDArray, most: int, found: Int32s) -> int:
     """
     found[0], n_found, n, j = 0, 0, 1, 0
     while j < n:
-        at = found[j]
-        node = nodes[at]
+        index = found[j]
+        node = nodes[index]
         j += 1
         if node.settled:
             continue
         if node.end - node.begin <= most or (node.spreads and node.stay_end > node.begin):
-            found[n_found] = at
+            found[n_found] = index
             n_found += 1
             continue
         for child in range(node.first_child, node.first_child + node.n_children):
@@ -218,35 +218,35 @@ def _enough(leaf: float, subtree: float, slack: float) -> float:
 
 
 @borrowing
-def _raise(walk: Walk, at: int, largest: int) -> None:
+def _raise(walk: Walk, index: int, largest: int) -> None:
     """Replace the split and the children of a node by those of its branch.
 
     Rows that stay at the branch still route to it, which is none of its children.
     """
-    node, branch, rows = walk.nodes[at], walk.nodes[largest], walk.rows
-    rows.splits.nodes[at], rows.steps[at] = rows.splits.nodes[largest], rows.steps[largest]
-    node.split_of, node.spreads, branch.carrier = branch.split_of, branch.spreads, at
+    node, branch, rows = walk.nodes[index], walk.nodes[largest], walk.rows
+    rows.splits.nodes[index], rows.steps[index] = rows.splits.nodes[largest], rows.steps[largest]
+    node.split_of, node.spreads, branch.carrier = branch.split_of, branch.spreads, index
     node.direct = branch.direct
     node.first_child, node.n_children = branch.first_child, branch.n_children
 
 
 @borrowing
-def _estimate_whole(walk: Walk, at: int, branch: int, enough: float) -> tuple[float, bool]:
+def _estimate_whole(walk: Walk, index: int, branch: int, enough: float) -> tuple[float, bool]:
     """Errors of whole rows if the others of a node joined those in `branch`; True if none stays.
 
     If they exceed `enough`, only a number that does. Rows that stay on the way are not counted.
     """
     nodes, units, scratch = walk.nodes, walk.units, walk.scratch
-    node, own = nodes[at], nodes[branch]
-    total, all_go = own.at_leaves, not own.rows_stay
-    n_reached, done, n = 0, 0, node.end - node.begin - (own.end - own.begin)
+    node, into = nodes[index], nodes[branch]
+    total, all_go = into.at_leaves, not into.rows_stay
+    n_reached, done, n = 0, 0, node.end - node.begin - (into.end - into.begin)
     # `total` are the errors of the rows of the branch and of the first `done` of the others, which
     # are counted at their leaves.
     while done < n and total <= enough:
-        next_done = min(n, _next_look(done, total - own.at_leaves, enough - own.at_leaves))
+        next_done = min(n, _next_look(done, total - into.at_leaves, enough - into.at_leaves))
         _route_others(walk, node, branch, done, next_done)
         for j in range(done, next_done):
-            leaf, entry = scratch.ordinal[j], walk.entries[_other(node, own, j)]
+            leaf, entry = scratch.ordinal[j], walk.entries[_other(node, into, j)]
             if not nodes[leaf].reached:
                 if nodes[leaf].n_children > 0:
                     all_go = False
@@ -258,7 +258,7 @@ def _estimate_whole(walk: Walk, at: int, branch: int, enough: float) -> tuple[fl
                 n_reached += 1
             units[leaf, entry.label] += entry.units
         done = next_done
-        total = own.at_leaves
+        total = into.at_leaves
         for j in range(n_reached):
             leaf = scratch.nodes[j]
             total += leaf_limit(walk, units[leaf]) - nodes[leaf].at_leaves
@@ -288,10 +288,10 @@ def _other(node: Any, branch: Any, j: int) -> int:
 @borrowing
 def _route_others(walk: Walk, node: Any, branch: int, first: int, last: int) -> None:
     """Route the entries ``first .. last`` of those that are not in `branch` down it."""
-    own = walk.nodes[branch]
-    middle = min(max(first, own.begin - node.begin), last)  # before the branch, and behind it
+    into = walk.nodes[branch]
+    middle = min(max(first, into.begin - node.begin), last)  # before the branch, and behind it
     route(walk, node.begin + first, node.begin + middle, branch, first)
-    shift = own.end - own.begin + node.begin
+    shift = into.end - into.begin + node.begin
     route(walk, shift + middle, shift + last, branch, middle)
 
 
@@ -333,15 +333,15 @@ def _estimate_all(
 @inner
 def _gather(walk: Walk, shares: NDArray, frame: Any, branch: int) -> tuple[NDArray, int]:
     """Copy the fractional entries of a frame, and the whole rows not in `branch`, behind them."""
-    node, own = walk.nodes[frame.node], walk.nodes[branch]
-    n_others = node.end - node.begin - (own.end - own.begin)
+    node, into = walk.nodes[frame.node], walk.nodes[branch]
+    n_others = node.end - node.begin - (into.end - into.begin)
     place = frame.free
     shares = with_capacity(shares, place, place + frame.end - frame.begin + n_others)
     for i in range(frame.begin, frame.end):
         put(shares, place, shares[i], shares[i].units)
         place += 1
     for j in range(n_others):
-        entry = walk.entries[_other(node, own, j)]
+        entry = walk.entries[_other(node, into, j)]
         put(shares, place, entry, entry.units)
         place += 1
     return shares, place

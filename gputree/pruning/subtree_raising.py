@@ -38,7 +38,15 @@ from gputree.prediction.descent import pack_alike
 from gputree.pruning.base import TrainingRows
 from gputree.pruning.bottom_up import sum_over_children
 from gputree.pruning.error_limit import ErrorLimit, limit_errors
-from gputree.pruning.raising_records import ENTRY, FRAME, NODE_STATE, STEP, Rows, Scratch, Walk
+from gputree.pruning.raising_records import (
+    ENTRY,
+    FRAME,
+    NODE_STATE,
+    STEP,
+    RaisingRows,
+    SortScratch,
+    Walk,
+)
 from gputree.pruning.raising_routing import route_all, sort_all
 from gputree.pruning.raising_splits import column_ends, find_plain
 from gputree.pruning.raising_walk import find_tops, make_ready, number, settle, visit
@@ -99,10 +107,10 @@ def visit_nodes(walk: Walk, n_threads: int) -> int:
 
     def visit_from(tops: Int32s) -> int:
         sizes = nodes["end"][tops] - nodes["begin"][tops]
-        own = _scratch(nodes, walk.units.shape[1], np.empty(sizes.max(), ENTRY))
+        scratch = _scratch(nodes, walk.units.shape[1], np.empty(sizes.max(), ENTRY))
         # On the stack are nodes of the walk, and of one estimate below the topmost.
         frames = np.empty(2 * nodes.size + 1, FRAME)
-        return visit(walk._replace(frames=frames, scratch=own), tops)
+        return visit(walk._replace(frames=frames, scratch=scratch), tops)
 
     most_held = 0
     for most in _rounds(n, n_threads):
@@ -124,10 +132,10 @@ def _rounds(n: int, n_threads: int) -> list[int]:
     return [n // (n_threads * SPANS_PER_THREAD), n // 2, n]
 
 
-def _scratch(nodes: NDArray, n_classes: int, entries: NDArray) -> Scratch:
+def _scratch(nodes: NDArray, n_classes: int, entries: NDArray) -> SortScratch:
     """Allocate buffers to sort a copy of `entries`."""
     n_children = int(nodes["n_children"].max())
-    return Scratch(
+    return SortScratch(
         ordinal=np.empty(entries.size, np.int32),
         entries=entries,
         place=np.empty(n_children + 1, np.int64),
@@ -139,7 +147,7 @@ def _scratch(nodes: NDArray, n_classes: int, entries: NDArray) -> Scratch:
     )
 
 
-def _rows(tree: Tree, X: Values, plain: Bools) -> Rows:
+def _rows(tree: Tree, X: Values, plain: Bools) -> RaisingRows:
     """Pack the tree's splits and the rows for the walk."""
     n, d = X.shape
     packed = pack_alike(tree, filled=not plain.all())
@@ -149,8 +157,8 @@ def _rows(tree: Tree, X: Values, plain: Bools) -> Rows:
     steps["threshold"] = tree.threshold
     steps["threshold"][tree.tests_categories] = np.nan
     if X.flags.f_contiguous:
-        return Rows(packed, steps, X.reshape(-1, order="F"), 1, n)
-    return Rows(packed, steps, np.ascontiguousarray(X).reshape(-1), d, 1)
+        return RaisingRows(packed, steps, X.reshape(-1, order="F"), 1, n)
+    return RaisingRows(packed, steps, np.ascontiguousarray(X).reshape(-1), d, 1)
 
 
 def _as_grown(tree: Tree, limit: ErrorLimit) -> NDArray:
@@ -184,8 +192,8 @@ def _renumbered(
     leaf = count == 0
     # children are reached as those of the split that their parent carries
     above = parent[1:]
-    own = np.arange(1, parent.size) - (1 + np.cumsum(count) - count)[above]
-    lists = old.branch_lists.take(np.append(0, old.first_child[split[above]] + own))
+    branch = np.arange(1, parent.size) - (1 + np.cumsum(count) - count)[above]
+    lists = old.branch_lists.take(np.append(0, old.first_child[split[above]] + branch))
 
     first = np.where(leaf, NO_CHILD, 1 + np.cumsum(count) - count)
     return old._carried(

@@ -170,9 +170,11 @@ class BoostedC45Rules(Boosted):
     ) -> C45Rules:
         return self._new_member()._learn(tree, table, target, weight)
 
-    def _finished(self, member: C45Rules, own: NDArray[np.intp]) -> C45Rules:
-        tree, found = self._adopt(as_grown(member.estimator_, self, own)), member.rules_
-        conditions = [one._replace(feature=int(own[one.feature])) for one in found.rules.conditions]
+    def _finished(self, member: C45Rules, columns: NDArray[np.intp]) -> C45Rules:
+        tree, found = self._adopt(as_grown(member.estimator_, self, columns)), member.rules_
+        conditions = [
+            one._replace(feature=int(columns[one.feature])) for one in found.rules.conditions
+        ]
         rules = found.rules._replace(conditions=conditions)
         rest = found.confidence, found.class_weights, found.default, found.decided_weights
         return member._take(tree, Learned(rules, *rest))

@@ -11,7 +11,7 @@ from gputree.bits import SPAN, WORD, Words, count_bits, lowest_bit
 from gputree.compilation import inner, kernel
 from gputree.dtypes import ROW, Int32s, Int64s, Values
 from gputree.rules.conditions import Rules
-from gputree.rules.masks import Block, Masks, groups
+from gputree.rules.masks import MaskBlock, Masks, groups
 
 
 class Coverage(NamedTuple):
@@ -66,15 +66,15 @@ def coverage(rules: Rules, values: Values) -> Coverage:
     n = values.shape[0]
     sizes, parts, total = [np.empty(0, np.int64)], [np.empty(0, ROW)], 0
     for begin, end in groups(rules, n):
-        own = rules.take(np.arange(begin, end))
-        masks, size = Masks(values, own.conditions), np.zeros(end - begin, np.int64)
+        some = rules.take(np.arange(begin, end))
+        masks, size = Masks(values, some.conditions), np.zeros(end - begin, np.int64)
         for block in masks:
-            _count(block, own.begin, own.condition, size)
+            _count(block, some.begin, some.condition, size)
         total += int(size.sum())
         _require(total)
         place, rows = np.cumsum(size) - size, np.empty(int(size.sum()), ROW)
         for block in masks:
-            _list(block, own.begin, own.condition, place, rows)
+            _list(block, some.begin, some.condition, place, rows)
         sizes.append(size)
         parts.append(rows)
     rule_begin = np.append(0, np.cumsum(np.concatenate(sizes)))
@@ -98,7 +98,7 @@ def _require(n_pairs: int) -> None:
 
 
 @kernel
-def _count(block: Block, begin: Int64s, condition: Int64s, size: Int64s) -> None:
+def _count(block: MaskBlock, begin: Int64s, condition: Int64s, size: Int64s) -> None:
     """Add the number of rows in a block that each rule covers."""
     met = np.empty(SPAN, np.uint64)
     for first in range(0, block.rows.size, SPAN):
@@ -110,7 +110,7 @@ def _count(block: Block, begin: Int64s, condition: Int64s, size: Int64s) -> None
 
 
 @kernel
-def _list(block: Block, begin: Int64s, condition: Int64s, place: Int64s, out: Int32s) -> None:
+def _list(block: MaskBlock, begin: Int64s, condition: Int64s, place: Int64s, out: Int32s) -> None:
     """Write the rows of each rule from its place on, and advance the place."""
     met = np.empty(SPAN, np.uint64)
     for first in range(0, block.rows.size, SPAN):
@@ -126,7 +126,7 @@ def _list(block: Block, begin: Int64s, condition: Int64s, place: Int64s, out: In
 
 
 @inner
-def _meet(block: Block, first: int, width: int, conditions: Int64s, met: Words) -> bool:
+def _meet(block: MaskBlock, first: int, width: int, conditions: Int64s, met: Words) -> bool:
     """Find the rows of some words that satisfy all conditions; return True if there are any."""
     for j in range(width):
         met[j] = block.rows[first + j]

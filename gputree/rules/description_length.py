@@ -13,12 +13,12 @@ from gputree.compilation import jitable
 from gputree.criteria.logarithm import log2
 from gputree.dtypes import Floats, Int64s
 from gputree.rules.conditions import Condition, Rules
-from gputree.rules.simplification import Rows
+from gputree.rules.simplification import WeightedRows
 
 IMPOSSIBLE = 1e6  # more bits than any message has: for an exception of probability 0
 
 
-def rule_bits(rules: Rules, rows: Rows, n_categories: Int64s, redundancy: float) -> Floats:
+def rule_bits(rules: Rules, rows: WeightedRows, n_categories: Int64s, redundancy: float) -> Floats:
     """Bits of each rule: those of its conditions and of their number, less those of their order.
 
     `n_categories` has those of each column, 0 for numbers; `redundancy` is the number of columns
@@ -32,7 +32,7 @@ def rule_bits(rules: Rules, rows: Rows, n_categories: Int64s, redundancy: float)
     return total + np.log2(sizes) - log2_factorial(sizes)
 
 
-def column_bits(rows: Rows, n_categories: Int64s) -> Floats:
+def column_bits(rows: WeightedRows, n_categories: Int64s) -> Floats:
     """Bits that identify a value in a test of each column, shape (d,).
 
     For categories the entropy; for m > 1 numbers one bit for the side, and half of log2 m. In a

@@ -25,9 +25,9 @@ from gputree.export.model import Names, model_of, require_estimator
 from gputree.fixed_point import fix_weights
 from gputree.pruning.base import encode, encode_target, require_known_labels
 from gputree.pruning.error_limit import Quantile, error_limit
-from gputree.rules.learning import Learned, Options, learn
+from gputree.rules.learning import Learned, LearningOptions, learn
 from gputree.rules.ruleset import RuleSet
-from gputree.rules.simplification import Rows
+from gputree.rules.simplification import WeightedRows
 from gputree.rules.usage import usage_tables
 from gputree.threads import n_threads
 
@@ -166,7 +166,7 @@ class C45Rules(LogProbabilities, Reporting, ClassifierMixin, BaseEstimator):
         """The rules of a fitted tree and the rows that it was grown on."""
         forbid_parted_answers(tree)
         rows = _rows(tree, X, y, sample_weight)
-        options = Options(
+        options = LearningOptions(
             error_limit(self.confidence, self.quantile),
             float(self.rule_weight),
             float(self.redundancy),
@@ -379,7 +379,7 @@ def forbid_parted_answers(tree: Any) -> None:
         )
 
 
-def _rows(tree: Any, X: Any, y: Any, sample_weight: Any) -> Rows:
+def _rows(tree: Any, X: Any, y: Any, sample_weight: Any) -> WeightedRows:
     """Training rows that have weight, in the form of the tree's tests."""
     values, target, weight = encode(tree, X, to_host(y), to_host(sample_weight))
     require_known_labels(y, target)
@@ -392,4 +392,4 @@ def _rows(tree: Any, X: Any, y: Any, sample_weight: Any) -> Rows:
         raise InputError("Sample weights must contain at least one non-zero number.")
     fixed = fix_weights(weight, weight.size)
     units = np.empty(0, np.int64) if fixed.weight is None else fixed.weight
-    return Rows(values, label, units, fixed.unit * fixed.scale, tree.n_classes_)
+    return WeightedRows(values, label, units, fixed.unit * fixed.scale, tree.n_classes_)

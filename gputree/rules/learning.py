@@ -16,12 +16,12 @@ from gputree.rules.coverage import Coverage, coverage
 from gputree.rules.description_length import rule_bits
 from gputree.rules.ordering import default_class, harmless, order_classes
 from gputree.rules.selection import select
-from gputree.rules.simplification import Rows, simplify
+from gputree.rules.simplification import WeightedRows, simplify
 from gputree.subtrees import add_up
 from gputree.tree import Tree
 
 
-class Options(NamedTuple):
+class LearningOptions(NamedTuple):
     """Options of learning rules; see `gputree.rules.C45Rules`."""
 
     limit: ErrorLimit
@@ -42,7 +42,9 @@ class Learned(NamedTuple):
     decided_weights: Floats
 
 
-def learn(tree: Tree, rows: Rows, n_categories: Int64s, options: Options) -> Learned:
+def learn(
+    tree: Tree, rows: WeightedRows, n_categories: Int64s, options: LearningOptions
+) -> Learned:
     """Learn the rules of a tree and its rows: simplify, choose class by class, order.
 
     `n_categories` are the numbers of categories of each column, 0 for numbers.
@@ -66,7 +68,7 @@ def learn(tree: Tree, rows: Rows, n_categories: Int64s, options: Options) -> Lea
     return Learned(rules, 1.0 - error[order], covered, default, decided)
 
 
-def _by_leaf(tree: Tree, rows: Rows, n_threads: int) -> Rows:
+def _by_leaf(tree: Tree, rows: WeightedRows, n_threads: int) -> WeightedRows:
     """Sort the rows by leaf, so that those of a rule are next to each other."""
     reached = prediction.apply(tree, rows.values, n_threads=n_threads)
     order = np.argsort(_from_the_left(tree)[reached], kind="stable")
@@ -92,7 +94,7 @@ def _place(parent: Int32s, first_child: Int32s, before: Int64s, found: Int64s) -
 
 
 def _by_class(
-    rule: NDArray[np.integer], rows: Rows, places: NDArray[np.integer], n_rules: int
+    rule: NDArray[np.integer], rows: WeightedRows, places: NDArray[np.integer], n_rules: int
 ) -> Floats:
     """Weight by rule and class of some rows, each with a rule; shape (n_rules, K)."""
     cell = rule.astype(np.int64) * rows.n_classes + rows.label[places]
@@ -100,7 +102,7 @@ def _by_class(
     return np.asarray(units * rows.unit, np.float64).reshape(n_rules, rows.n_classes)
 
 
-def _by_confidence(rules: Rules, error: Floats, covers: Coverage, rows: Rows) -> Int64s:
+def _by_confidence(rules: Rules, error: Floats, covers: Coverage, rows: WeightedRows) -> Int64s:
     """Order rules by their error rates; ties by weight, then by the number of conditions."""
     weights = rows.weights
     weight = np.array([weights[covers.of(r)].sum() for r in range(error.size)], np.int64)
@@ -108,16 +110,25 @@ def _by_confidence(rules: Rules, error: Floats, covers: Coverage, rows: Rows) ->
 
 
 def _chosen(
-    rules: Rules, covers: Coverage, rows: Rows, n_categories: Int64s, options: Options
+    rules: Rules,
+    covers: Coverage,
+    rows: WeightedRows,
+    n_categories: Int64s,
+    options: LearningOptions,
 ) -> Int64s:
     """Choose the rules that describe their classes in the smallest number of bits."""
     bits = rule_bits(rules, rows, n_categories, options.redundancy)
     found = [np.empty(0, np.int64)]
     for label in np.unique(rules.label).tolist():
-        own = np.flatnonzero(rules.label == label)
+        of_label = np.flatnonzero(rules.label == label)
         of_class = rows.label == label
         chosen, _ = select(
-            covers.take(own), rows, of_class, bits[own], options.rule_weight, options.n_threads
+            covers.take(of_label),
+            rows,
+            of_class,
+            bits[of_label],
+            options.rule_weight,
+            options.n_threads,
         )
-        found.append(own[chosen])
+        found.append(of_label[chosen])
     return np.sort(np.concatenate(found))

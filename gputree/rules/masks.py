@@ -20,7 +20,7 @@ LEAST_BLOCK = 1 << 14  # minimum rows of a block: fewer would leave threads idle
 TILE = 8  # consecutive words of a mask that are written at once: a cache line
 
 
-class Block(NamedTuple):
+class MaskBlock(NamedTuple):
     """Consecutive rows of a table."""
 
     first: int  # their first row
@@ -59,15 +59,15 @@ def _ends(begin: Int64s, condition: Int64s, n_conditions: int, most: int) -> Int
     """Ends of groups of at least one rule, and of at most `most` different conditions."""
     last = np.full(n_conditions, -1, np.int64)  # group that has a condition
     ends = np.empty(begin.size - 1, np.int64)
-    group, size, at = 0, 0, 0  # `at` is the first rule of the group
+    group, size, first = 0, 0, 0  # `first` is the first rule of the group
     for rule in range(begin.size - 1):
         news = 0
         for i in range(begin[rule], begin[rule + 1]):
             if last[condition[i]] != group:
                 news += 1
-        if size + news > most and rule > at:
+        if size + news > most and rule > first:
             ends[group] = rule
-            group, size, at = group + 1, 0, rule
+            group, size, first = group + 1, 0, rule
         for i in range(begin[rule], begin[rule + 1]):
             if last[condition[i]] != group:
                 last[condition[i]] = group
@@ -97,9 +97,9 @@ class Masks:
             "Holding which rows satisfy which conditions",
             "Prune the tree, or limit its depth: it has too many leaves for rules to be read.",
         )
-        self._kept: Block | None = None
+        self._kept: MaskBlock | None = None
 
-    def __iter__(self) -> Iterator[Block]:
+    def __iter__(self) -> Iterator[MaskBlock]:
         """Iterate over the blocks in order; a single one is cached."""
         if self._kept is None and self._values.shape[0] <= self.height:
             self._kept = self.block(0)
@@ -109,14 +109,14 @@ class Masks:
         for first in range(0, self._values.shape[0], self.height):
             yield self.block(first)
 
-    def block(self, first: int) -> Block:
+    def block(self, first: int) -> MaskBlock:
         """Make the block that begins with row `first`."""
         values = self._values[first : first + self.height]
         n = values.shape[0]
         masks = np.zeros((self._n_conditions, -(-n // WORD)), np.uint64)
         for tests in self._tests:
             _fill(tests, np.ascontiguousarray(values[:, tests.feature]), masks)
-        return Block(first, pack(np.ones(n, np.bool_)), masks)
+        return MaskBlock(first, pack(np.ones(n, np.bool_)), masks)
 
 
 def _tests(feature: int, places: list[int], conditions: Sequence[Condition]) -> _Tests:

@@ -9,12 +9,12 @@ import numpy as np
 from gputree.compilation import inner, kernel
 from gputree.dtypes import Bools, Int32s, Int64s
 from gputree.rules.coverage import Coverage
-from gputree.rules.simplification import Rows
+from gputree.rules.simplification import WeightedRows
 
 _NO_RULE = np.int32(0x7FFFFFFF)  # the prediction of a row that no rule covers
 
 
-def order_classes(covers: Coverage, label: Int64s, rows: Rows) -> list[int]:
+def order_classes(covers: Coverage, label: Int64s, rows: WeightedRows) -> list[int]:
     """Order the classes that have rules; `label` is the class of each rule.
 
     The next class is the one whose rules cover the smallest weight of other classes, among the rows
@@ -37,19 +37,19 @@ def _rows_of(covers: Coverage, rules: Int64s) -> Int32s:
     return np.concatenate([covers.rows[:0], *(covers.of(rule) for rule in rules.tolist())])
 
 
-def _harm(found: Int32s, label: int, rows: Rows) -> int:
+def _harm(found: Int32s, label: int, rows: WeightedRows) -> int:
     """Weight of other classes among some rows."""
     return int(rows.weights[found[rows.label[found] != label]].sum())
 
 
-def default_class(covers: Coverage, rows: Rows) -> int:
+def default_class(covers: Coverage, rows: WeightedRows) -> int:
     """Class with the largest weight among rows without a rule; of equals, over all rows."""
     alone = np.diff(covers.row_begin) == 0
     found = np.bincount(rows.label[alone], rows.weights[alone], minlength=rows.n_classes)
     return int(np.lexsort((-rows.class_weights, -found))[0])
 
 
-def harmless(covers: Coverage, label: Int64s, default: int, rows: Rows) -> Bools:
+def harmless(covers: Coverage, label: Int64s, default: int, rows: WeightedRows) -> Bools:
     """Mark the rules that are left when those that do more harm than good are removed, one by one.
 
     A rule decides the rows that it covers and no rule before it does; `default` is the class of

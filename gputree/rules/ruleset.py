@@ -255,12 +255,12 @@ class RuleSet:
     def _parts(self, place: int, names: Names, decimals: int | None) -> tuple[str, str, str, str]:
         """Conditions, class, confidence and weights of a rule, in words."""
         conditions = [self.rules.conditions[i] for i in self.rules.of(place)]
-        told = " and ".join(self._words(condition, names, decimals) for condition in conditions)
+        tests = " and ".join(self._words(condition, names, decimals) for condition in conditions)
         label = on_one_line(str(names.classes[self.rules.label[place]]))  # type: ignore[index]
         weight = format_number(self.coverage[place], 2)
         if self.errors[place] > 0:
             weight += f"/{format_number(self.errors[place], 2)}"
-        return told, label, f"{self.confidence[place]:.3f}", weight
+        return tests, label, f"{self.confidence[place]:.3f}", weight
 
     def _repr_html_(self) -> str:
         shown = range(min(len(self), MOST_SHOWN))
@@ -398,8 +398,8 @@ class RuleSet:
             A name, label or category cannot be written in SQL.
         """
         names = self._named(feature_names, class_names)
-        answers = self.rules, self.default, self.confidence
-        return write_sql(names, *answers, dialect, output, table)
+        described = self.rules, self.default, self.confidence
+        return write_sql(names, *described, dialect, output, table)
 
 
 @kernel

@@ -11,7 +11,7 @@ from gputree.dtypes import Bools, Floats, Int32s, Int64s
 from gputree.hashing import mix
 from gputree.rules.coverage import Coverage
 from gputree.rules.description_length import exception_bits, log2_factorial
-from gputree.rules.simplification import Rows
+from gputree.rules.simplification import WeightedRows
 from gputree.threads import run
 
 MOST_TRIED = 10  # maximum number of rules of a class for which every subset is tried
@@ -36,19 +36,19 @@ class Message(NamedTuple):
     unit: float  # weight of a unit
     # weight of all rows, and of those of the class
     total: float
-    own: float
+    class_weight: float
 
 
 @inner
-def message_bits(message: Message, size: int, bits: float, own: int, other: int) -> float:
-    """Bits of some rules that cover `own` units of rows of the class and `other` of others."""
-    return _with_rules(message, _exceptions(message, own, other), size, bits)
+def message_bits(message: Message, size: int, bits: float, covered: int, other: int) -> float:
+    """Bits of some rules that cover `covered` units of rows of the class and `other` of others."""
+    return _with_rules(message, _exceptions(message, covered, other), size, bits)
 
 
 @inner
-def _exceptions(message: Message, own: int, other: int) -> float:
-    right, false = own * message.unit, other * message.unit
-    return exception_bits(message.total, right + false, false, message.own - right)
+def _exceptions(message: Message, covered: int, other: int) -> float:
+    right, false = covered * message.unit, other * message.unit
+    return exception_bits(message.total, right + false, false, message.class_weight - right)
 
 
 @inner
@@ -57,7 +57,12 @@ def _with_rules(message: Message, exceptions: float, size: int, bits: float) -> 
 
 
 def select(
-    covers: Coverage, rows: Rows, of_class: Bools, bits: Floats, weight: float, n_threads: int = 1
+    covers: Coverage,
+    rows: WeightedRows,
+    of_class: Bools,
+    bits: Floats,
+    weight: float,
+    n_threads: int = 1,
 ) -> tuple[Bools, float]:
     """Choose the subset of the rules for one class that takes the smallest number of bits.
 
@@ -69,9 +74,9 @@ def select(
     """
     n = covers.n_rules
     total = float(rows.class_weights.sum()) * rows.unit
-    own = float(rows.weights[of_class].sum()) * rows.unit
+    class_weight = float(rows.weights[of_class].sum()) * rows.unit
     order = log2_factorial(np.arange(n + 1))
-    message = Message(bits, order, weight, rows.unit, total, own)
+    message = Message(bits, order, weight, rows.unit, total, class_weight)
     if n <= MOST_TRIED:
         return _try_all(covers, rows, of_class, message)
     weights = rows.weights
@@ -97,7 +102,7 @@ def starts(n: int) -> Bools:
 
 
 def _try_all(
-    covers: Coverage, rows: Rows, of_class: Bools, message: Message
+    covers: Coverage, rows: WeightedRows, of_class: Bools, message: Message
 ) -> tuple[Bools, float]:
     """Find the best of all subsets: rows are counted by the set of rules that cover them."""
     n = covers.n_rules
@@ -112,22 +117,22 @@ def _try_all(
 @kernel
 def _best_subset(count: Int64s, message: Message) -> tuple[int, float]:
     """The subset of minimum bits, as a mask; ties go to the lowest mask."""
-    best, least = 0, np.inf
+    best, lowest = 0, np.inf
     for subset in range(count.shape[0]):
-        own = other = np.int64(0)
+        covered = other = np.int64(0)
         for pattern in range(count.shape[0]):
             if pattern & subset:
                 other += count[pattern, 0]
-                own += count[pattern, 1]
+                covered += count[pattern, 1]
         size, bits = 0, 0.0
         for rule in range(message.bits.size):
             if subset >> rule & 1:
                 size += 1
                 bits += message.bits[rule]
-        value = message_bits(message, size, bits, own, other)
-        if value < least - LEAST_SAVED:
-            best, least = subset, value
-    return best, least
+        value = message_bits(message, size, bits, covered, other)
+        if value < lowest - LEAST_SAVED:
+            best, lowest = subset, value
+    return best, lowest
 
 
 class _State(NamedTuple):
@@ -163,28 +168,28 @@ def _climb(covers: Coverage, state: _State, message: Message, start: Bools) -> f
     turn = 0
     while True:
         turn += 1
-        best, least = n, value - LEAST_SAVED
+        best, lowest = n, value - LEAST_SAVED
         for rule in range(n):
             step, side = (-1, 1) if chosen[rule] else (1, 0)
-            other, own = alone[rule, 0], alone[rule, 1]
-            few = other < MOST_KEPT and own < MOST_KEPT
-            if few and known[side, other, own] == turn:
-                exceptions = kept[side, other, own]
+            other, true = alone[rule, 0], alone[rule, 1]
+            few = other < MOST_KEPT and true < MOST_KEPT
+            if few and known[side, other, true] == turn:
+                exceptions = kept[side, other, true]
             else:
                 exceptions = _exceptions(
-                    message, covered[1] + step * own, covered[0] + step * other
+                    message, covered[1] + step * true, covered[0] + step * other
                 )
                 if few:
-                    kept[side, other, own], known[side, other, own] = exceptions, turn
+                    kept[side, other, true], known[side, other, true] = exceptions, turn
             bits_after = bits + step * message.bits[rule]
             after = _with_rules(message, exceptions, size + step, bits_after)
-            if after < least:
-                best, least = rule, after
+            if after < lowest:
+                best, lowest = rule, after
         if best == n:
             return value
         step = -1 if chosen[best] else 1
         covered += step * alone[best]
-        size, bits, value = size + step, bits + step * message.bits[best], least
+        size, bits, value = size + step, bits + step * message.bits[best], lowest
         _turn(best, covers, state)
 
 

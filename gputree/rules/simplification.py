@@ -19,14 +19,14 @@ from gputree.compilation import inner, kernel
 from gputree.dtypes import Bools, Floats, Int64s, Values
 from gputree.pruning.error_limit import ErrorLimit, added_errors
 from gputree.rules.conditions import Rules
-from gputree.rules.masks import Block, Masks, groups
+from gputree.rules.masks import MaskBlock, Masks, groups
 from gputree.threads import run, spans
 
 # Rules with a higher pessimistic error rate are removed: Release 8 never applies them.
 MOST_ERROR = 0.7
 
 
-class Rows(NamedTuple):
+class WeightedRows(NamedTuple):
     """Training rows."""
 
     values: Values  # (n, d): numbers, codes of categories, NaN where missing
@@ -60,7 +60,9 @@ class _Left(NamedTuple):
     kept: Bools
 
 
-def simplify(rules: Rules, rows: Rows, limit: ErrorLimit, n_threads: int) -> tuple[Rules, Floats]:
+def simplify(
+    rules: Rules, rows: WeightedRows, limit: ErrorLimit, n_threads: int
+) -> tuple[Rules, Floats]:
     """Drop conditions greedily, then rules with high error rates.
 
     Returns different rules, each of at least one condition and with rows, and their pessimistic
@@ -69,13 +71,15 @@ def simplify(rules: Rules, rows: Rows, limit: ErrorLimit, n_threads: int) -> tup
     kept = np.ones(rules.condition.size, np.bool_)
     error = np.ones(rules.label.size)
     for begin, end in groups(rules, rows.label.size):
-        own = kept[rules.begin[begin] : rules.begin[end]]
-        _simplify(rules.take(np.arange(begin, end)), rows, limit, n_threads, own, error[begin:end])
+        kept_here = kept[rules.begin[begin] : rules.begin[end]]
+        _simplify(
+            rules.take(np.arange(begin, end)), rows, limit, n_threads, kept_here, error[begin:end]
+        )
     return _useful(rules, kept, error, default_errors(rows))
 
 
 def _simplify(
-    rules: Rules, rows: Rows, limit: ErrorLimit, n_threads: int, kept: Bools, error: Floats
+    rules: Rules, rows: WeightedRows, limit: ErrorLimit, n_threads: int, kept: Bools, error: Floats
 ) -> None:
     """Drop conditions from `kept`, and write the error rates of the remaining rules."""
     masks = Masks(rows.values, rules.conditions)
@@ -88,14 +92,14 @@ def _simplify(
         rest = rest[dropped]
 
 
-def default_errors(rows: Rows) -> Floats:
+def default_errors(rows: WeightedRows) -> Floats:
     """Error rate of the rule without conditions for each class, by Laplace; shape (K,)."""
     weight = rows.class_weights * rows.unit
     return 1.0 - (weight + 1.0) / (weight.sum() + 2.0)
 
 
 def _count(
-    left: _Left, rest: Int64s, rows: Rows, masks: Masks, n_threads: int
+    left: _Left, rest: Int64s, rows: WeightedRows, masks: Masks, n_threads: int
 ) -> tuple[Int64s, Int64s]:
     """Weights that rules cover, and would cover in addition without each condition.
 
@@ -115,7 +119,7 @@ def _count(
 
 @kernel
 def _count_block(
-    block: Block,
+    block: MaskBlock,
     of_class: Words,
     weight: Int64s,
     left: _Left,
@@ -134,12 +138,12 @@ def _count_block(
             rule = rules[r]
             if not _meet(block, first, width, left, rule, met, missed):
                 continue
-            own = of_class[left.label[rule]]
+            same_class = of_class[left.label[rule]]
             for j in range(width):
                 w = first + j
                 if met[j] != 0:
                     covered[r, 0] += weigh(met[j], w * WORD, weight)
-                    covered[r, 1] += weigh(met[j] & own[w], w * WORD, weight)
+                    covered[r, 1] += weigh(met[j] & same_class[w], w * WORD, weight)
                 if missed[j] == 0:
                     continue
                 for i in range(left.begin[rule], left.begin[rule + 1]):
@@ -147,12 +151,12 @@ def _count_block(
                         only = missed[j] & ~block.masks[left.condition[i], w]
                         if only != 0:
                             without[i, 0] += weigh(only, w * WORD, weight)
-                            without[i, 1] += weigh(only & own[w], w * WORD, weight)
+                            without[i, 1] += weigh(only & same_class[w], w * WORD, weight)
 
 
 @inner
 def _meet(
-    block: Block, first: int, width: int, left: _Left, rule: int, met: Words, missed: Words
+    block: MaskBlock, first: int, width: int, left: _Left, rule: int, met: Words, missed: Words
 ) -> bool:
     """Find the rows of some words that satisfy all conditions of a rule, and all but one."""
     for j in range(width):
@@ -192,15 +196,15 @@ def _drop(
     """Drop the condition of each rule without which its error rate is lowest; ties: the last."""
     for r in range(rules.size):
         rule = rules[r]
-        all_rows, own = covered[r, 0], covered[r, 1]
-        error[rule] = error_rate(all_rows * unit, (all_rows - own) * unit, limit)
-        best, least = left.begin[rule + 1], error[rule]
+        all_rows, correct = covered[r, 0], covered[r, 1]
+        error[rule] = error_rate(all_rows * unit, (all_rows - correct) * unit, limit)
+        best, lowest = left.begin[rule + 1], error[rule]
         for i in range(left.begin[rule], left.begin[rule + 1]):
             if left.kept[i]:
-                more, more_own = all_rows + without[i, 0], own + without[i, 1]
-                rate = error_rate(more * unit, (more - more_own) * unit, limit)
-                if rate <= least:
-                    best, least = i, rate
+                more, more_correct = all_rows + without[i, 0], correct + without[i, 1]
+                rate = error_rate(more * unit, (more - more_correct) * unit, limit)
+                if rate <= lowest:
+                    best, lowest = i, rate
         if best < left.begin[rule + 1]:
             left.kept[best] = False
             dropped[r] = True

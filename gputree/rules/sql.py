@@ -27,15 +27,15 @@ def write_sql(
     """Write the expression, or the query of a table; see `gputree.rules.RuleSet.to_sql`."""
     forbid_twins(names)
     writer = Literals(names, DIALECTS[dialect])
-    answers = _answers(writer, rules, default, confidence, output)
+    predictions = _answers(writer, rules, default, confidence, output)
     tests = [_test(writer, condition) for condition in rules.conditions]
     lines = [
-        f"  WHEN {' AND '.join(tests[i] for i in rules.of(rule))} THEN {answer}"
-        for rule, answer in enumerate(answers[:-1])
+        f"  WHEN {' AND '.join(tests[i] for i in rules.of(rule))} THEN {prediction}"
+        for rule, prediction in enumerate(predictions[:-1])
     ]
-    expression = "\n".join(["CASE", *lines, f"  ELSE {answers[-1]}", "END"])
+    expression = "\n".join(["CASE", *lines, f"  ELSE {predictions[-1]}", "END"])
     if not lines:
-        expression = answers[-1]
+        expression = predictions[-1]
     if table is None:
         return f"{expression}\n"
     name = writer.dialect.name

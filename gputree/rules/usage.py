@@ -27,10 +27,10 @@ def usage_tables(rules: RuleSet, values: Values, label: Int64s, weight: Weight) 
 
 
 def _each_rule(rules: RuleSet, covers: Coverage, label: Int64s, weight: Weight) -> Lines:
-    n, answers = len(rules), rules.answers
+    n, predicted = len(rules), rules.answers
     owner, first, second = covers.rules_of_pairs, covers.first_rules, _second_rules(covers)
-    wrong = answers[first] != label
-    wrong_without = answers[second] != label
+    wrong = predicted[first] != label
+    wrong_without = predicted[second] != label
     missed = rules.rules.label[owner] != label[covers.rows]
     found = {
         "covered": _sums(owner, covers.rows, None, weight, n),
@@ -40,7 +40,7 @@ def _each_rule(rules: RuleSet, covers: Coverage, label: Int64s, weight: Weight) 
         "gained": _sums(first, None, wrong_without & ~wrong, weight, n),
         "lost": _sums(first, None, wrong & ~wrong_without, weight, n),
     }
-    names = [str(label) for label in rules.classes[answers].tolist()]
+    names = [str(label) for label in rules.classes[predicted].tolist()]
     lines: Lines = [
         {
             "rule": str(place + 1),

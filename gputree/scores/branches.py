@@ -38,7 +38,7 @@ class Branched(NamedTuple):
     missing: int  # rows
 
 
-class Table(NamedTuple):
+class ScoredTable(NamedTuple):
     """The rows that are scored, and the device and threads for that."""
 
     view: View
@@ -51,7 +51,7 @@ class Table(NamedTuple):
         """Columns of categories."""
         return self.view.held.columns.nominal
 
-    def of(self, target: Target) -> Table:
+    def of(self, target: Target) -> ScoredTable:
         """Return the rows that `target` has."""
         n = self.view.shape[0]
         if target.given != n:
@@ -64,34 +64,34 @@ class Table(NamedTuple):
 
 def read_table(
     caller: str, X: Any, categorical_features: Any, device: str, n_jobs: int | None
-) -> Table:
+) -> ScoredTable:
     """Read a table as the estimators do; `caller` is named in errors."""
     threads = n_threads(n_jobs)
     view = read_view(caller, X, categorical_features, device)
     missing = missing_columns(view.held.values, threads)
-    return Table(view, missing, view.held.device or resolve_device(device), threads)
+    return ScoredTable(view, missing, view.held.device or resolve_device(device), threads)
 
 
 def scores_of(
-    table: Table, target: Target, numeric: Numeric, score: Callable[[Any], float]
+    table: ScoredTable, target: Target, numeric: Numeric, score: Callable[[Any], float]
 ) -> Floats:
     """Apply `score` to the statistics of the target in the branches of each column."""
     return np.array([score(column.parts) for column in branch_columns(table, target, numeric)])
 
 
-def branch_columns(table: Table, target: Target, numeric: Numeric) -> list[Branched]:
+def branch_columns(table: ScoredTable, target: Target, numeric: Numeric) -> list[Branched]:
     """Return the branches of every column, over the rows that the target has."""
     table, d = table.of(target), table.view.shape[1]
     side_by_side = table.device == "cpu" and d >= table.n_threads
     columns = [(table._replace(n_threads=1) if side_by_side else table, f) for f in range(d)]
     return run(
         table.n_threads if side_by_side else 1,
-        lambda own, f: _branch(own, f, target, numeric),
+        lambda column, f: _branch(column, f, target, numeric),
         columns,
     )
 
 
-def _branch(table: Table, f: int, target: Target, numeric: Numeric) -> Branched:
+def _branch(table: ScoredTable, f: int, target: Target, numeric: Numeric) -> Branched:
     """Return the branches of column f."""
     none = np.empty(0)
     if table.nominal[f]:
@@ -115,26 +115,26 @@ def _branch(table: Table, f: int, target: Target, numeric: Numeric) -> Branched:
 
 def _last_if_missing(code: Values) -> tuple[Codes, int]:
     """Codes as integers, missing values behind all others, and the number of those."""
-    absent = np.isnan(code)
-    missing = int(np.count_nonzero(absent))
+    is_missing = np.isnan(code)
+    missing = int(np.count_nonzero(is_missing))
     if missing == 0:
         return code.astype(np.int64), 0
     last = np.nanmax(code) + 1 if missing < code.size else 0
-    return np.where(absent, last, code).astype(np.int64), missing
+    return np.where(is_missing, last, code).astype(np.int64), missing
 
 
-def _by_threshold(table: Table, f: int, target: Target) -> Branched:
+def _by_threshold(table: ScoredTable, f: int, target: Target) -> Branched:
     """The best cut of a column: the split of a tree of two leaves grown on that column only."""
     view = table.view
     column = take_column(view.held.values, f)
     alone = Held(Columns.numeric(1), column, None, view.held.device)
-    known = absent = None
+    known = without = None
     if table.missing[f]:
         missing = np.isnan(view.column(f))
-        known, absent = np.flatnonzero(~missing), np.flatnonzero(missing)
+        known, without = np.flatnonzero(~missing), np.flatnonzero(missing)
         if known.size == 0:
             whole = target.by_branch(np.zeros(target.size, np.int64))
-            return Branched(whole, np.empty(0), absent.size)
+            return Branched(whole, np.empty(0), without.size)
     tree = target.grow(View(alone, view.rows), known, table.device, table.n_threads)
     cut = tree.threshold[:1] if tree.n_nodes > 1 else np.empty(0)
-    return Branched(target.of_cut(tree, absent), cut, 0 if absent is None else absent.size)
+    return Branched(target.of_cut(tree, without), cut, 0 if without is None else without.size)

@@ -16,7 +16,7 @@ from gputree.dtypes import Floats
 from gputree.labels import Codes
 
 
-class Cells(NamedTuple):
+class Contingency(NamedTuple):
     """Weight of the rows of each branch and label that occur together."""
 
     # (n_cells,)
@@ -25,7 +25,7 @@ class Cells(NamedTuple):
     weight: Floats  # (n_cells,), positive: integers of one unit, so that sums are exact
 
 
-class Groups(NamedTuple):
+class BranchMeans(NamedTuple):
     """Weight of the rows of each branch, and their mean target relative to some centre."""
 
     weight: Floats
@@ -45,42 +45,42 @@ def gini_of(weight: Floats) -> float:
 
 
 # ---------------------------------------------------------------------- scores
-def information_gain_of(cells: Cells) -> float:
+def information_gain_of(cells: Contingency) -> float:
     """Entropy of the labels, less the weighted entropy within branches."""
     joint = entropy_of(cells.weight)
     gain = entropy_of(_by_label(cells)) + entropy_of(_by_branch(cells)) - joint
     return max(gain, 0.0)
 
 
-def gain_ratio_of(cells: Cells) -> float:
+def gain_ratio_of(cells: Contingency) -> float:
     """Information gain over the entropy of the branches; 0 for a single branch."""
     split = entropy_of(_by_branch(cells))
     return information_gain_of(cells) / split if split > 0.0 else 0.0
 
 
-def symmetric_uncertainty_of(cells: Cells) -> float:
+def symmetric_uncertainty_of(cells: Contingency) -> float:
     """Twice the information gain over the entropies of labels and branches; 0 where both are 0."""
     both = entropy_of(_by_label(cells)) + entropy_of(_by_branch(cells))
     return min(2.0 * information_gain_of(cells) / both, 1.0) if both > 0.0 else 0.0
 
 
-def gini_gain_of(cells: Cells) -> float:
+def gini_gain_of(cells: Contingency) -> float:
     """Gini impurity of the labels, less the weighted impurity within branches."""
     total = cells.weight.sum()
     within = cells.weight / _by_branch(cells)[cells.branch] * (cells.weight / total)
     return max(math.fsum(within) - math.fsum((_by_label(cells) / total) ** 2), 0.0)
 
 
-def variance_reduction_of(groups: Groups) -> float:
+def variance_reduction_of(groups: BranchMeans) -> float:
     """Variance of the branches' means."""
     share = groups.weight / groups.weight.sum()
     mean = math.fsum(share * groups.mean)
     return math.fsum(share * (groups.mean - mean) ** 2)
 
 
-def _by_branch(cells: Cells) -> Floats:
+def _by_branch(cells: Contingency) -> Floats:
     return np.bincount(cells.branch, cells.weight).astype(np.float64, copy=False)
 
 
-def _by_label(cells: Cells) -> Floats:
+def _by_label(cells: Contingency) -> Floats:
     return np.bincount(cells.label, cells.weight).astype(np.float64, copy=False)

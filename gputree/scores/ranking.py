@@ -22,7 +22,7 @@ from gputree.export.describe import level_below
 from gputree.export.digits import format_number
 from gputree.export.plot_curves import plot_feature_ranking
 from gputree.scores import measures
-from gputree.scores.branches import Branched, Numeric, Table, branch_columns, read_table
+from gputree.scores.branches import Branched, Numeric, ScoredTable, branch_columns, read_table
 from gputree.scores.functions import CONSTRAINTS, NUMERIC, PARAMETERS
 from gputree.scores.targets import Labels, new_labels, new_numbers
 
@@ -224,7 +224,7 @@ def rank_features(
 
 
 def _of_classes(
-    table: Table, labels: Labels, numeric: Numeric
+    table: ScoredTable, labels: Labels, numeric: Numeric
 ) -> tuple[list[Branched], dict[str, Floats]]:
     """Return the branches by information gain, and all scores of labels."""
     found = branch_columns(table, labels, numeric)
@@ -243,7 +243,7 @@ def _all_scores(
     }
 
 
-def _names(table: Table, given: Sequence[str] | None) -> NDArray[Any]:
+def _names(table: ScoredTable, given: Sequence[str] | None) -> NDArray[Any]:
     """Names of the columns: those given, or of a data frame, or x0, x1, ..."""
     d = table.view.shape[1]
     if given is None:

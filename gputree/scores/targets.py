@@ -14,7 +14,7 @@ from gputree.estimators.held import View
 from gputree.estimators.resolution import warn_if_coarse
 from gputree.fixed_point import Targets, fix_targets, fix_weights
 from gputree.labels import Codes, check_labels, check_targets, check_weights
-from gputree.scores.measures import Cells, Groups
+from gputree.scores.measures import BranchMeans, Contingency
 from gputree.tree import Tree
 
 # Minimum size of the table of all pairs of a branch and a label that is counted as a whole; for
@@ -36,7 +36,7 @@ class Labels(NamedTuple):
     def size(self) -> int:
         return self.code.size
 
-    def by_branch(self, branch: Codes) -> Cells:
+    def by_branch(self, branch: Codes) -> Contingency:
         """Weights of labels in each branch."""
         pair = branch * self.n_labels + self.code
         n_pairs = (int(branch.max()) + 1) * self.n_labels
@@ -46,17 +46,19 @@ class Labels(NamedTuple):
             found, pair = np.unique(pair, return_inverse=True)
         weight = np.bincount(pair, self.weight, found.size).astype(np.float64)
         found, weight = found[weight > 0.0], weight[weight > 0.0]
-        return Cells(found // self.n_labels, found % self.n_labels, weight)
+        return Contingency(found // self.n_labels, found % self.n_labels, weight)
 
-    def of_cut(self, tree: Tree, missing: Codes | None) -> Cells:
+    def of_cut(self, tree: Tree, missing: Codes | None) -> Contingency:
         """Weights of labels in the two leaves of a tree, and in the rows without a value."""
         parts = tree.statistics[1:] if tree.n_nodes > 1 else tree.statistics
         if missing is not None and missing.size:
             weight = None if self.weight is None else self.weight[missing]
-            beside = np.bincount(self.code[missing], weight, parts.shape[1])  # of 2 classes or more
-            parts = np.concatenate([parts, beside[None]])
+            of_missing = np.bincount(
+                self.code[missing], weight, parts.shape[1]
+            )  # of 2 classes or more
+            parts = np.concatenate([parts, of_missing[None]])
         branch, label = np.nonzero(parts)
-        return Cells(branch, label, parts[branch, label])
+        return Contingency(branch, label, parts[branch, label])
 
     def grow(self, view: View, rows: Codes | None, device: str, n_threads: int) -> Tree:
         """Grow the tree of one cut of a table of one column; on `rows`, or on all."""
@@ -78,25 +80,25 @@ class Numbers(NamedTuple):
     def size(self) -> int:
         return self.y.size
 
-    def by_branch(self, branch: Codes) -> Groups:
+    def by_branch(self, branch: Codes) -> BranchMeans:
         n_branches = int(branch.max()) + 1
         total = np.zeros(n_branches, np.int64)
         np.add.at(total, branch, self.fixed.target)
         units = np.bincount(branch, self.units, n_branches).astype(np.float64)
         filled = units > 0.0
-        return Groups(units[filled], total[filled] * self.fixed.unit / units[filled])
+        return BranchMeans(units[filled], total[filled] * self.fixed.unit / units[filled])
 
-    def of_cut(self, tree: Tree, missing: Codes | None) -> Groups:
+    def of_cut(self, tree: Tree, missing: Codes | None) -> BranchMeans:
         leaves = slice(1, None) if tree.n_nodes > 1 else slice(None)
         weight, mean = tree.weight[leaves], tree.statistics[leaves, 0] - self.fixed.centre
         if missing is not None and missing.size:
-            beside = 1.0 if self.weight is None else self.weight[missing]
-            beside = float(np.sum(np.broadcast_to(beside, missing.size)))
+            of_missing = 1.0 if self.weight is None else self.weight[missing]
+            of_missing = float(np.sum(np.broadcast_to(of_missing, missing.size)))
             units = missing.size if self.units is None else int(self.units[missing].sum())
             total = int(self.fixed.target[missing].sum())
-            weight = np.append(weight, beside)
+            weight = np.append(weight, of_missing)
             mean = np.append(mean, total * self.fixed.unit / units)
-        return Groups(weight, mean)
+        return BranchMeans(weight, mean)
 
     def grow(self, view: View, rows: Codes | None, device: str, n_threads: int) -> Tree:
         options = _options("squared_error", 0, device, n_threads)

@@ -52,11 +52,11 @@ def test_some_rows_of_a_table(cuda_device, small, monkeypatch):
     y, weight = sample.y[rows], sample.weight[rows]
     model = DecisionTreeClassifier(n_jobs=2)
     expected = model.fit(table.take(rows), y, weight).tree_
-    own = on_device(table).take(rows)
-    least = least_memory(model, own, y, weight)
-    assert fit_within(model, own, y, weight, least).equals(expected)
+    chosen = on_device(table).take(rows)
+    least = least_memory(model, chosen, y, weight)
+    assert fit_within(model, chosen, y, weight, least).equals(expected)
     monkeypatch.setattr(grower, "FEWEST_ROWS", 250)  # all rows are grown without codes
-    found = model.set_params(max_device_memory=least).fit(own, y, weight)
+    found = model.set_params(max_device_memory=least).fit(chosen, y, weight)
     assert found.tree_.equals(expected)
 
 
@@ -126,14 +126,14 @@ def test_values_of_columns_that_are_asked_for_pass(cuda_device, small, monkeypat
     model = DecisionTreeClassifier(n_jobs=1, max_depth=3)
     least = least_memory(model, table, y)
     monkeypatch.setattr(
-        device, "share_out", lambda *_, own=device.share_out: own(*_)._replace(valued=0)
+        device, "share_out", lambda *_, share_out=device.share_out: share_out(*_)._replace(valued=0)
     )
     model.set_params(max_device_memory=4 * least).fit(table, y)
     plan, sent = uploads.plan, uploads.levels
     assert plan.staying * plan.rows >= len(X)
     one = 4 * len(X)  # of one column
-    assert all(own % one == 0 for own in sent[1:])
-    assert any(own // one % 8 for own in sent[1:])
+    assert all(size % one == 0 for size in sent[1:])
+    assert any(size // one % 8 for size in sent[1:])
 
 
 def test_the_next_part_is_copied_while_one_is_counted(cuda_device, small, monkeypatch):
@@ -141,7 +141,7 @@ def test_the_next_part_is_copied_while_one_is_counted(cuda_device, small, monkey
     events = []
 
     def spied(name, function):
-        return lambda *own, **named: (events.append(name), function(*own, **named))[1]
+        return lambda *arguments, **named: (events.append(name), function(*arguments, **named))[1]
 
     X, y = noisy(400, 6)
     table = on_device(CodedTable(X, max_bins=32, device="cpu"))
@@ -166,9 +166,9 @@ def test_kept_entries_are_there_before_another_part_comes(emulated_device, small
     monkeypatch.setattr(device, "_fits", lambda *_: False)
     waits, keep = [], ShardCopies.keep
 
-    def kept(*own):
+    def kept(*arguments):
         before = transfers["waits"]
-        keep(*own)
+        keep(*arguments)
         waits.append(transfers["waits"] - before)
 
     monkeypatch.setattr(ShardCopies, "keep", kept)
@@ -203,8 +203,8 @@ def test_other_tables_let_their_bins_go(monkeypatch):
     made = []
     code = table_.code
 
-    def coded(*own):
-        table, bins = code(*own)
+    def coded(*arguments):
+        table, bins = code(*arguments)
         made.append(weakref.ref(bins.edge))
         return table, bins
 

@@ -169,7 +169,7 @@ def test_without_exact_cuts_bins_know_their_ends(backend, column, max_bins):
     column = np.array(column)
     device, codes = encode(backend, [column], max_bins, exact=False)
     assert to_host(device.table.by_code).all()
-    greatest, least = to_host(device.table.greatest), to_host(device.table.least)
+    greatest, least = to_host(device.table.highest), to_host(device.table.lowest)
     for b in np.unique(codes[~np.isnan(column), 0]):
         inside = column[codes[:, 0] == b]
         assert greatest[0, b] == inside.max()

@@ -112,7 +112,7 @@ def compare(code, y, weight):
     """The cut by the scan that scores all cuts exactly, and by the other."""
     level, task = new_level(code, y, weight, 0)
     k, (item, code) = task.n_classes, (array[0] for array in level.lists)
-    scan = score.Scan(level.weights[0], *(np.zeros(k, np.int64) for _ in range(3)))
+    scan = score.ClassScan(level.weights[0], *(np.zeros(k, np.int64) for _ in range(3)))
     room = sieve.Sieve(
         np.empty(k, np.int64),
         np.empty(k),

@@ -73,13 +73,13 @@ def test_parts_and_lists_after_a_split(table, data):
 
 def _check_lists(level, j, task):
     """Every list of node j holds its entries once, by code; weights are those of the node."""
-    own = np.arange(level.begin[j], level.end[j])
+    entries = np.arange(level.begin[j], level.end[j])
     weights = np.zeros(task.n_classes, np.int64)
-    np.add.at(weights, level.entries.target[own], level.entries.weight[own])
+    np.add.at(weights, level.entries.target[entries], level.entries.weight[entries])
     np.testing.assert_array_equal(weights, level.weights[j])
     for f in np.flatnonzero(~level.resting[:, j]):
-        items, codes = level.lists.item[f, own], level.lists.code[f, own]
-        np.testing.assert_array_equal(np.sort(items), own)
+        items, codes = level.lists.item[f, entries], level.lists.code[f, entries]
+        np.testing.assert_array_equal(np.sort(items), entries)
         assert (np.diff(codes.astype(np.int64)) >= 0).all()
         assert (codes[codes != MISSING_CODE] < 1 << 16).all()
 
@@ -136,7 +136,7 @@ def test_threads_do_not_matter(model, weighted, monkeypatch):
 def test_the_budget_does_not_matter(model, entries, monkeypatch):
     table = random_mixed_table(2, 3000, False)
     expected = tree_of(model, table)
-    monkeypatch.setattr(growing_lists, "_budget", lambda *_: growing_lists.Budget(entries))
+    monkeypatch.setattr(growing_lists, "_budget", lambda *_: growing_lists.EntryBudget(entries))
     assert tree_of(model, table).equals(expected)
 
 
@@ -172,7 +172,7 @@ def test_gains_of_tiny_weights_are_no_steps():
 
 def test_the_largest_group_of_nodes_is_the_last(monkeypatch):
     """A level waits for the others, so that those that wait are of half as many rows each."""
-    budget = growing_lists.Budget(1)
+    budget = growing_lists.EntryBudget(1)
     monkeypatch.setattr(growing_lists, "_budget", lambda *_: budget)
     opened: dict[Any, list[int]] = {}
     descend = CpuLevel.descend

@@ -238,8 +238,13 @@ def test_two_classes_of_many_rows(power):
     share = rng.random(cells.shape) ** 4
     cells[:] = share / share.sum(axis=1, keepdims=True) * (2.0**power - 100)
     scores = backend.score(cells, np.arange(60))
-    for own, best, place in zip(cells.tolist(), scores.best[:, 0], scores.bin[:, 0], strict=True):
-        first, second = np.cumsum(own[::2], dtype=object), np.cumsum(own[1::2], dtype=object)
+    for histogram, best, place in zip(
+        cells.tolist(), scores.best[:, 0], scores.bin[:, 0], strict=True
+    ):
+        first, second = (
+            np.cumsum(histogram[::2], dtype=object),
+            np.cumsum(histogram[1::2], dtype=object),
+        )
         found = [
             share_of_squares(a, b) + share_of_squares(first[-1] - a, second[-1] - b)
             for a, b in zip(first[:-1], second[:-1], strict=True)

@@ -90,8 +90,8 @@ def scratch_for(categories, rows):
 
 
 @kernel
-def collect(scratch, criterion, own, categories, rows, entries, first, last, held):
-    count = categories_.meet_categories(scratch, own, categories, entries, first, last)
+def collect(scratch, criterion, codes, categories, rows, entries, first, last, held):
+    count = categories_.meet_categories(scratch, codes, categories, entries, first, last)
     if held:
         categories_.add_rows(scratch, criterion, rows, entries, first, last, count, CLASSES)
     else:
@@ -109,24 +109,24 @@ def collect(scratch, criterion, own, categories, rows, entries, first, last, hel
 def test_runs_of_a_node(seed, categories, n, held, missing):
     """Few and many of the categories are present; what was seen is forgotten for the next node."""
     rng = np.random.default_rng(seed)
-    own = rng.integers(0, categories, n).astype(np.int32)
-    own[rng.random(n) < missing] = -1
+    codes = rng.integers(0, categories, n).astype(np.int32)
+    codes[rng.random(n) < missing] = -1
     target = rng.integers(0, CLASSES, n).astype(np.uint8)
     weight = rng.integers(1, 9, n)
     entries = rng.permutation(n).astype(np.int32)
     scratch = scratch_for(categories, n)
     for first, last in ((0, n), (n // 3, n)):
         count = collect(
-            scratch, Gini(CLASSES, 1.0), own, categories, Rows(target, weight, None, None), entries,
-            first, last, held,
+            scratch, Gini(CLASSES, 1.0), codes, categories, Rows(target, weight, None, None),
+            entries, first, last, held,
         )  # fmt: skip
         rows = entries[first:last]
-        present = sorted(set(own[rows].tolist()) - {-1})
+        present = sorted(set(codes[rows].tolist()) - {-1})
         runs = scratch.runs
         assert runs.code[:count].tolist() == present
         assert not scratch.seen.any()
         for r, code in enumerate([*present, -1]):
-            mine = rows[own[rows] == code]
+            mine = rows[codes[rows] == code]
             begin, end = runs.begin[r : r + 2]
             assert end - begin == mine.size
             if held:
@@ -146,7 +146,7 @@ def test_moves_of_one_run(count, most, monkeypatch):
     runs.begin[: count + 1] = np.append(0, np.cumsum(rows))
     runs.cells[: 2 * count] = cells.ravel()
     runs.order[:count] = order = rng.permutation(count)
-    node = SimpleNamespace(number=count, runs=runs, held=True, listed=None, left=np.zeros(2))
+    node = SimpleNamespace(number=count, runs=runs, has_sums=True, listed=None, left=np.zeros(2))
     heads = runs.spare[: subsets.list_heads(runs, subsets.MOVED, count)].tolist()
     assert heads == (list(range(count + 1)) if count <= most else [0, count])
     seen, n = set(), 0

@@ -180,10 +180,10 @@ def test_some_rows_of_a_table():
     sample = random_mixed_table(5, 400, True)
     table = CodedTable(sample.X, sample.nominal, max_bins=12)
     rows = np.random.default_rng(0).permutation(400)[:250]
-    own = in_shards(table, [0, 130, 131, 400])
+    shards = in_shards(table, [0, 130, 131, 400])
     model = DecisionTreeClassifier(n_jobs=2)
     expected = model.fit(table.take(rows), sample.y[rows], sample.weight[rows]).tree_
-    assert model.fit(own.take(rows), sample.y[rows], sample.weight[rows]).tree_.equals(expected)
+    assert model.fit(shards.take(rows), sample.y[rows], sample.weight[rows]).tree_.equals(expected)
 
 
 @pytest.mark.parametrize(

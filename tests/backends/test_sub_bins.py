@@ -12,7 +12,7 @@ from twins import assert_equal, grown
 
 from gputree.backends.cpu.backend import CpuBackend
 from gputree.backends.cpu.table import CpuTable, FineCodes
-from gputree.backends.cpu.tuning import TUNING, Tuning
+from gputree.backends.cpu.tuning import TUNING, CpuTuning
 from gputree.backends.cuda import tuning as cuda_tuning
 
 # Of each kind of formula one: every kind is compiled twice over.
@@ -93,7 +93,7 @@ def test_fine_codes_are_shared_by_growths_and_not_needed(monkeypatch):
     table = new_table("cpu", sample)
     with tuned(HOST["always"]):
         backends = [CpuBackend(table, task, 1) for _ in range(2)]
-        trees = [grown(own, sample, task, finish_rows=20, max_bins=4) for own in backends]
+        trees = [grown(backend, sample, task, finish_rows=20, max_bins=4) for backend in backends]
         assert table.fine_codes(4).known.sum() == 0  # of no growth: they are gone
         kept = table.fine_codes(4)
         trees.append(grown(CpuBackend(table, task, 1), sample, task, finish_rows=20, max_bins=4))
@@ -161,7 +161,7 @@ def test_many_classes(grow_tree, tunings, criterion, n_classes):
     sample = Sample(rng.normal(size=(n, 2)), rng.integers(0, n_classes, n).astype(np.uint8), None)
     task = make_task(criterion, sample, n_classes=n_classes, max_depth=4)
     always = tunings["always"]
-    if isinstance(always, Tuning):  # more counters than a cache holds
+    if isinstance(always, CpuTuning):  # more counters than a cache holds
         always = always._replace(column_bytes=1 << 20)
     expected = exact_tree(sample.values, task)
     with tuned(always):
@@ -190,14 +190,14 @@ def test_most_pairs_of_noise_are_never_sorted(backend, device):
     often = (
         TUNING._replace(counted_table_rows=0, counted_rows=0)
         if on_host
-        else cuda_tuning.Tuning(counted_pairs=1, cell_rows=16)
+        else cuda_tuning.CudaTuning(counted_pairs=1, cell_rows=16)
     )
     splits, pairs = [], []
     for tuning in ((HOST if on_host else DEVICE)["never"], often):
         with tuned(tuning):
-            own, arguments = root(backend, sample, make_task("gini", sample), max_bins)
-            splits.append(own.refine(*arguments))
-            pairs.append(own.refined_pairs)
+            growth, arguments = root(backend, sample, make_task("gini", sample), max_bins)
+            splits.append(growth.refine(*arguments))
+            pairs.append(growth.refined_pairs)
     assert all(np.array_equal(a, b) for a, b in zip(*splits, strict=True))
     assert pairs[0] > 0.5 * 3 * n
     assert 0 < pairs[1] < 0.3 * pairs[0]

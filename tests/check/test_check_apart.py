@@ -118,7 +118,7 @@ def test_a_kernel_that_never_ends(launches, folder, monkeypatch):
 
 
 def test_a_wrong_kernel(launches, folder):
-    old = "add_to_global(own + k, sums[k]);"
+    old = "add_to_global(node_sums + k, sums[k]);"
     launches(replace={old: old.replace("sums[k]", "sums[k] + 1")})
     grows_on_the_cpu(rf"{CASES[0].name}: .* on the device")
     assert record._read(machine.identity()) == record.find(machine.identity())

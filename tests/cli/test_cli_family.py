@@ -74,14 +74,14 @@ def same(model, expected):
     assert type(model) is type(expected)
     for name in ("tree_", "estimator_"):
         if hasattr(expected, name):
-            own, other = (getattr(one, name) for one in (model, expected))
-            assert getattr(own, "tree_", own).equals(getattr(other, "tree_", other))
-    for own, other in zip(
+            mine, other = (getattr(one, name) for one in (model, expected))
+            assert getattr(mine, "tree_", mine).equals(getattr(other, "tree_", other))
+    for mine, other in zip(
         getattr(model, "estimators_", []), getattr(expected, "estimators_", []), strict=True
     ):
-        own_tree, other_tree = (getattr(one, "estimator_", one).tree_ for one in (own, other))
+        own_tree, other_tree = (getattr(one, "estimator_", one).tree_ for one in (mine, other))
         assert own_tree.equals(other_tree)
-        assert str(getattr(own, "rules_", "")) == str(getattr(other, "rules_", ""))
+        assert str(getattr(mine, "rules_", "")) == str(getattr(other, "rules_", ""))
     assert str(getattr(model, "rules_", "")) == str(getattr(expected, "rules_", ""))
     np.testing.assert_array_equal(
         model.predict_proba(TABLE.columns), expected.predict_proba(TABLE.columns)

@@ -73,7 +73,7 @@ def test_pooled_answers_are_those_of_scikit_learn():
         np.array([[0.1, 0.9], [0.7, 0.3], [1, 0]]),
     ]
     found = pooled([
-        Answers(y, p, s, own) for y, p, s, own in zip(truth, answer, shares, labels, strict=True)
+        Answers(y, p, s, each) for y, p, s, each in zip(truth, answer, shares, labels, strict=True)
     ])  # fmt: skip
     y, p = np.concatenate(truth), np.concatenate(answer)
     whole = np.array([

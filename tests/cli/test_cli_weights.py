@@ -103,12 +103,12 @@ def test_prune_counts_weights(gputree, data, options, tmp_path):
 
 def test_regression(gputree, tmp_path):
     cars = pandas.read_csv(load_auto_mpg().filename)
-    own = cars.assign(w=np.linspace(0.5, 2.0, len(cars)))
-    own.to_csv(tmp_path / "cars.csv", index=False)
+    weighted = cars.assign(w=np.linspace(0.5, 2.0, len(cars)))
+    weighted.to_csv(tmp_path / "cars.csv", index=False)
     asked = ["train", tmp_path / "cars.csv", "--target", "mpg", "--weights", "w", "--max-depth", 3]
     assert gputree(*asked, "-o", tmp_path / "model")[0] == 0
     table = read_table(load_auto_mpg().filename, "mpg")
-    expected = DecisionTreeRegressor(max_depth=3).fit(table.columns, table.target, own["w"])
+    expected = DecisionTreeRegressor(max_depth=3).fit(table.columns, table.target, weighted["w"])
     assert load_model(tmp_path / "model").tree_.equals(expected.tree_)
 
 

@@ -392,8 +392,8 @@ def test_numbers_that_are_codes_need_no_coding(problem, order, data):
         coded, expected = fit_encode(X, listed, order=order)
     assert columns.same_as(coded)
     assert values.dtype == expected.dtype
-    for own, other in zip(columns.categories, coded.categories, strict=True):
-        assert own is other is None or own.dtype == other.dtype
+    for column, other in zip(columns.categories, coded.categories, strict=True):
+        assert column is other is None or column.dtype == other.dtype
     np.testing.assert_array_equal(values, expected)
     rows = data.draw(st.lists(st.integers(0, len(X) - 1), max_size=9))
     later = np.concatenate([X[rows], X[:1] + X.dtype.type(data.draw(st.integers(0, 3)))])

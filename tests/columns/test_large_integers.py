@@ -26,7 +26,7 @@ from gputree import (
 from gputree.columns import fit_columns
 from gputree.columns.merging import MergedColumns
 from gputree.datasets import open_batches, read_table
-from gputree.estimators.batch_targets import Targets
+from gputree.estimators.batch_targets import BatchTargets
 from gputree.estimators.coded_table import CodedTable
 from gputree.export import (
     explain,
@@ -320,7 +320,7 @@ def test_labels_of_files(tmp_path, suffix):
 
 
 def test_labels_of_batches_are_joined_exactly():
-    targets = Targets()
+    targets = BatchTargets()
     targets.add(np.array([BASE + 1, 5], np.int64))
     targets.add(np.array([BASE, 2**63], np.uint64))
     assert np.asarray(targets.join()).tolist() == [BASE + 1, 5, BASE, 2**63]

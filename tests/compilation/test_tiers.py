@@ -27,7 +27,7 @@ FITS = small_fits.__file__
 @pytest.fixture
 def auto(monkeypatch):
     """Calls are decided one by one, and nothing was interpreted before."""
-    monkeypatch.setattr(tiers, "_state", tiers._State())
+    monkeypatch.setattr(tiers, "_state", tiers._Tiering())
     with tiers.forced("auto"):
         yield tiers._state
 
@@ -165,8 +165,8 @@ def test_compiling_is_expected_to_take_what_it_took(auto, clock):
 
 
 def test_instructions_are_those_of_all_that_is_called():
-    own = tiers.Tier(decreases.py_func)
-    assert own.instructions > len(decreases.py_func.__code__.co_code) / 2
+    tier = tiers.Tier(decreases.py_func)
+    assert tier.instructions > len(decreases.py_func.__code__.co_code) / 2
     assert tiers.Tier(small).instructions == len(small.__code__.co_code) / 2
 
 

@@ -11,7 +11,7 @@ from twins import assert_equal, assert_same_bins, pair, table
 from gputree.backends import binning
 from gputree.backends.base import Larger
 from gputree.backends.cuda import encode, histogram, kernels
-from gputree.growth.assembly import Nodes, renumber
+from gputree.growth.assembly import GrownNodes, renumber
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -158,7 +158,7 @@ def test_subtrees(cuda_device, monkeypatch, criterion, weighted, max_features):
     assert_equal(cpu.entries, cuda.entries)
     for a, b in zip(expected.root, found.root, strict=True):  # numbered in different orders
         trees = breadth_first(expected, int(a)), breadth_first(found, int(b))
-        for name, x, y in zip(Nodes._fields, *trees, strict=True):
+        for name, x, y in zip(GrownNodes._fields, *trees, strict=True):
             assert_equal(x, y, name)
 
 
@@ -167,4 +167,4 @@ def breadth_first(subtrees, root):
     child = subtrees.first_child
     moved = np.where(child < 0, -1, (child - root) % child.size)
     fields = (np.roll(field, -root) for field in (moved, *subtrees[2:]))
-    return renumber(Nodes(*fields))[0]
+    return renumber(GrownNodes(*fields))[0]

@@ -196,13 +196,13 @@ def test_compiled_kernels_are_what_is_launched(compiled, case):
 @pytest.mark.parametrize("name", HEADERS)
 def test_other_releases_of_the_compiler(nvrtc, name, variant):
     """Compile with releases that CuPy does not use here, for their oldest device."""
-    others = [own for own in map(Nvrtc, libraries()) if own.version != nvrtc.getVersion()]
+    others = [other for other in map(Nvrtc, libraries()) if other.version != nvrtc.getVersion()]
     if not others:
         pytest.skip("no other NVRTC is installed")
-    for own in others:
-        least = min(arch for arch in own.architectures() if arch >= 70)
+    for other in others:
+        least = min(arch for arch in other.architectures() if arch >= 70)
         options = (*OPTIONS, *CUPY_OPTIONS, *seen(name, variant), f"-arch=sm_{least}")
-        log, text = own.compile(source(name), options)
+        log, text = other.compile(source(name), options)
         assert "warning" not in re.sub(".*Architectures prior to .* are deprecated.*", "", log), log
         assert ptx.problems(text, ptx.declared(name)) == []
 

@@ -81,8 +81,8 @@ def test_a_growth_keeps_the_stream_that_it_began_with(monkeypatch):
     with emulated_cuda(devices=2) as cupy, ThreadPoolExecutor(1) as pool:
         monkeypatch.setattr(Kernel, "__call__", counted)
         with cupy.cuda.Device(1):
-            own, other = (cupy.cuda.Stream(non_blocking=True) for _ in range(2))
-            with own:
+            first, other = (cupy.cuda.Stream(non_blocking=True) for _ in range(2))
+            with first:
                 backend = new_backend("cuda", sample, make_task("gini", sample))
             backend.encode(16)
             pool.submit(backend.new_histograms, 1).result()
@@ -91,7 +91,7 @@ def test_a_growth_keeps_the_stream_that_it_began_with(monkeypatch):
                 backend.node_statistics(begin, end)
             pool.submit(backend.node_statistics, begin, end).result()
             assert cupy.cuda.get_current_stream() == cupy.cuda.Stream.null
-        elsewhere = {name for name, stream in seen if stream is not own}
+        elsewhere = {name for name, stream in seen if stream is not first}
         assert {name for name, _ in seen} - elsewhere == {
             "column_keys",
             "fit_bins",

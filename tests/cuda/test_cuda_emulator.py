@@ -311,8 +311,8 @@ def test_arrays_of_devices_do_not_mix():
         here = cupy.zeros(64, dtype=np.int32)
         with cupy.cuda.Device(1):
             there = cupy.zeros(64, dtype=np.int32)
-            own = there + 1
-        assert [a.device.id for a in (here, there[3:], own)] == [0, 1, 1]
+            made = there + 1
+        assert [a.device.id for a in (here, there[3:], made)] == [0, 1, 1]
         module = cupy.RawModule(code=PLACES)
         kernel = module.get_function("take")
         for mixed in (
@@ -327,8 +327,8 @@ def test_arrays_of_devices_do_not_mix():
                 mixed()
         with cupy.cuda.Device(1):
             with pytest.raises(LaunchError, match="loaded on device 0"):
-                kernel((1,), (64,), (own, there))
-            module.get_function("take")((1,), (64,), (own, there))
+                kernel((1,), (64,), (made, there))
+            module.get_function("take")((1,), (64,), (made, there))
         assert there.get().all()
 
 

@@ -259,8 +259,8 @@ def small_memory(monkeypatch, *, work: int = 1 << 14, block: int = 1 << 10) -> N
 def budget(sample: Sample, task: Any, work: int) -> int:
     """Device memory for what growth cannot do without, and `work` bytes."""
     stride = -(-sample.values.shape[1] // 4) * 4
-    own = stride + sharing.ENTRY_BYTES + sharing.statistics_bytes(task)
-    return len(sample.y) * own + work
+    row_bytes = stride + sharing.ENTRY_BYTES + sharing.statistics_bytes(task)
+    return len(sample.y) * row_bytes + work
 
 
 @pytest.mark.parametrize("exact", [True, False])
@@ -446,7 +446,7 @@ def test_copies_to_the_device_are_blocks(emulated_device, monkeypatch):
     tune(monkeypatch, "cuda", block_bytes=256)
     backend = new_backend("cuda", sample, make_task("gini", sample))
     before = transfers["to device"]
-    resident = backend.held.resident(True, 1)
+    resident = backend.data.resident(True, 1)
     assert transfers["to device"] - before == 40
     assert_equal(sample.values, resident.get().view(np.float32))
 

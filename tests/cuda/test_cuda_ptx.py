@@ -334,10 +334,10 @@ def test_instructions(run):
     inputs = samples()
     body = "\n".join(stored(case, i, len(inputs)) for i, case in enumerate(INSTRUCTIONS))
     found = run(body, inputs, len(INSTRUCTIONS)).tolist()
-    for case, own in zip(INSTRUCTIONS, found, strict=True):
+    for case, results in zip(INSTRUCTIONS, found, strict=True):
         rows = [list(map(int, row)) for row in inputs]
         wanted = [expected(case, row) for row in rows]
-        wrong = [(row, a, b) for row, a, b in zip(rows, own, wanted, strict=True) if a != b]
+        wrong = [(row, a, b) for row, a, b in zip(rows, results, wanted, strict=True) if a != b]
         assert not [one for one in wrong if not (case[2] == "f64" and both_nan(*one[1:]))], case
 
 

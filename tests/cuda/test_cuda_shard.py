@@ -19,7 +19,7 @@ from gputree.backends.cpu.table import CpuTable
 from gputree.backends.cuda.copies import Copies
 from gputree.backends.sharded import cuda_shard as shards_
 from gputree.backends.sharded.cuda_shard import Cached, CudaShard
-from gputree.backends.sharded.intervals import Asked
+from gputree.backends.sharded.intervals import RequestedIntervals
 from gputree.backends.sharded.keys import FLOAT32_SHIFT
 from gputree.backends.sharded.shard import HostShard
 
@@ -90,8 +90,8 @@ def random_intervals(rng, host, begin, end):
             starts = []
             for code in range(257):
                 starts.append(len(ranges))
-                own = values[rows[codes[rows, f] == code], f]
-                keys = sorted({key_of(x, shift) for x in own[~np.isnan(own)]})
+                values_in_bin = values[rows[codes[rows, f] == code], f]
+                keys = sorted({key_of(x, shift) for x in values_in_bin[~np.isnan(values_in_bin)]})
                 ends = sorted(rng.permutation(len(keys))[: 2 * int(rng.integers(0, 4))])
                 pairs = zip(ends[::2], ends[1::2], strict=False)
                 ranges += [(keys[a], keys[b]) for a, b in pairs]
@@ -103,31 +103,33 @@ def random_intervals(rng, host, begin, end):
     low, high = (np.array([r[k] for r in ranges], np.uint64) for k in range(2))
     cut = np.array([max(int(b - a).bit_length() - 3, 0) for a, b in ranges], np.uint64)
     cells = ((high - low) >> cut).astype(np.int64) + 1
-    return Asked(
+    return RequestedIntervals(
         shift, np.array(node_pairs), np.array(column, np.int64), np.array(pair_intervals), low,
         high, cut, np.append(0, np.cumsum(cells)),
         np.array(bins, np.int32).reshape(-1, 257),
     )  # fmt: skip
 
 
-def count_plainly(task, values, entries, own):
+def count_plainly(task, values, entries, intervals):
     """One row, column and range after another."""
-    cells = int(own.first[-1])
+    cells = int(intervals.first[-1])
     counts = np.zeros((cells, task.channels), np.int64)
     held = [[] for _ in range(cells)]
     added = statistics_of(task)
     for j, (begin, end) in enumerate(zip(BEGIN, END, strict=True)):
-        for p in range(own.node_pairs[j], own.node_pairs[j + 1]):
+        for p in range(intervals.node_pairs[j], intervals.node_pairs[j + 1]):
             for row in entries[begin:end]:
-                x = values[row, own.column[p]]
-                key = None if np.isnan(x) else key_of(x, own.key_shift)
-                for a in range(own.pair_intervals[p], own.pair_intervals[p + 1]):
-                    if key is not None and int(own.low[a]) <= key <= int(own.high[a]):
-                        c = own.first[a] + (key - int(own.low[a]) >> int(own.shift[a]))
+                x = values[row, intervals.column[p]]
+                key = None if np.isnan(x) else key_of(x, intervals.key_shift)
+                for a in range(intervals.pair_intervals[p], intervals.pair_intervals[p + 1]):
+                    if key is not None and int(intervals.low[a]) <= key <= int(intervals.high[a]):
+                        c = intervals.first[a] + (
+                            key - int(intervals.low[a]) >> int(intervals.shift[a])
+                        )
                         counts[c] += added[row]
                         held[c].append(float(x))
-    least = [min(own, default=np.inf) for own in held]
-    return counts.ravel(), np.array(least), np.array([max(own, default=-np.inf) for own in held])
+    least = [min(keys, default=np.inf) for keys in held]
+    return counts.ravel(), np.array(least), np.array([max(keys, default=-np.inf) for keys in held])
 
 
 def empty_sums(task, cells):
@@ -150,8 +152,8 @@ def test_cells(cuda_device, monkeypatch, criterion, weighted, dtype):
         for part in (cpu, cuda):
             sums = empty_sums(task, int(asked.first[-1]))
             part.count_intervals(sums, BEGIN, END, asked)
-            for own, found in zip(expected, sums, strict=True):
-                assert_equal(own, found)
+            for array, found in zip(expected, sums, strict=True):
+                assert_equal(array, found)
 
 
 @examples(10)
@@ -167,8 +169,8 @@ def test_cells_of_all_kinds_of_columns(cuda_device, problem, seed):
     for part in (cpu, cuda):
         found.append(empty_sums(task, int(asked.first[-1])))
         part.count_intervals(found[-1], begin, end, asked)
-    for expected, own in zip(*found, strict=True):
-        assert_equal(expected, own)
+    for expected, array in zip(*found, strict=True):
+        assert_equal(expected, array)
 
 
 @pytest.mark.parametrize(("criterion", "weighted"), [("gini", False), ("squared_error", True)])
@@ -235,8 +237,8 @@ def test_partition(cuda_device, monkeypatch, dtype, exact):
             splits.threshold[:] = np.nanmedian(sample.values[:, f])
         before = cpu.host.entries
         found = [part.partition(BEGIN[:3], END[:3], splits) for part in (cpu, cuda)]
-        for expected, own in zip(*found, strict=True):
-            assert_equal(expected, own, f)
+        for expected, array in zip(*found, strict=True):
+            assert_equal(expected, array, f)
         assert found[1][0] is not cuda.place.order_of
         cpu.host.entries = before
 
@@ -293,13 +295,13 @@ def test_shards_take_turns_within_a_budget(cuda_device, monkeypatch):
     task, made, copy_rows = make_task("gini", sample), [], shards_.copy_rows
     monkeypatch.setattr(shards_, "copy_rows", lambda host: made.append(host) or copy_rows(host))
     for budget, copies in ((needed, 4), (3 * needed, 2)):
-        own = replace(task, max_device_memory=budget)
-        parts = [pair(sample, own, seed=seed) for seed in (0, 1)]
+        limited = replace(task, max_device_memory=budget)
+        parts = [pair(sample, limited, seed=seed) for seed in (0, 1)]
         made.clear()
         for cpu, cuda in (*parts, *parts):
             assert_equal(sums_of(cpu), sums_of(cuda))
         assert len(made) == copies
         assert shards_.COPIES.nbytes <= budget
-    own = replace(task, max_device_memory=needed - 1)
+    limited = replace(task, max_device_memory=needed - 1)
     with pytest.raises(MemoryError, match=r"A part of 250 rows needs at least .* smaller partit"):
-        sums_of(pair(sample, own)[1])
+        sums_of(pair(sample, limited)[1])

@@ -31,12 +31,12 @@ def assertions(struct: Struct) -> str:
     """Assertions in C++ that the struct's layout equals NumPy's, with the declared types."""
     lines = [f'static_assert(sizeof({struct.name}) == {struct.dtype.itemsize}, "size");']
     for field, kind in struct.fields.items():
-        own = f"{struct.name}, {field}"
+        member = f"{struct.name}, {field}"
         word = kind.name if isinstance(kind, Struct) else kind
         place = struct.dtype.fields[field][1]
         lines += [
-            f'static_assert(__builtin_offsetof({own}) == {place}, "place of {field}");',
-            f"static_assert(Same<decltype({own.replace(', ', '::')}), {word}>::value, "
+            f'static_assert(__builtin_offsetof({member}) == {place}, "place of {field}");',
+            f"static_assert(Same<decltype({member.replace(', ', '::')}), {word}>::value, "
             f'"type of {field}");',
         ]
     return "\n".join(lines)
@@ -60,8 +60,8 @@ def without_shared(text: str) -> str:
 @pytest.mark.skipif(compiler.unavailable() is not None, reason=str(compiler.unavailable()))
 @pytest.mark.parametrize("name", sorted({name for s in STRUCTS for name in modules(s)}))
 def test_layouts(name, macros, tmp_path):
-    own = [struct for struct in STRUCTS if name in modules(struct)]
-    text = "\n".join([without_shared(source(name)), SAME, *map(assertions, own)])
+    structs = [struct for struct in STRUCTS if name in modules(struct)]
+    text = "\n".join([without_shared(source(name)), SAME, *map(assertions, structs)])
     assert compiles(text, macros, tmp_path) == ""
 
 

@@ -106,7 +106,9 @@ def test_bins_are_not_subdivided_where_memory_is_short(cuda_device, monkeypatch,
     cpu, cuda = pair(sample, task)
     memory = cuda.grower.memory._replace(gathered_pairs=2)
     cuda.grower = cuda.grower._replace(memory=memory)
-    expected, found = (grown(own, sample, task, finish_rows=20, max_bins=4) for own in (cpu, cuda))
+    expected, found = (
+        grown(device, sample, task, finish_rows=20, max_bins=4) for device in (cpu, cuda)
+    )
     for name, field in expected.items():
         assert_equal(field, found[name], name)
 
@@ -165,7 +167,7 @@ MOST_TRAFFIC = {
 def test_what_levels_ask_of_the_device(emulated_device, name):
     found = traffic(CASES[name], rows=1000 if emulated_device.endswith("checked") else 3000)
     limits = zip(Traffic._fields, found, MOST_TRAFFIC[name], strict=True)
-    assert {name: (own, most) for name, own, most in limits if own > most} == {}
+    assert {name: (used, most) for name, used, most in limits if used > most} == {}
 
 
 def test_what_fit_asks_of_the_device_before_growth(emulated_device):

@@ -94,13 +94,13 @@ def test_arrays_sent(cuda_device, monkeypatch):
     for n in (3, 1, 0, 200, 2000, 5):
         arrays = [rng.integers(0, 99, n), rng.random((2, n)), rng.random(n) < 0.5]
         sent = room.send(arrays, most)
-        for own, there in zip(arrays, sent, strict=True):
-            assert there.get().tolist() == own.tolist()
-            assert there.dtype == own.dtype
+        for array, there in zip(arrays, sent, strict=True):
+            assert there.get().tolist() == array.tolist()
+            assert there.dtype == array.dtype
         if n == 2000:
             held = [arrays, sent]
-    for own, there in zip(*held, strict=True):
-        assert there.get().tolist() == own.tolist()
+    for array, there in zip(*held, strict=True):
+        assert there.get().tolist() == array.tolist()
 
 
 def test_locked_memory_is_not_written_while_it_is_copied(emulated_device, monkeypatch):
@@ -143,9 +143,9 @@ def test_growth_gives_its_memory_back(emulated_device, exact):
     most_held = []
     release = Workspace.release
 
-    def released(own: Workspace) -> None:
-        most_held.append(own.nbytes)
-        release(own)
+    def released(workspace: Workspace) -> None:
+        most_held.append(workspace.nbytes)
+        release(workspace)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Workspace, "release", released)
@@ -207,9 +207,9 @@ def test_nodes_of_a_level_at_most(cuda_device):
         backend = new_backend("cuda", sample, make_task("gini", sample, **limits))
         backend.encode(16)
         assert backend.grower.most_nodes == most_nodes
-        own = backend.grower
-        few = own.memory._replace(histogram_bytes=3 * backend.histogram_bytes + 1)
-        assert own._replace(memory=few).most_nodes == min(most_nodes, 3)
+        grower = backend.grower
+        few = grower.memory._replace(histogram_bytes=3 * backend.histogram_bytes + 1)
+        assert grower._replace(memory=few).most_nodes == min(most_nodes, 3)
 
 
 def test_arrays_of_cupy_keep_what_lends_their_memory():

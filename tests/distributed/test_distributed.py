@@ -120,7 +120,7 @@ def mixed_frame(n=400):
 def test_data_frames(class_weight):
     frame, label = mixed_frame()
     weight = pd.Series(np.random.default_rng(1).integers(0, 3, len(frame)) / 2)
-    X, y, w = (dd.from_pandas(own, npartitions=3) for own in (frame, label, weight))
+    X, y, w = (dd.from_pandas(plain, npartitions=3) for plain in (frame, label, weight))
     model = DecisionTreeClassifier(class_weight=class_weight, min_samples_leaf=3, n_jobs=1)
     expected = model.fit(X.compute(), label, weight)
     found = on_dask(model).fit(X, y, w)
@@ -329,11 +329,11 @@ def test_a_worker_that_dies(cluster, monkeypatch, at):
 
 @pytest.mark.process
 def test_a_worker_that_joins(cluster, monkeypatch):
-    (own, client), (X, y) = cluster, noisy_table()
+    (local, client), (X, y) = cluster, noisy_table()
     model = DecisionTreeClassifier(max_depth=4, max_bins=32, n_jobs=1)
     expected = model.fit(X, y).tree_
     client.wait_for_workers(2)
-    disturb(monkeypatch, 3, lambda: own.scale(3))
+    disturb(monkeypatch, 3, lambda: local.scale(3))
     found = on_dask(model, client).fit(*spread((900, 1100, 1000), X, y))
     assert found.tree_.equals(expected)
     client.wait_for_workers(3)

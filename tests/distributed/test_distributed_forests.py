@@ -52,15 +52,15 @@ def partitions(seed, *columns):
     bounds = random_bounds(np.random.default_rng(seed), len(columns[0]))
     chunks = tuple(np.diff(bounds).tolist())
     return [
-        None if own is None else da.from_array(own, (chunks, *((n,) for n in own.shape[1:])))
-        for own in columns
+        None if array is None else da.from_array(array, (chunks, *((n,) for n in array.shape[1:])))
+        for array in columns
     ]
 
 
 def assert_same_forest(found, expected):
     assert len(found._trees) == len(expected._trees)
-    for own, tree in zip(found._trees, expected._trees, strict=True):
-        assert own.expand().equals(tree.expand())
+    for packed, tree in zip(found._trees, expected._trees, strict=True):
+        assert packed.expand().equals(tree.expand())
 
 
 CASES = [
@@ -132,8 +132,8 @@ def test_trees_are_added_and_told_which_rows_they_have(tmp_path):
     assert_same_forest(found, model)
     with pytest.raises(ValueError, match="is expecting 3 features"):
         found.set_params(n_estimators=4).fit(given[0][:, :2], given[1])
-    for own, rows in zip(found.estimators_samples_, model.estimators_samples_, strict=True):
-        assert np.array_equal(own, rows)
+    for samples, rows in zip(found.estimators_samples_, model.estimators_samples_, strict=True):
+        assert np.array_equal(samples, rows)
     again = pickle.loads(pickle.dumps(found))
     assert again.client is None
     assert_same_forest(again, model)

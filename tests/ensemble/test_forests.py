@@ -104,7 +104,7 @@ def test_forests_draw_among_columns_that_tie(kind):
     x = np.arange(200.0)
     X, y = np.repeat(x[:, None], 5, axis=1), x % 7 > 2
     forest = kind(n_estimators=8, max_features=None, random_state=0).fit(X, y)
-    nodes = np.concatenate([own.expand().feature for own in forest._trees])
+    nodes = np.concatenate([packed.expand().feature for packed in forest._trees])
     assert chisquare(np.bincount(nodes[nodes >= 0], minlength=5)).pvalue > 1e-3
     tree = forest.estimators_[0]
     assert clone(tree).set_params(ties="first").fit(X, y).feature_importances_[0] == 1.0
@@ -219,8 +219,8 @@ def test_leaves_paths_and_proximity_are_those_of_the_trees(fitted):
     indicator, ends = forest.decision_path(X)
     for t, tree in enumerate(forest.estimators_):
         assert (leaves[:, t] == tree.apply(X)).all()
-        own = indicator[:, ends[t] : ends[t + 1]]
-        assert (own != tree.decision_path(X)).nnz == 0
+        part = indicator[:, ends[t] : ends[t + 1]]
+        assert (part != tree.decision_path(X)).nnz == 0
     shared = (leaves[:, None] == leaves[None]).mean(axis=2)
     np.testing.assert_array_equal(forest.proximity(X).toarray(), shared)
     np.testing.assert_array_equal(forest.proximity(X[:3], X).toarray(), shared[:3])
@@ -252,9 +252,12 @@ def test_rows_out_of_the_bag_are_predicted_by_the_trees_that_have_not_drawn_them
         for row in set(range(len(X))) - set(rows):
             votes[row].append(answers[row])
     mean = np.array(
-        [np.mean(own, axis=0) if own else np.full_like(answers[0], np.nan) for own in votes]
+        [
+            np.mean(of_row, axis=0) if of_row else np.full_like(answers[0], np.nan)
+            for of_row in votes
+        ]
     )
-    known = np.array([bool(own) for own in votes])
+    known = np.array([bool(of_row) for of_row in votes])
     assert not known.all()
     if is_class:
         np.testing.assert_allclose(forest.oob_decision_function_, mean)
@@ -477,9 +480,9 @@ def test_trees_are_written_one_by_one(fitted, monkeypatch, tmp_path):
     forest, *_ = fitted
     alive, most = [], 0
 
-    def expand(own):
+    def expand(packed):
         nonlocal most
-        tree = original(own)
+        tree = original(packed)
         alive.append(weakref.ref(tree))
         most = max(most, sum(one() is not None for one in alive))
         return tree

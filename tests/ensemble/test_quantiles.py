@@ -59,9 +59,9 @@ def test_quantiles_are_those_of_the_paper(fitted):
     new, leaves = mixed(12, seed=1)[0], forest.apply(X)
     found = forest.predict_quantiles(new, [float(level) for level in LEVELS])
     for row, leaf in zip(found, forest.apply(new), strict=True):
-        own = weights_of(leaf, leaves, weight.tolist())
-        assert sum(own) == 1
-        known = [(w, v) for w, v in zip(own, y, strict=True) if w]
+        shares = weights_of(leaf, leaves, weight.tolist())
+        assert sum(shares) == 1
+        known = [(w, v) for w, v in zip(shares, y, strict=True) if w]
         for level, value in zip(LEVELS, row, strict=True):
             of_known, targets = zip(*known, strict=True)
             assert value == least_reaching(targets, of_known, Fraction(level))
@@ -78,8 +78,8 @@ def test_training_rows_out_of_the_bag(fitted):
             assert np.isnan(found[i]).all()
             continue
         others = np.where(np.arange(len(X)) == i, 0, weight).tolist()
-        own = weights_of(leaves[i, trees], leaves[:, trees], others)
-        known = [(w, v) for w, v in zip(own, y, strict=True) if w]
+        shares = weights_of(leaves[i, trees], leaves[:, trees], others)
+        known = [(w, v) for w, v in zip(shares, y, strict=True) if w]
         of_known, targets = zip(*known, strict=True)
         assert found[i].tolist() == [
             least_reaching(targets, of_known, Fraction(level)) for level in ("0.2", "0.8")

@@ -46,8 +46,8 @@ def test_every_parameter_of_scikit_learn_is_taken_or_explained(kind):
     for name in ("DecisionTreeClassifier", "DecisionTreeRegressor"):
         theirs |= set(inspect.signature(getattr(sklearn_tree, name)).parameters)
     if kind in FORESTS:
-        own = set(inspect.signature(kind).parameters)
-        assert set(inspect.signature(of_scikit_learn(kind)).parameters) <= own
+        parameters = set(inspect.signature(kind).parameters)
+        assert set(inspect.signature(of_scikit_learn(kind)).parameters) <= parameters
         theirs |= set(inspect.signature(Classifier).parameters)
     lacking = theirs - set(inspect.signature(kind).parameters)
     assert ("monotonic_cst" in lacking) == (kind in (C45Classifier, ID3Classifier))

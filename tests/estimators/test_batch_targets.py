@@ -16,7 +16,7 @@ from gputree import CodedTable
 from gputree.cli import main
 from gputree.datasets import files, open_batches
 from gputree.estimators import batch_targets
-from gputree.estimators.batch_targets import Targets
+from gputree.estimators.batch_targets import BatchTargets
 
 CASES = {
     "text": [np.array(["b", "a"]), np.array(["long label", "a", "b"])],
@@ -34,7 +34,7 @@ CASES = {
 
 @pytest.mark.parametrize("name", CASES)
 def test_joined_as_numpy_joins_them(name):
-    parts, targets = CASES[name], Targets()
+    parts, targets = CASES[name], BatchTargets()
     for part in parts:
         targets.add(part)
     assert [targets.are(k, part) for k, part in enumerate(parts)] == [True] * len(parts)
@@ -46,13 +46,13 @@ def test_joined_as_numpy_joins_them(name):
 
 
 def test_long_labels_take_a_byte_a_row():
-    targets = Targets()
+    targets = BatchTargets()
     targets.add(np.array(["x" * 1000, "y" * 1000] * 50))
     assert targets._parts[0].nbytes == 100
 
 
 def test_other_kinds_are_refused():
-    targets = Targets()
+    targets = BatchTargets()
     targets.add(np.array(["a"]))
     with pytest.raises(ValueError, match="its target holds numbers, and those of earlier batches"):
         targets.add(np.array([1.0]))
@@ -129,7 +129,7 @@ def test_any_number_of_words_is_coded(monkeypatch):
     """And integers as far as their codes are a byte each."""
     for words, coded in ((True, True), (False, False)):
         monkeypatch.setattr(batch_targets, "MOST_INTEGERS", 4)
-        targets = Targets()
+        targets = BatchTargets()
         batches = [np.arange(k, k + 3) for k in (0, 2, 4)]
         if words:
             batches = [batch.astype(str) for batch in batches]

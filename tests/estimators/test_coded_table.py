@@ -119,7 +119,7 @@ def test_bins_are_those_of_the_whole_table():
     for f, threshold in zip(
         tree.feature[~tree.is_leaf], tree.threshold[~tree.is_leaf], strict=True
     ):
-        low, high = coded.greatest[f][:, None], coded.least[f][None, :]
+        low, high = coded.highest[f][:, None], coded.lowest[f][None, :]
         with np.errstate(invalid="ignore"):
             between = 0.5 * low + 0.5 * high
         assert threshold == np.inf or (between == threshold).any()

@@ -23,15 +23,15 @@ def test_leaves_answer_as_the_oracles_do(table):
     collapse(root)
 
     def shares(node, row, prior=None):
-        own = (node.weights + 1) / (node.total + k) if node.total > 0 else prior
+        share = (node.weights + 1) / (node.total + k) if node.total > 0 else prior
         if not node.children:
-            return own
+            return share
         value, below = row[node.feature], node.children
         if np.isnan(value):
             sizes = np.array([child.total for child in below])
-            return sizes / sizes.sum() @ [shares(child, row, own) for child in below]
+            return sizes / sizes.sum() @ [shares(child, row, share) for child in below]
         nominal = columns.nominal[node.feature]
-        return shares(below[int(value) if nominal else int(value > node.threshold)], row, own)
+        return shares(below[int(value) if nominal else int(value > node.threshold)], row, share)
 
     expected = [shares(root, row) for row in values]
     np.testing.assert_allclose(model.predict_proba(table.X), expected, rtol=0, atol=1e-6)

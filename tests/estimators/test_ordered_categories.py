@@ -55,8 +55,8 @@ def answers(model, X):
 def test_trees_are_those_of_ranks(model):
     y = target_of(model)
     model, twin = clone(model).fit(X, y), clone(model).fit(by_rank(X), y)
-    for own, of_ranks in zip(trees_of(model), trees_of(twin), strict=True):
-        assert_same_trees(own, of_ranks)
+    for tree, of_ranks in zip(trees_of(model), trees_of(twin), strict=True):
+        assert_same_trees(tree, of_ranks)
     for rows in (X, as_text(X), asked(X)):
         np.testing.assert_array_equal(answers(model, rows), answers(twin, by_rank(rows)))
 

@@ -123,9 +123,11 @@ def test_other_parameters(pruning):
 def test_rows_of_weight_zero_take_no_part():
     X, y = table(3)
     weight = np.random.default_rng(1).integers(0, 3, len(y)).astype(float)
-    own = weight > 0
+    weighted = weight > 0
     one = C45Classifier(winnow=True, random_state=0).fit(X, y, weight)
-    other = C45Classifier(winnow=True, random_state=0).fit(X[own], y[own], weight[own])
+    other = C45Classifier(winnow=True, random_state=0).fit(
+        X[weighted], y[weighted], weight[weighted]
+    )
     assert one.tree_.equals(other.tree_)
 
 

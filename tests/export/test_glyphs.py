@@ -33,8 +33,8 @@ def tree():
 def only_latin(monkeypatch):
     """matplotlib's own fonts, whatever else is installed."""
     manager = font_manager.fontManager
-    own = [font for font in manager.ttflist if "matplotlib" in font.fname]
-    monkeypatch.setattr(manager, "ttflist", own)
+    bundled = [font for font in manager.ttflist if "matplotlib" in font.fname]
+    monkeypatch.setattr(manager, "ttflist", bundled)
     monkeypatch.setattr(font_manager, "findSystemFonts", list)
     with matplotlib.rc_context({"font.family": ["sans-serif"], "font.sans-serif": ["DejaVu Sans"]}):
         yield

@@ -13,7 +13,7 @@ from strategies import Sample, is_regression, make_task, problems, random_proble
 from gputree import DecisionTreeClassifier
 from gputree.backends.base import Finishing
 from gputree.backends.cpu import draw
-from gputree.growth.assembly import Nodes, over_leaves, renumber
+from gputree.growth.assembly import GrownNodes, over_leaves, renumber
 from gputree.growth.frontier import child_keys
 from gputree.growth.selection import BestFirst, best_first_leaves
 from gputree.growth.stopping import finish_rows
@@ -279,7 +279,9 @@ def test_renumber_is_breadth_first():
     at = np.arange(9)
     begin = np.array([0, 20, 30, 0, 5, 20, 90, 0, 0])
     end = np.array([99, 30, 90, 5, 99, 90, 99, 0, 0])
-    nodes = Nodes(first_child, at.astype(np.int32), at * 0.5, at % 2 == 0, at * 0.1, begin, end)
+    nodes = GrownNodes(
+        first_child, at.astype(np.int32), at * 0.5, at % 2 == 0, at * 0.1, begin, end
+    )
     taken, parent, depth = renumber(nodes)
     assert taken.begin.tolist() == [0, 0, 5, 20, 90, 20, 30]
     assert taken.first_child.tolist() == [1, -1, 3, 5, -1, -1, -1]

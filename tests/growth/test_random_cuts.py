@@ -30,7 +30,7 @@ class Naive:
 
     def __init__(self, X, y, weight, categories, max_features, least, random_ties):
         self.X, self.y, self.weight, self.categories = X, y, weight, categories
-        self.max_features, self.least, self.random_ties = max_features, least, random_ties
+        self.max_features, self.lowest, self.random_ties = max_features, least, random_ties
 
     def numbers(self, rows, f, key):
         x = self.X[rows, f].astype(float)
@@ -81,7 +81,7 @@ class Naive:
             if c >= self.max_features and best is not None:
                 break
             left = self.cut(rows, f, key)
-            if left is None or min(left.sum(), (~left).sum()) < self.least:
+            if left is None or min(left.sum(), (~left).sum()) < self.lowest:
                 continue
             found = (-self.score(rows, left), tie_rank(self.random_ties, int(key), int(f)), f, left)
             if best is None or found[:2] < best[:2]:

@@ -113,11 +113,11 @@ def decrease(rows, y, w, is_classes):
     return sum(sum(w[i] for i in rows if y[i] == k) ** 2 for k in set(y)) / weight
 
 
-def best_and_own(X, y, w, is_classes, tree):
+def best_and_found(X, y, w, is_classes, tree):
     """The highest decrease of any cut at the root, and that of the tree's; of the impurity."""
     y = y.tolist() if is_classes else [Fraction(v) for v in y.tolist()]
     w = [Fraction(v) for v in w.tolist()]
-    n, best, own = range(len(y)), Fraction(-1), Fraction(-1)
+    n, best, of_tree = range(len(y)), Fraction(-1), Fraction(-1)
     for f in range(X.shape[1]):
         for cut in np.unique(X[:, f])[:-1]:
             left = [i for i in n if X[i, f] <= cut]
@@ -126,8 +126,8 @@ def best_and_own(X, y, w, is_classes, tree):
             )
             best = max(best, found)
             if f == tree.feature[0] and left == [i for i in n if X[i, f] <= tree.threshold[0]]:
-                own = found
-    return best, own
+                of_tree = found
+    return best, of_tree
 
 
 FORMS = {
@@ -154,8 +154,8 @@ def test_a_bound_is_one_under_rounding(name, monkeypatch):
         whole = make(max_depth=3).fit(X, target, w).tree_
         for bins in (2, 5):
             assert grown_in_bins(monkeypatch, make, X, target, w, bins).equals(whole)
-        best, own = best_and_own(X, target, w, name == "gini", whole)
-        assert own >= best * (1 - Fraction(1, 10**12))
+        best, of_tree = best_and_found(X, target, w, name == "gini", whole)
+        assert of_tree >= best * (1 - Fraction(1, 10**12))
 
 
 @pytest.mark.full

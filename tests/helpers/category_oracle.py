@@ -328,15 +328,15 @@ def _check_node(
             yield Violation("leaf", node, f"a split gains {possible:.6g}")
         return
     left = statistics[nodes.rows[tree.first_child[node]]].sum(axis=0)
-    own = float(gains(case.criterion, left, total))
+    of_tree = float(gains(case.criterion, left, total))
     sign = case.signs[tree.feature[node]]
     ordered = is_ordered(case, sign, bounds, left[None], total)[0]
-    if not is_admissible(case, left, total) or not ordered or own < least - slack:
+    if not is_admissible(case, left, total) or not ordered or of_tree < least - slack:
         yield Violation("limits", node, f"{left[:2]} of {total[:2]}")
-    if abs(own - tree.gain[node] * total[1]) > slack:
-        yield Violation("gain", node, f"{tree.gain[node] * total[1]:.6g} for {own:.6g}")
-    if own < promised - slack:
-        yield Violation("subset", node, f"{own:.6g} where {promised:.6g} can be had")
+    if abs(of_tree - tree.gain[node] * total[1]) > slack:
+        yield Violation("gain", node, f"{tree.gain[node] * total[1]:.6g} for {of_tree:.6g}")
+    if of_tree < promised - slack:
+        yield Violation("subset", node, f"{of_tree:.6g} where {promised:.6g} can be had")
 
 
 def _best_gains(

@@ -58,8 +58,8 @@ def parse_ways(text: str) -> list[str]:
 def parse_way(text: str) -> tuple[str, bool, int, bool]:
     """A way, such as ``checked`` or ``ascending:ff``, as in `WAYS`."""
     way, _, fill = text.partition(":")
-    order, check, own, is_ptx = WAYS[way]
-    return order, check, int(fill, 16) & 0xFF if fill else own, is_ptx
+    order, check, default, is_ptx = WAYS[way]
+    return order, check, int(fill, 16) & 0xFF if fill else default, is_ptx
 
 
 def names(ways: list[str], *, cpu: bool) -> list[Any]:

@@ -41,7 +41,7 @@ class EagerClient:
 
     def map(self, function: Any, *arguments: Any, pure: bool) -> list[Any]:
         given = zip(*arguments, strict=True)
-        return [self.submit(function, *own, pure=pure) for own in given]
+        return [self.submit(function, *arguments, pure=pure) for arguments in given]
 
     def _bytes(self, argument: Any) -> int:
         if id(argument) in self._made:
@@ -52,7 +52,7 @@ class EagerClient:
 
     def compute(self, delayed: Any) -> Any:
         made = list(dask.compute(*delayed, scheduler="synchronous"))
-        self._made.update((id(own), own) for own in made)
+        self._made.update((id(value), value) for value in made)
         return made
 
     def gather(self, results: Any) -> Any:

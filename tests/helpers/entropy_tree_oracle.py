@@ -190,9 +190,9 @@ class C45:
         known = np.array([weight[branch == b].sum() for b in range(n_branches)])
         for b in range(n_branches):
             share = np.where(branch == b, 1.0, np.where(branch < 0, known[b] / known.sum(), 0.0))
-            own = share > 0
+            below = share > 0
             node.children.append(
-                self._grow(table, values[own], y[own], (weight * share)[own], depth + 1)
+                self._grow(table, values[below], y[below], (weight * share)[below], depth + 1)
             )
         return node
 
@@ -350,20 +350,20 @@ def collapse(node: Node) -> None:
 
 def distribution(node: Node, row, nominal, prior=None) -> np.ndarray:
     """Class probabilities of a row; `prior` is used for leaves without weight."""
-    own = node.weights / node.total if node.total > 0 else prior
+    share = node.weights / node.total if node.total > 0 else prior
     if not node.children:
-        return own
+        return share
     value = row[node.feature]
     n_codes = len(node.children) if node.category < 0 else np.inf  # all others: one branch
     unseen = nominal[node.feature] and not 0 <= value < n_codes
     if np.isnan(value) or unseen:
         sizes = np.array([child.total for child in node.children])
-        parts = [distribution(child, row, nominal, own) for child in node.children]
+        parts = [distribution(child, row, nominal, share) for child in node.children]
         return sizes / sizes.sum() @ np.array(parts)
     branch = int(value) if nominal[node.feature] else int(value > node.threshold)
     if node.category >= 0:
         branch = int(value != node.category)
-    return distribution(node.children[branch], row, nominal, own)
+    return distribution(node.children[branch], row, nominal, share)
 
 
 def predict(node: Node, values, nominal) -> np.ndarray:
@@ -403,9 +403,9 @@ class ID3:
             return node
         node.feature, node.gain = feature, gain
         for code in np.unique(values[:, feature]):
-            own = values[:, feature] == code
+            below = values[:, feature] == code
             node.codes.append(MISSING if np.isinf(code) else int(code))
-            node.children.append(self._grow(values[own], y[own], weight[own], depth + 1))
+            node.children.append(self._grow(values[below], y[below], weight[below], depth + 1))
         return node
 
     def _steps(self, column, y, weight) -> float:

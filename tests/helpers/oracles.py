@@ -225,16 +225,16 @@ def held_by(task: Task, **monotonic) -> Task:
     """The task with the sign of a column, or bounds of a node, if it has any."""
     if task.limits.monotonic is None:
         return task
-    own = task.limits.monotonic._replace(**monotonic)
-    return replace(task, limits=task.limits._replace(monotonic=own))
+    signs = task.limits.monotonic._replace(**monotonic)
+    return replace(task, limits=task.limits._replace(monotonic=signs))
 
 
 def bounds_below(task: Task, cut, total, left) -> list[dict]:
     """Bounds of both children of a node, cut so."""
     held = task.limits.monotonic
     if held is None or held.signs[cut.feature] == 0:
-        own = {} if held is None else {"lower": held.lower, "upper": held.upper}
-        return [own, own]
+        parent = {} if held is None else {"lower": held.lower, "upper": held.upper}
+        return [parent, parent]
     first, second = side_means(task, left, total)
     middle = 0.5 * first + 0.5 * second
     below = {"lower": held.lower, "upper": middle}
@@ -324,8 +324,8 @@ def best_cut(values, task: Task, rows, key: int = 0) -> Cut | None:
         if visited >= wanted and best is not None:
             break
         signs = task.limits.monotonic
-        own = task if signs is None else held_by(task, sign=int(signs.signs[f]))
-        cut = column_best(values, own, rows, f)
+        limited = task if signs is None else held_by(task, sign=int(signs.signs[f]))
+        cut = column_best(values, limited, rows, f)
         if cut and (best is None or (-cut.score, rank(f)) < (-best.score, rank(best.feature))):
             best = cut
     return best
@@ -375,8 +375,8 @@ def exact_tree(values, task: Task, rows=None, depth: int = 0, key: int = 7) -> G
         tree.gain[node] = decrease
         below = bounds_below(task, cut, total, row_statistics(task)[left].sum(axis=0))
         for side, part in enumerate((left, right)):
-            own = held_by(task, **below[side])
-            queue.append((len(tree.rows), part, child_key(key, side), own))
+            limited = held_by(task, **below[side])
+            queue.append((len(tree.rows), part, child_key(key, side), limited))
             _add_leaf(tree, part, tree.depth[node] + 1)
     return tree
 

@@ -51,8 +51,8 @@ def _declared(text: str) -> Parameter:
         return _plain(POINTER_BYTES)
     if words[0] in NUMBERS:
         return _plain(NUMBERS[words[0]])
-    (own,) = (struct.dtype for struct in STRUCTS if struct.name == words[0])
-    return Parameter(own.itemsize, own.alignment, frozenset(_fields(own)))
+    (struct_type,) = (struct.dtype for struct in STRUCTS if struct.name == words[0])
+    return Parameter(struct_type.itemsize, struct_type.alignment, frozenset(_fields(struct_type)))
 
 
 def _plain(size: int) -> Parameter:
@@ -72,13 +72,15 @@ def problems(ptx: str, kernels: dict[str, list[Parameter]]) -> list[str]:
     """Differences of PTX from its declarations, and instructions that no kernel should have."""
     found = [f"unwanted: {text}" for text in sorted(set(_UNWANTED.findall(ptx)))]
     for kernel, parameters, body in _ENTRY.findall(ptx):
-        own = [
+        actual = [
             (int(size), int(align)) if size else (int(bits) // 8, int(bits) // 8)
             for align, size, bits in _PARAMETER.findall(parameters)
         ]
         expected = kernels[kernel]
-        if own != [(one.bytes, one.align) for one in expected]:
-            found.append(f"{kernel}: parameters of {own} bytes and alignment, declared {expected}")
+        if actual != [(one.bytes, one.align) for one in expected]:
+            found.append(
+                f"{kernel}: parameters of {actual} bytes and alignment, declared {expected}"
+            )
             continue
         for count, bits, number, place in _LOAD.findall(body):
             offset, size = int(place or 0), int(bits) // 8

@@ -76,13 +76,13 @@ def simplified(tests, rate: Callable[[list], float]) -> tuple[list, float]:
     return tests, least
 
 
-def message(chosen, covered, bits, own, weight, rule_weight: float) -> float:
+def message(chosen, covered, bits, of_class, weight, rule_weight: float) -> float:
     """Bits of a class sent by some rules; `covered` is a set of rows a rule."""
     rows = set().union(*(covered[r] for r in chosen)) if chosen else set()
     total = sum(weight)
     hit = sum(weight[i] for i in rows)
-    false = sum(weight[i] for i in rows if not own[i])
-    missed = sum(weight[i] for i in range(len(own)) if own[i] and i not in rows)
+    false = sum(weight[i] for i in rows if not of_class[i])
+    missed = sum(weight[i] for i in range(len(of_class)) if of_class[i] and i not in rows)
     half = (false + missed) / 2
     if hit > total / 2:
         exceptions = coded(hit, false, half) + coded(total - hit, missed, missed)

@@ -51,8 +51,8 @@ def in_shards(table: CodedTable, bounds: Any, device: str = "cpu") -> CodedTable
     """The same table, as batches leave one."""
     held = table._view.held
     parts = Parts(np.asarray(bounds, np.int64))
-    own = Held(held.columns, held.values, held.names, device, held.max_bins, parts)
-    return CodedTable.of(View(own))
+    divided = Held(held.columns, held.values, held.names, device, held.max_bins, parts)
+    return CodedTable.of(View(divided))
 
 
 def local(case: Case, seed: int) -> Iterator[Tree]:
@@ -71,7 +71,8 @@ def tasks(case: Case, seed: int, choose: Callable[[], str] = lambda: "cpu") -> I
         rows = [slice(a, b) for a, b in zip(bounds, bounds[1:], strict=False)]
         values, columns = view.values, view.held.columns
         reads = [
-            Read(values[own], target[own], None if weight is None else weight[own]) for own in rows
+            Read(values[part], target[part], None if weight is None else weight[part])
+            for part in rows
         ]
         found = join_measures([measure(read, columns.nominal) for read in reads])
         rowsets = Rowsets(reads, columns, values.dtype, found)
@@ -105,13 +106,13 @@ def fit_on_dask(case: Case, rows: Any, client: Any = None) -> Any:
         else da.from_array(a, (tuple(map(int, rows)), *((n,) for n in a.shape[1:])))
         for a in (case.X, case.y, case.weight)
     ]
-    own = case.plain()
+    plain = case.plain()
     kinds = {
         DecisionTreeClassifier: distributed.DaskDecisionTreeClassifier,
         DecisionTreeRegressor: distributed.DaskDecisionTreeRegressor,
     }
     client = client or EagerClient(again=True)
-    return kinds[type(own)](client=client, **own.get_params(deep=False)).fit(*given)
+    return kinds[type(plain)](client=client, **plain.get_params(deep=False)).fit(*given)
 
 
 def device(case: Case, seed: int) -> Iterator[Tree]:

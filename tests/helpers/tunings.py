@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 from gputree.backends.cpu import tuning as cpu_tuning
-from gputree.backends.cpu.tuning import TUNING, Tuning
+from gputree.backends.cpu.tuning import TUNING, CpuTuning
 from gputree.backends.cuda import tuning as cuda_tuning
 
 NEVER = TUNING._replace(counted_rows=np.inf)
 # Every column of every node is counted, into cells of a row on average.
-ALWAYS = Tuning(
+ALWAYS = CpuTuning(
     counted_table_rows=0, counted_rows=0, candidate_share=0.0, node_share=0.0, cell_rows=1,
     column_bytes=1 << 17, sub_bin_rows=0.0,
 )  # fmt: skip
@@ -32,15 +32,15 @@ WIDE = TUNING._replace(block_bytes=0)
 DEVICE = {
     "never": cuda_tuning.TUNING._replace(counted_pairs=np.inf),
     "asked": cuda_tuning.TUNING._replace(counted_pairs=np.inf, candidate_pairs=0),
-    "few cells": cuda_tuning.Tuning(counted_pairs=1, candidate_share=0.0, cell_rows=5),
-    "always": cuda_tuning.Tuning(counted_pairs=1, candidate_share=0.0, cell_rows=1),
+    "few cells": cuda_tuning.CudaTuning(counted_pairs=1, candidate_share=0.0, cell_rows=5),
+    "always": cuda_tuning.CudaTuning(counted_pairs=1, candidate_share=0.0, cell_rows=1),
 }
 
 
 @contextmanager
-def tuned(tuning: Tuning | cuda_tuning.Tuning) -> Iterator[None]:
+def tuned(tuning: CpuTuning | cuda_tuning.CudaTuning) -> Iterator[None]:
     """Refine nodes with these sizes within the block, on the host or on a device."""
-    module = cpu_tuning if isinstance(tuning, Tuning) else cuda_tuning
+    module = cpu_tuning if isinstance(tuning, CpuTuning) else cuda_tuning
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "TUNING", tuning)
         yield

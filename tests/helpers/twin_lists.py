@@ -11,7 +11,7 @@ from twins import assert_equal
 
 from gputree.backends.cpu.lists.backend import CpuLevel, CpuLists
 from gputree.backends.cuda.lists.backend import CudaLevel, CudaLists
-from gputree.backends.lists import Candidates, ColumnCodes, ListTask, Parts, Tests
+from gputree.backends.lists import CandidateTests, ColumnCodes, ListTask, TestParts, Tests
 from gputree.tree import Tree
 
 # Fields of a tree that growth decides on; the others follow.
@@ -51,10 +51,10 @@ class TwinLevel:
             assert_equal(getattr(cpu, name), getattr(cuda, name), name)
         assert_same_lists(cpu, cpu, cuda)
 
-    def score(self) -> Candidates:
+    def score(self) -> CandidateTests:
         return ask(self.cpu, self.cuda, "score")
 
-    def assign(self, tests: Tests) -> Parts:
+    def assign(self, tests: Tests) -> TestParts:
         return ask(self.cpu, self.cuda, "assign", tests)
 
     def descend(self, parts: np.ndarray) -> TwinLevel:

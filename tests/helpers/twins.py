@@ -13,8 +13,8 @@ from gputree.backends.cuda.backend import CudaBackend
 from gputree.backends.cuda.kernels import cupy
 from gputree.backends.cuda.table import CudaTable
 from gputree.growth import grower
-from gputree.growth.assembly import Nodes, renumber
-from gputree.growth.grower import Plan, grow
+from gputree.growth.assembly import GrownNodes, renumber
+from gputree.growth.grower import GrowthPlan, grow
 from gputree.growth.progress import Progress
 
 HISTOGRAM_BYTES = 1 << 26
@@ -59,7 +59,7 @@ def assert_same_bins(sample: Sample, task: Task, max_bins: int) -> None:
     resident.encode(max_bins)
     for backend in (cuda, resident):
         assert_equal(host_codes(cpu), host_codes(backend), "codes")
-        for name in ("offset", "single", "by_code", "greatest", "least"):
+        for name in ("offset", "single", "by_code", "highest", "lowest"):
             assert_equal(getattr(cpu.table, name), getattr(backend.table, name), name)
 
 
@@ -73,7 +73,7 @@ def grown(
     max_leaf_nodes: int | None = None,
 ) -> dict[str, Any]:
     """A tree, field by field: its nodes breadth-first, their statistics, the entries."""
-    plan = Plan(max_bins, task.exact, max_leaf_nodes, HISTOGRAM_BYTES, finish_rows, 7)
+    plan = GrowthPlan(max_bins, task.exact, max_leaf_nodes, HISTOGRAM_BYTES, finish_rows, 7)
     with pytest.MonkeyPatch.context() as patch:
         if finish_rows is not None:  # or small tables never see a histogram
             patch.setattr(grower, "FEWEST_ROWS", 0)
@@ -82,7 +82,7 @@ def grown(
     nodes, parent, depth = renumber(nodes)
     statistics = backend.node_statistics(nodes.begin, nodes.end)
     others = {"parent": parent, "depth": depth, "statistics": statistics}
-    return dict(zip(Nodes._fields, nodes, strict=True)) | others | {"entries": backend.entries}
+    return dict(zip(GrownNodes._fields, nodes, strict=True)) | others | {"entries": backend.entries}
 
 
 def assert_same_tree(sample: Sample, task: Task, **options: Any) -> None:

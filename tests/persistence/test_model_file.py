@@ -56,8 +56,8 @@ def load_changed(estimator, changes, path):
     """The estimator from a file whose header has other values."""
     save_model(estimator, path)
     header, tree = read_model(path)
-    own = ("format", "format_version", "gputree_version", "tree")
-    kept = {key: value for key, value in header.items() if key not in own}
+    fixed = ("format", "format_version", "gputree_version", "tree")
+    kept = {key: value for key, value in header.items() if key not in fixed}
     write_model(path, kept | changes, tree)
     return load_model(path)
 

@@ -151,10 +151,10 @@ def test_rows_go_both_ways_as_the_oracle_says(seed, dtype):
     np.testing.assert_allclose(class_distributions(tree, values), expected, atol=1e-12)
     shares = stopping_shares(tree, values).toarray()
     for row, found in zip(values.astype(float), shares, strict=True):
-        own = np.zeros(tree.n_nodes)
+        of_node = np.zeros(tree.n_nodes)
         for node, share in stops(tree, row).items():
-            own[node] = share
-        np.testing.assert_allclose(found, own, atol=1e-12)
+            of_node[node] = share
+        np.testing.assert_allclose(found, of_node, atol=1e-12)
     np.testing.assert_array_equal(apply(tree, values), shares.argmax(axis=1))
     assert (decision_path(tree, values).toarray()[:, 0] == 1).all()
 

@@ -76,7 +76,7 @@ def test_values_of_a_bin_lie_between_its_least_and_its_greatest():
     table = backend.table
     for b in range(2):
         inside = values[table.codes[:, 0] == b]
-        assert (table.least[0, b], table.greatest[0, b]) == (inside.min(), inside.max())
+        assert (table.lowest[0, b], table.highest[0, b]) == (inside.min(), inside.max())
 
 
 # What finds mistakes of this package's own, which are no matter of the caller.

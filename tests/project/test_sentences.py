@@ -6,14 +6,16 @@ relative clauses do.
 
 import ast
 import re
-from collections import defaultdict
+import tokenize
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from functools import cache
 from itertools import groupby
 from pathlib import Path
+from token import NAME
 
 import pytest
-from test_words import CODE, PARAMETERS, avoided
+from test_words import CODE, PACKAGE, PARAMETERS, avoided
 
 ROOT = Path(__file__).parents[2]
 OPENINGS = re.compile(
@@ -98,6 +100,14 @@ def avoided_words_in(folder: str) -> list[str]:
     ]
 
 
+def names_in(path: Path) -> Counter[str]:
+    """Names in a source, without its comments and strings, by how often they are there."""
+    if path.suffix == ".py":
+        with path.open("rb") as file:
+            return Counter(t.string for t in tokenize.tokenize(file.readline) if t.type == NAME)
+    return Counter(re.findall(r"[^\W\d]\w*", re.sub(r"//.*", " ", path.read_text("utf-8"))))
+
+
 def test_faults_are_found(tmp_path):
     path = tmp_path / "module.py"
     text = 'def f():\n    """Whether it\n    is."""\n    x = 1  % by heart\n    % seam,\n    % told'
@@ -106,9 +116,12 @@ def test_faults_are_found(tmp_path):
     assert not OPENINGS.match("Allow or however")
     assert comments_in(path) == ["by heart\nseam,\ntold"]
     assert words_in(comments_in(path)[0]) == ["by heart", "seam", "told"]
+    assert names_in(path)["x"] == 1
+    assert "told" not in names_in(path)
     path = path.with_suffix(".cu")
     path.write_text("i64 n;  // of a\n\n// greatest\nint m = `room`;")
     assert comments_in(path) == ["of a", "greatest"]
+    assert names_in(path) == {"i64": 1, "n": 1, "int": 1, "m": 1, "room": 1}
 
 
 @pytest.mark.parametrize("folder", sorted(sources()))
@@ -119,3 +132,17 @@ def test_docstrings_begin_with_an_imperative_or_a_noun(folder):
 @pytest.mark.parametrize("folder", sorted(sources()))
 def test_private_text_uses_the_words_of_the_glossary(folder):
     assert avoided_words_in(folder) == []
+
+
+def test_names_say_what_they_are():
+    """Names that fit everything: a variable `own` is a node, a column or a mask."""
+    paths = [path for folder in sources().values() for path in folder]
+    used = [path for path in paths if re.search(r"\bown\b", path.read_text("utf-8"))]
+    assert sum(names_in(path)["own"] for path in used) < 30
+
+
+def test_classes_have_different_names():
+    paths = [path for folder in sources().values() for path in folder if path.suffix == ".py"]
+    texts = [path.read_text("utf-8") for path in paths if path.is_relative_to(PACKAGE)]
+    names = Counter(re.findall(r"^ *class (\w+)", "\n".join(texts), re.MULTILINE))
+    assert len([name for name, count in names.items() if count > 1]) <= 10

@@ -94,8 +94,8 @@ def docstrings(thing) -> str:
     found = [inspect.getdoc(thing) or ""]
     for name, member in inspect.getmembers(thing) if inspect.isclass(thing) else ():
         function = member.fget if isinstance(member, property) else member
-        own = inspect.isfunction(function) and function.__module__.startswith("gputree")
-        if own and not name.startswith("_"):
+        is_ours = inspect.isfunction(function) and function.__module__.startswith("gputree")
+        if is_ours and not name.startswith("_"):
             found.append(inspect.getdoc(function) or "")
     return CODE.sub(" ", re.sub(PARAMETERS, " ", "\n".join(found)))
 

@@ -308,8 +308,8 @@ def test_ends_are_numpys_however_rows_are_taken(order, n, wide, block, monkeypat
     X[-1, 2] = 9
     ends = column_ends(np.asarray(X, order=order), 2)
     np.testing.assert_array_equal(ends.missing, [False, True, False])
-    np.testing.assert_array_equal(ends.least[~ends.missing], X.min(axis=0)[[0, 2]])
-    np.testing.assert_array_equal(ends.greatest[~ends.missing], X.max(axis=0)[[0, 2]])
+    np.testing.assert_array_equal(ends.lowest[~ends.missing], X.min(axis=0)[[0, 2]])
+    np.testing.assert_array_equal(ends.highest[~ends.missing], X.max(axis=0)[[0, 2]])
 
 
 def test_ends_of_rows_after_whole_blocks(monkeypatch):
@@ -319,8 +319,8 @@ def test_ends_of_rows_after_whole_blocks(monkeypatch):
         X = np.zeros((n, 3))
         X[-1] = -1.0, 1.0, np.nan
         ends = column_ends(X, 1)
-        assert ends.least[0] == -1.0
-        assert ends.greatest[1] == 1.0
+        assert ends.lowest[0] == -1.0
+        assert ends.highest[1] == 1.0
         assert ends.missing.tolist() == [False, False, True]
 
 

@@ -32,7 +32,7 @@ from gputree.rules.estimator import _rows
 from gputree.rules.masks import Masks
 from gputree.rules.ordering import harmless, order_classes
 from gputree.rules.selection import MOST_TRIED, select, starts
-from gputree.rules.simplification import Rows, simplify
+from gputree.rules.simplification import WeightedRows, simplify
 
 KINDS = {
     "c45": lambda nominal: C45Classifier(pruning=None, categorical_features=nominal),
@@ -115,7 +115,7 @@ def test_bits_of_rules_that_release_8_prints(weather):
 def test_missing_is_one_number_more():
     """Three numbers take 1 + log2(3) / 2 bits, with missing values among them 1 + log2(4) / 2."""
     values = np.array([[1.0, 1.0], [2.0, 2.0], [3.0, 3.0], [3.0, np.nan]])
-    rows = Rows(values, np.array([0, 1, 0, 1]), np.empty(0, np.int64), 1.0, 2)
+    rows = WeightedRows(values, np.array([0, 1, 0, 1]), np.empty(0, np.int64), 1.0, 2)
     bits = column_bits(rows, np.zeros(2, np.int64))
     np.testing.assert_allclose(bits, [1 + np.log2(3) / 2, 2.0])
 
@@ -180,15 +180,15 @@ def test_conditions_are_dropped_as_one_by_one(kind, table, quantile):
     label = tree.tree_.answers.argmax(axis=1)
     share = np.bincount(y, weight, minlength=tree.n_classes_)
     for leaf in np.flatnonzero(tree.tree_.is_leaf & (tree.tree_.weight > 0)):
-        own = int(label[leaf])
+        code = int(label[leaf])
         tests = slow.leaf_tests(tree.tree_, leaf)
 
-        def rate(tests, own=own):
-            return slow.error_rate(tests, own, X, y, weight, quantile, 0.25)
+        def rate(tests, code=code):
+            return slow.error_rate(tests, code, X, y, weight, quantile, 0.25)
 
         tests, least = slow.simplified(tests, rate)
-        if tests and least <= 0.7 and least < 1 - (share[own] + 1) / (share.sum() + 2):
-            expected[own, frozenset(tests)] = least
+        if tests and least <= 0.7 and least < 1 - (share[code] + 1) / (share.sum() + 2):
+            expected[code, frozenset(tests)] = least
     keys = [
         (int(found.label[r]), frozenset(slow.as_tests([found.conditions[i] for i in found.of(r)])))
         for r in range(error.size)
@@ -206,11 +206,13 @@ def chosen_by_class(tree, table, rule_weight):
     cover = coverage(rules, rows.values)
     bits = rule_bits(rules, rows, tree.columns_.n_categories, 1.0)
     for label in np.unique(rules.label):
-        own = np.flatnonzero(rules.label == label)
+        candidates = np.flatnonzero(rules.label == label)
         of_class = rows.label == label
-        picked, value = select(cover.take(own), rows, of_class, bits[own], rule_weight)
-        covered = [set(cover.of(r).tolist()) for r in own]
-        yield covered, bits[own], of_class, np.flatnonzero(picked).tolist(), value
+        picked, value = select(
+            cover.take(candidates), rows, of_class, bits[candidates], rule_weight
+        )
+        covered = [set(cover.of(r).tolist()) for r in candidates]
+        yield covered, bits[candidates], of_class, np.flatnonzero(picked).tolist(), value
 
 
 @given(seed=st.integers(0, 10**6), heaviest=st.sampled_from([1, 3, 200]))
@@ -221,17 +223,17 @@ def test_a_climb_takes_the_best_step_each_time(seed, heaviest):
     n, n_rules = 60, MOST_TRIED + int(random.integers(1, 20))
     shares = random.choice([0.02, 0.1, 0.4], n_rules)
     covered = [np.flatnonzero(random.random(n) < share) for share in shares]
-    own = random.random(n) < 0.4
+    of_class = random.random(n) < 0.4
     weight = random.integers(1, heaviest + 1, n)
     bits = random.choice([1.0, 2.5, 7.0], n_rules)
     begin = np.append(0, np.cumsum([part.size for part in covered]))
     cover = _transposed(begin, np.concatenate(covered).astype(np.int32), n)
-    rows = Rows(np.zeros((n, 1)), own.astype(np.int64), weight, 1.0, 2)
-    picked, value = select(cover, rows, own, bits, 0.5)
+    rows = WeightedRows(np.zeros((n, 1)), of_class.astype(np.int64), weight, 1.0, 2)
+    picked, value = select(cover, rows, of_class, bits, 0.5)
     sets = [set(part.tolist()) for part in covered]
 
     def message(chosen):
-        return slow.message(sorted(chosen), sets, bits, own, weight.tolist(), 0.5)
+        return slow.message(sorted(chosen), sets, bits, of_class, weight.tolist(), 0.5)
 
     begins = [set(np.flatnonzero(start).tolist()) for start in starts(n_rules)]
     assert len(begins[0]) == 0
@@ -243,12 +245,12 @@ def test_a_climb_takes_the_best_step_each_time(seed, heaviest):
 
 def test_of_equal_rules_the_first_is_chosen():
     """Choose among more rules than subsets are tried of: 6 blocks of rows, two rules for each."""
-    own = np.arange(60) < 48
+    of_class = np.arange(60) < 48
     covered = [np.arange(8 * k, 8 * k + 8) for k in [*range(6), *range(6)]]
     begin = np.append(0, np.cumsum([part.size for part in covered]))
     cover = _transposed(begin, np.concatenate(covered).astype(np.int32), 60)
-    rows = Rows(np.zeros((60, 1)), own.astype(np.int64), np.ones(60, np.int64), 1.0, 2)
-    picked, _ = select(cover, rows, own, np.full(12, 9.0), 0.5)
+    rows = WeightedRows(np.zeros((60, 1)), of_class.astype(np.int64), np.ones(60, np.int64), 1.0, 2)
+    picked, _ = select(cover, rows, of_class, np.full(12, 9.0), 0.5)
     assert np.flatnonzero(picked).tolist() == list(range(6))
 
 
@@ -257,10 +259,10 @@ def test_of_equal_rules_the_first_is_chosen():
 def test_no_subset_takes_fewer_bits(kind, table, rule_weight):
     """For few rules, no subset at all; for many, none that has one more or one less."""
     tree, _, _, weight = grown(kind, table)
-    for covered, bits, own, picked, value in chosen_by_class(tree, table, rule_weight):
+    for covered, bits, of_class, picked, value in chosen_by_class(tree, table, rule_weight):
 
-        def sent(rules, covered=covered, bits=bits, own=own):
-            return slow.message(list(rules), covered, bits, own, weight.tolist(), rule_weight)
+        def sent(rules, covered=covered, bits=bits, of_class=of_class):
+            return slow.message(list(rules), covered, bits, of_class, weight.tolist(), rule_weight)
 
         assert value == pytest.approx(sent(picked), abs=1e-6)
         if len(covered) <= 8:
@@ -274,7 +276,7 @@ def test_no_subset_takes_fewer_bits(kind, table, rule_weight):
 # ------------------------------------------------------------------- the set
 def test_of_classes_that_do_no_harm_the_first_declared_comes_first():
     """The order of C4.5rules, also where another class covers more rows."""
-    rows = Rows(np.zeros((5, 1)), np.array([0, 1, 1, 1, 0]), np.empty(0, np.int64), 1.0, 2)
+    rows = WeightedRows(np.zeros((5, 1)), np.array([0, 1, 1, 1, 0]), np.empty(0, np.int64), 1.0, 2)
     cover = _transposed(np.array([0, 3, 4]), np.array([1, 2, 3, 0], np.int32), 5)
     assert order_classes(cover, np.array([1, 0]), rows) == [0, 1]
 
@@ -288,7 +290,7 @@ def test_the_first_rule_that_does_harm_is_removed_then_the_next(seed):
     label, covered = random.integers(0, 3, n_rules), random.random((n_rules, n)) < 0.3
     begin = np.append(0, np.cumsum(covered.sum(axis=1)))
     cover = _transposed(begin, np.nonzero(covered)[1].astype(np.int32), n)
-    left = harmless(cover, label, 0, Rows(np.zeros((n, 1)), truth, weight, 1.0, 3))
+    left = harmless(cover, label, 0, WeightedRows(np.zeros((n, 1)), truth, weight, 1.0, 3))
 
     def errors(rules):
         answer = [next((label[r] for r in rules if covered[r, i]), 0) for i in range(n)]
@@ -327,7 +329,9 @@ def test_the_order_of_classes_and_what_rows_get(kind, table):
     assert labels.tolist() == sorted(labels.tolist(), key=order.index)  # class by class
     for label in order:
         of_class = [
-            rule.confidence for rule, own in zip(learned, labels, strict=True) if own == label
+            rule.confidence
+            for rule, predicted in zip(learned, labels, strict=True)
+            if predicted == label
         ]
         assert of_class == sorted(of_class, reverse=True)
     errors = weight[answers != y].sum()

@@ -17,10 +17,10 @@ from gputree.tree import Tree
 
 def make_binary_tree() -> Tree:
     """The subtree of node 2 above, on its own."""
-    tree, own = multiway_tree(), [2, 4, 5]
+    tree, nodes = multiway_tree(), [2, 4, 5]
     names = ("n_children", "split_kind", "feature", "threshold", "missing_child", "weight",
              "n_rows", "statistics", "impurity", "gain")  # fmt: skip
-    fields = {name: getattr(tree, name)[own] for name in names}
+    fields = {name: getattr(tree, name)[nodes] for name in names}
     return make_tree(task=tree.task, criterion=tree.criterion, n_features=3, **fields)
 
 

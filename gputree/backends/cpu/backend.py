@@ -35,7 +35,16 @@ from gputree.backends.cpu.categories import (
 from gputree.backends.cpu.drawn_columns import grow_of_drawn
 from gputree.backends.cpu.encode import encode_rows
 from gputree.backends.cpu.finish import SmallNodes, finish_nodes
-from gputree.backends.cpu.layout import Chosen, Fine, Left, Nodes, Rows, Rules, Scores, Source
+from gputree.backends.cpu.layout import (
+    Chosen,
+    EntrySource,
+    Fine,
+    Left,
+    Nodes,
+    Rows,
+    Scores,
+    SearchRules,
+)
 from gputree.backends.cpu.partition import (
     Chunks,
     Parted,
@@ -75,7 +84,7 @@ class CpuBackend:
     def __init__(
         self, table: CpuTable, task: Task, n_threads: int, entries: Int64s | None = None
     ) -> None:
-        self.held, self.table = table, table.bare()
+        self.data, self.table = table, table.bare()
         self.task, self.channels = task, task.channels
         self.n_threads, self._run = n_threads, partial(run, n_threads)
         self.rows = Rows(task.target, task.weight, task.square, task.square_rest)
@@ -93,17 +102,17 @@ class CpuBackend:
         return {"refined_pairs": self.refined_pairs, "scanned_pairs": self.scanned_pairs}
 
     def encode(self, max_bins: int) -> None:
-        self.table = self.held.coded(max_bins, self.task.exact, self.n_threads)
+        self.table = self.data.coded(max_bins, self.task.exact, self.n_threads)
         self._max_bins, self._many = max_bins, None
 
     @property
-    def _source(self) -> Source:
-        return Source(self.table, self.rows, self.entries)
+    def _source(self) -> EntrySource:
+        return EntrySource(self.table, self.rows, self.entries)
 
-    def _rules(self, bounds: Bounds | None) -> Rules:
+    def _rules(self, bounds: Bounds | None) -> SearchRules:
         """Return the rules that choose between cuts of nodes whose means have `bounds`."""
         task = self.task
-        return Rules(task.criterion, task.limits, task.weight is not None, task.exact, bounds)
+        return SearchRules(task.criterion, task.limits, task.weight is not None, task.exact, bounds)
 
     # ------------------------------------------------------- histograms
     @property
@@ -116,14 +125,14 @@ class CpuBackend:
     @property
     def _counts_drawn(self) -> bool:
         """True where nodes have no histograms, and only the columns that they draw are counted."""
-        return self.held.draws_few(self.task.limits.max_features)
+        return self.data.draws_few(self.task.limits.max_features)
 
     @property
     def uncoded_cells(self) -> int:
-        cells = self.entries.size * self.held.shape[1]
+        cells = self.entries.size * self.data.shape[1]
         if self.task.draws_cuts:
             return cells
-        if self._grows_uncoded or (self.task.exact and self.held.is_wide):
+        if self._grows_uncoded or (self.task.exact and self.data.is_wide):
             return cells
         if cells > tuning.TUNING.uncoded_cells:
             return 0
@@ -141,7 +150,7 @@ class CpuBackend:
     @property
     def _grows_uncoded(self) -> bool:
         """True where nodes sort the columns that they draw from the root on."""
-        return self.task.exact and self.held.grows_uncoded(self.task.limits.max_features)
+        return self.task.exact and self.data.grows_uncoded(self.task.limits.max_features)
 
     def _sorts_each(self, nodes: SmallNodes) -> bool:
         """Return whether nodes sort columns one by one, because a block would be too large."""
@@ -157,13 +166,13 @@ class CpuBackend:
 
     @property
     def finishing(self) -> Finishing:
-        own = tuning.TUNING
+        tuned = tuning.TUNING
         coded = np.count_nonzero(self.table.by_code)
-        columns = float(self.table.by_code.size - (1.0 - own.coded_column) * coded)
-        most = max(self.entries.size // (2 * self.n_threads), own.shared_rows)
+        columns = float(self.table.by_code.size - (1.0 - tuned.coded_column) * coded)
+        most = max(self.entries.size // (2 * self.n_threads), tuned.shared_rows)
         if self._sorts_drawn:
-            columns = own.sorted_column * self.task.limits.max_features
-        return Finishing(own.rows_per_statistic, columns, most, own.level_cells)
+            columns = tuned.sorted_column * self.task.limits.max_features
+        return Finishing(tuned.rows_per_statistic, columns, most, tuned.level_cells)
 
     @property
     def _cell_dtype(self) -> np.dtype:
@@ -190,8 +199,8 @@ class CpuBackend:
         rows = int((end - begin).sum())
         share = max(tuning.TUNING.chunk_rows // 4, -(-rows // (2 * self.n_threads)))
         share = max(share, -(-rows // max(tuning.TUNING.partial_bytes // out[:1].nbytes, 1)))
-        least = max(2 * tuning.TUNING.chunk_rows // max(columns[1] - columns[0], 1), 1)
-        if self.n_threads == 1 or rows < 2 * least:
+        min_rows = max(2 * tuning.TUNING.chunk_rows // max(columns[1] - columns[0], 1), 1)
+        if self.n_threads == 1 or rows < 2 * min_rows:
             share = max(rows, 1)
         owner, first, last = chunks(begin, end, share)
         extra = np.flatnonzero(np.diff(owner, prepend=-1) == 0)  # chunks after a node's first
@@ -209,7 +218,7 @@ class CpuBackend:
                     criterion, source, first[c], last[c], columns, self.channels, target[c]
                 )
 
-        self._run(count, spans(sizes[order], self.n_threads, least))
+        self._run(count, spans(sizes[order], self.n_threads, min_rows))
         for i, c in enumerate(extra):
             out[slots[owner[c]]] += sums[i]
 
@@ -254,30 +263,30 @@ class CpuBackend:
         self.score_subsets(nodes, scores, np.flatnonzero(self.table.categories))
         splits = Splits.none(begin.size)
         rows = end - begin
-        least = tuning.TUNING
-        counts = self.task.exact and self.table.values.shape[0] >= least.counted_table_rows
+        tuned = tuning.TUNING
+        counts = self.task.exact and self.table.values.shape[0] >= tuned.counted_table_rows
         counts = counts and not self.table.single.all()  # else no cut lies inside a bin
         counts = counts and not self._counts_drawn
-        is_large = (rows >= least.counted_rows) & counts
+        is_large = (rows >= tuned.counted_rows) & counts
         large, small = np.flatnonzero(is_large), np.flatnonzero(~is_large)
         groups: list[tuple[Finer | None, Int64s]] = [(None, small)]
         if large.size:
             groups = [*self._finer(nodes, scores, large), *groups]
         parts = [
-            (finer, own[a:b])
-            for finer, own in groups
-            for a, b in spans(rows[own], self.n_threads, least.chunk_rows // 4)
+            (finer, group[a:b])
+            for finer, group in groups
+            for a, b in spans(rows[group], self.n_threads, tuned.chunk_rows // 4)
             if a < b
         ]
         rules, source = self._rules(bounds), self._source
         chosen = Chosen(*splits[:-1])
 
-        def refine(finer: Finer | None, own: Int64s) -> int:
+        def refine(finer: Finer | None, group: Int64s) -> int:
             report, drawn = np.zeros(1, np.int64), None
             if self._counts_drawn:
                 cells = np.empty(int(self.table.offset[-1]) * self.channels, self._cell_dtype)
                 drawn = NodeHistogram(new_vectors(self.task), cells)
-            given = rules, source, nodes, scores, keys, own, chosen, report
+            given = rules, source, nodes, scores, keys, group, chosen, report
             refine_nodes(finer, drawn, *given)
             return int(report[0])
 
@@ -302,7 +311,7 @@ class CpuBackend:
         """Large nodes with the sub-bins that they are refined with."""
         if self.cell_counts is None:
             given = self.task, self.table, self.rows, self._cell_dtype
-            store = self.held.fine_codes(self._max_bins)
+            store = self.data.fine_codes(self._max_bins)
             self.cell_counts = cell_counts.CellCounts(*given, store, self.n_threads)
         rows = self.cell_counts.candidates(self._rules(None), nodes, scores, large)
         return self.cell_counts.refine_with(self.entries, nodes, scores, large, rows)
@@ -316,7 +325,7 @@ class CpuBackend:
         self._run(lambda a, b: score_subsets(*given, a, b, self._scratch(nodes)), parts)
 
     @property
-    def subset_rules(self) -> Rules:
+    def subset_rules(self) -> SearchRules:
         """Rules of nominal columns, on which there is no monotonic constraint."""
         limits = self.task.limits._replace(monotonic=None)
         return self._rules(None)._replace(limits=limits)
@@ -332,8 +341,8 @@ class CpuBackend:
             codes = np.empty(int(most[a:b].sum()), np.uint32)
             list_left(*given, a, b, self._scratch(nodes), counts, codes)
             each = np.split(codes, np.cumsum(counts[a:b]))[:-1]
-            for j, own in zip(node[a:b], each, strict=True):
-                splits.codes[j] = own
+            for j, categories in zip(node[a:b], each, strict=True):
+                splits.codes[j] = categories
 
         self._run(list_some, self._pair_spans(nodes, pairs))
 
@@ -358,7 +367,7 @@ class CpuBackend:
     def partition(self, begin: Int64s, end: Int64s, splits: Splits) -> tuple[Int64s, Floats]:
         middle, low, high = self.partition_rows(begin, end, splits)
         table = self.table
-        return middle, thresholds(splits, low, high, table.by_code, table.greatest, table.least)
+        return middle, thresholds(splits, low, high, table.by_code, table.highest, table.lowest)
 
     def partition_rows(
         self, begin: Int64s, end: Int64s, splits: Splits
@@ -399,17 +408,17 @@ class CpuBackend:
         nodes = SmallNodes(begin, end, depth, keys, bounds)
         by_column = None  # in place of codes: larger tables are not copied
         if self._grows_uncoded:
-            by_column = self.held.by_column()
+            by_column = self.data.by_column()
         if self.task.draws_cuts:  # forests grow other trees in other threads
             return grow_of_drawn(self._source, self.task, by_column, nodes)
         order = np.argsort(begin - end, kind="stable")
         parts = spans((end - begin)[order], self.n_threads, 1 << 10)
 
         def finish(a: int, b: int) -> Subtrees:
-            own = nodes.take(order[a:b])
-            if self._sorts_drawn or self._sorts_each(own):
-                return grow_of_drawn(self._source, self.task, by_column, own)
-            return finish_nodes(self._source, self.task, own)
+            group = nodes.take(order[a:b])
+            if self._sorts_drawn or self._sorts_each(group):
+                return grow_of_drawn(self._source, self.task, by_column, group)
+            return finish_nodes(self._source, self.task, group)
 
         done = Subtrees.join(self._run(finish, parts))
         root = np.empty_like(begin)

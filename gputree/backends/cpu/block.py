@@ -130,7 +130,7 @@ def missing_rank(bits):
 def collect_known(source, rows, first, m, f, bits, order, values, items):
     """Copy the known values of column f and their places; missing ones end the node's keys."""
     known = np.int64(0)
-    absent = first + m
+    end = first + m
     for x in range(first, first + m):
         value = source[rows[x], f]
         if value == value:
@@ -138,8 +138,8 @@ def collect_known(source, rows, first, m, f, bits, order, values, items):
             items[known] = x
             known += 1
         else:
-            absent -= 1
-            order[f, absent] = (missing_rank(bits) << bits) | x
+            end -= 1
+            order[f, end] = (missing_rank(bits) << bits) | x
     return known
 
 
@@ -160,11 +160,11 @@ def take_codes(table_codes, rows, first, m, codes):
 @borrowing
 def code_range(codes, f, m):
     """Minimum and maximum code of column f in the node."""
-    own = codes[f]
-    low = high = own[0]
+    column = codes[f]
+    low = high = column[0]
     for i in range(np.uintp(m)):
-        low = min(low, own[i])
-        high = max(high, own[i])
+        low = min(low, column[i])
+        high = max(high, column[i])
     return np.int64(low), np.int64(high)
 
 
@@ -173,9 +173,9 @@ def count_codes(codes, f, m, low, high, places):
     """Set ``places[code]`` to the first place of each code ``low .. high``, in order of code."""
     for b in range(low, high + 2):
         places[b] = 0
-    own = codes[f]
+    column = codes[f]
     for i in range(np.uintp(m)):
-        places[np.uintp(own[i]) + np.uintp(1)] += 1
+        places[np.uintp(column[i]) + np.uintp(1)] += 1
     for b in range(low, high + 1):
         places[b + 1] += places[b]
 
@@ -189,12 +189,12 @@ def collect_by_code(
     `places` has the first place of each bin before, and its end afterwards.
     """
     known = np.int64(0)
-    own = codes[f]
+    column = codes[f]
     final = m - 1
     for i in range(m):
         prefetch(source, rows[first + min(i + PREFETCH_ROWS, final)], f)
         x = first + i
-        code = np.int64(own[i])
+        code = np.int64(column[i])
         place = places[code]
         places[code] = place + 1
         if code == missing_bin:
@@ -232,17 +232,17 @@ def rank_values(first, f, bits, order, distinct, values, items, known):
 @borrowing
 def sort_codes(codes, first, m, f, low, high, missing_bin, bits, order, places):
     """Fill the node's keys in ``order[f]``: the code, of ``low .. high``, is the rank."""
-    own, keys = codes[f], order[f]
+    column, keys = codes[f], order[f]
     last = high if high != missing_bin else missing_rank(bits)
     if low == high:
         for x in range(np.uintp(first), np.uintp(first + m)):
             keys[x] = (last << bits) | x
     elif high - low == 1:
-        split_codes(own, first, m, low, last, bits, keys)
+        split_codes(column, first, m, low, last, bits, keys)
     else:
         count_codes(codes, f, m, low, high, places)
         for i in range(np.uintp(m)):
-            code = np.uintp(own[i])
+            code = np.uintp(column[i])
             rank = np.int64(code) if code != missing_bin else missing_rank(bits)
             place = places[code]
             keys[np.uintp(first + place)] = (rank << bits) | (first + np.int64(i))

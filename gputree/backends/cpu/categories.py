@@ -84,15 +84,15 @@ def new_scratch(table: Table, task: Task, most_rows: int, sorted_: bool) -> Scra
         return None
     assert task.search is not None
     many = int(table.categories[~table.by_code].max(initial=0))
-    room = max(min(many, most_rows), MAX_BINS) + 2
+    size = max(min(many, most_rows), MAX_BINS) + 2
     channels = max(task.n_classes, 3)
     present = min(channels, max(most_rows, 3))
-    cells = max(most_cells(present, room), (MAX_BINS + 2) * present)  # of few, all are held
-    listed = sorted_ or (many > 0 and not holds_cells(channels, room))
+    cells = max(most_cells(present, size), (MAX_BINS + 2) * present)  # of few, all have sums
+    listed = sorted_ or (many > 0 and not holds_cells(channels, size))
     return Scratch(
         search=task.search,
         categories=table.categories,
-        runs=new_runs(room, cells),
+        runs=new_runs(size, cells),
         sums=np.empty((3, channels), np.int64),
         class_of=np.empty(task.n_classes, np.int32),
         seen=np.zeros(0 if sorted_ else -(-many // 64), np.uint64),
@@ -106,17 +106,17 @@ def new_scratch(table: Table, task: Task, most_rows: int, sorted_: bool) -> Scra
 
 # ---------------------------------------------------------------------- columns of few
 @borrowing
-def copy_cell(scratch, cells, at, r, present):
+def copy_cell(scratch, cells, offset, r, present):
     """The statistics of a bin become those of run r."""
     runs = scratch.runs
     if scratch.regression:
-        runs.cells[r * present] = cells[at]
-        runs.cells[r * present + 1] = cells[at + 1]
+        runs.cells[r * present] = cells[offset]
+        runs.cells[r * present + 1] = cells[offset + 1]
         runs.cells[r * present + 2] = 0
         return
     for k in range(scratch.class_of.size):
-        if cells[at + k] > 0:
-            runs.cells[r * present + scratch.class_of[k]] = cells[at + k]
+        if cells[offset + k] > 0:
+            runs.cells[r * present + scratch.class_of[k]] = cells[offset + k]
 
 
 @borrowing
@@ -128,17 +128,17 @@ def collect_bins(scratch, criterion, table, cells, f, channels, present):
     n = np.int64(0)
     # Bins before b have `n` rows, in `count` runs.
     for b in range(value_bins):
-        at = (first + b) * channels
-        own = row_count(criterion, cells, at, channels, scratch.weighted)
-        if own == 0:
+        offset = (first + b) * channels
+        rows = row_count(criterion, cells, offset, channels, scratch.weighted)
+        if rows == 0:
             continue
         runs.begin[count] = n
         runs.code[count] = b
         for c in range(present):
             runs.cells[count * present + c] = 0
-        copy_cell(scratch, cells, at, count, present)
+        copy_cell(scratch, cells, offset, count, present)
         count += 1
-        n += own
+        n += rows
     runs.begin[count] = n
     for c in range(present):  # of missing values
         runs.cells[count * present + c] = 0
@@ -166,23 +166,24 @@ def many_categories(table: Table, n_threads: int) -> Many:
 def copy_categories(values, columns, begin, end, code):
     """Write the categories of rows ``begin .. end`` column by column, -1 where missing."""
     for k in range(columns.size):
-        own, f = code[k], np.uintp(columns[k])
+        codes, f = code[k], np.uintp(columns[k])
         for i in range(np.uintp(begin), np.uintp(end)):
             value = values[i, f]
-            own[i] = np.int32(value) if value == value else np.int32(-1)
+            codes[i] = np.int32(value) if value == value else np.int32(-1)
 
 
 @borrowing
-def meet_categories(scratch, own, categories, entries, first, last):
+def meet_categories(scratch, codes, categories, entries, first, last):
     """Number the categories that entries ``first .. last`` have, ascending; returns how many.
 
-    `own` is the column, and `categories` their number; ``scratch.met[i]`` becomes the i-th entry's.
+    `codes` is the column, and `categories` their number; ``scratch.met[i]`` becomes that of the
+    i-th entry.
     """
     seen, met, code = scratch.seen, scratch.met, scratch.runs.code
     count = np.int64(0)
     for i in range(first, last):
-        prefetch(own, entries[min(i + PREFETCH_ROWS, last - 1)], 0)
-        c = own[entries[i]]
+        prefetch(codes, entries[min(i + PREFETCH_ROWS, last - 1)], 0)
+        c = codes[entries[i]]
         met[i - first] = c
         if c >= 0:
             word = np.uintp(c) >> WORD_BITS
@@ -209,10 +210,10 @@ def number_categories(scratch, count, categories):
         left = seen[word]
         seen[word] = 0
         while left != 0:
-            own = np.int64(word << WORD_BITS) + lowest_bit(left)
+            category = np.int64(word << WORD_BITS) + lowest_bit(left)
             left &= left - ONE
-            runs.code[r] = own
-            place[own] = r
+            runs.code[r] = category
+            place[category] = r
             r += 1
 
 
@@ -236,8 +237,8 @@ def add_rows(scratch, criterion, rows, entries, first, last, count, present):
         target = np.int64(rows.target[row])
         if not scratch.regression:
             target = np.int64(scratch.class_of[target])
-        own = met[i - first]
-        r = np.int64(place[own]) if own >= 0 else count
+        category = met[i - first]
+        r = np.int64(place[category]) if category >= 0 else count
         begin[r + 1] += 1
         add_to_run(criterion, scratch.runs, r, present, target, np.int64(pick(rows.weight, row, 1)))
     end_runs(begin, count)
@@ -270,21 +271,21 @@ def collect_runs(scratch, criterion, source, many, nodes, total, j, f):
     """
     table, rows, entries = source
     present = number_present(total, scratch.class_of.size, scratch.class_of, scratch.sums[0])
-    own = restrict(criterion, present)
+    restricted = restrict(criterion, present)
     if table.by_code[f]:
         cells = nodes.cells[nodes.slots[j]]
         count = collect_bins(scratch, criterion, table, cells, f, total.size, present)
-        return own, present, count, True
+        return restricted, present, count, True
     first, last = nodes.begin[j], nodes.end[j]
     count = meet_categories(
         scratch, many.code[many.place[f]], table.categories[f], entries, first, last
     )
-    held = holds_cells(present, count)
-    if held:
-        add_rows(scratch, own, rows, entries, first, last, count, present)
+    sums_runs = holds_cells(present, count)
+    if sums_runs:
+        add_rows(scratch, restricted, rows, entries, first, last, count, present)
     else:
         list_rows(scratch, entries, first, last, count)
-    return own, present, count, held
+    return restricted, present, count, sums_runs
 
 
 # ----------------------------------------------------------------------------- subsets
@@ -301,13 +302,13 @@ def score_subsets(rules, source, many, nodes, scores, pairs, first, last, scratc
         total = scores.total[j]
         if is_pure(rules.criterion, total):
             continue
-        own, present, count, held = collect_runs(
+        criterion, present, count, sums_runs = collect_runs(
             scratch, rules.criterion, source, many, nodes, total, j, f
         )
         if count == 0:  # missing throughout: no cut exists
             continue
-        node = node_runs(scratch, listed, count, held, present)
-        best, missing_left, k, place = best_subset(own, rules.limits, scratch, node)
+        node = node_runs(scratch, listed, count, sums_runs, present)
+        best, missing_left, k, place = best_subset(criterion, rules.limits, scratch, node)
         scores.best[j, f], scores.missing_left[j, f] = best, missing_left
         scores.order[j, f], scores.bin[j, f] = k, place
 
@@ -318,17 +319,17 @@ def list_left(rules, source, many, nodes, scores, pairs, first, last, scratch, c
 
     One pair after another in `codes`; ``counts[p]`` becomes their number.
     """
-    at = np.int64(0)
+    used = np.int64(0)
     runs = scratch.runs
     for p in range(first, last):
         j, f = pairs.node[p], pairs.column[p]
-        own, present, count, _ = collect_runs(
+        criterion, present, count, _ = collect_runs(
             scratch, rules.criterion, source, many, nodes, scores.total[j], j, f
         )
-        mark_subset(own, scratch, count, present, scores.order[j, f], scores.bin[j, f])
-        before = at
+        mark_subset(criterion, scratch, count, present, scores.order[j, f], scores.bin[j, f])
+        before = used
         for r in range(count):
             if runs.is_left[r]:
-                codes[at] = runs.code[r]
-                at += 1
-        counts[p] = at - before
+                codes[used] = runs.code[r]
+                used += 1
+        counts[p] = used - before

@@ -16,9 +16,9 @@ from gputree.backends.cpu import tuning
 from gputree.backends.cpu.cut import count_row
 from gputree.backends.cpu.gather import FINE_BITS, FINE_CELLS, make_fine
 from gputree.backends.cpu.jit import kernel
-from gputree.backends.cpu.layout import Fine, Nodes, Rows, Rules, Scores, Source, Table
+from gputree.backends.cpu.layout import EntrySource, Fine, Nodes, Rows, Scores, SearchRules, Table
 from gputree.backends.cpu.refine import candidate_rows
-from gputree.backends.cpu.sub_bins import Cells, Finer
+from gputree.backends.cpu.sub_bins import Finer, SubBinGrid
 from gputree.backends.cpu.table import FineCodes
 from gputree.threads import even_spans, run
 
@@ -76,13 +76,15 @@ class CellCounts:
 
     def _size(self) -> int:
         """Sub-bins per bin: a power of two, 1 if counting is not worth it."""
-        own, table = self.tuning, self.table
+        tuned, table = self.tuning, self.table
         bins = int(np.diff(table.offset).max())
-        most = own.column_bytes // (bins * self.channels * self.dtype.itemsize)
-        most = min(most, table.values.shape[0] // (bins * own.cell_rows), FINE_CELLS)
+        most = tuned.column_bytes // (bins * self.channels * self.dtype.itemsize)
+        most = min(most, table.values.shape[0] // (bins * tuned.cell_rows), FINE_CELLS)
         return 1 << (max(most, 1).bit_length() - 1)
 
-    def candidates(self, rules: Rules, nodes: Nodes, scores: Scores, chosen: Int64s) -> Int64s:
+    def candidates(
+        self, rules: SearchRules, nodes: Nodes, scores: Scores, chosen: Int64s
+    ) -> Int64s:
         """Rows (m, d) of m nodes in candidate bins; 0 where columns are drawn, node by node."""
         out = np.zeros((chosen.size, self.table.missing.size), np.int64)
         if self.task.limits.max_features < out.shape[1]:
@@ -111,10 +113,10 @@ class CellCounts:
         none = Counts(0, 0, np.zeros(candidates.shape[1], np.bool_), np.empty(0, self.dtype))
         rows = float(self.channels * self.tuning.sub_bin_rows)
         others = chosen[[c is None for c in counts]]
-        alone = [(own, chosen[i : i + 1]) for i, own in enumerate(counts) if own is not None]
+        alone = [(count, chosen[i : i + 1]) for i, count in enumerate(counts) if count is not None]
         return [
-            (Finer(self.cells, self.fine, own.counted, own.cells, rows), those)
-            for own, those in [*alone, (none, others)]
+            (Finer(self.cells, self.fine, count.counted, count.cells, rows), those)
+            for count, those in [*alone, (none, others)]
         ]
 
     def _make_fine(self, wanted: Bools, rows: Int64s, lead: Int64s) -> None:
@@ -129,11 +131,11 @@ class CellCounts:
         if columns.size == 0 or store.code.size == 0:
             return
         with store.lock:  # other growths over the table use the same codes
-            absent = columns[~store.known[columns]]
-            given = self.table, self.cells, absent
-            parts = even_spans(n, absent.size, self.n_threads, self.tuning.chunk_rows)
+            columns_to_make = columns[~store.known[columns]]
+            given = self.table, self.cells, columns_to_make
+            parts = even_spans(n, columns_to_make.size, self.n_threads, self.tuning.chunk_rows)
             run(self.n_threads, lambda a, b: make_fine(*given, a, b, store.code), parts)
-            store.known[absent] = True
+            store.known[columns_to_make] = True
         known[columns] = True
 
     def _wanted(self, rows: Int64s, candidates: Int64s) -> Bools:
@@ -207,7 +209,7 @@ class CellCounts:
 
     def _run(self, entries: NDArray, work: list[tuple[Counts, Bools]]) -> None:
         """Count columns of nodes; threads share those of one."""
-        source = Source(self.table, self.rows, entries)
+        source = EntrySource(self.table, self.rows, entries)
         tasks = []
         for counts, columns in sorted(work, key=lambda item: -item[0].rows):
             parts = np.array_split(np.flatnonzero(columns), self.n_threads)
@@ -220,7 +222,7 @@ class CellCounts:
         run(self.n_threads, count, tasks)
 
 
-def new_cells(table: Table, size: int) -> Cells:
+def new_cells(table: Table, size: int) -> SubBinGrid:
     """Divide each bin into sub-bins of equal width, in columns whose cuts need the values.
 
     They lie between the minimum and maximum value that the bin was fitted to; other values of the
@@ -229,11 +231,11 @@ def new_cells(table: Table, size: int) -> Cells:
     dtype = table.values.dtype.type
     half = dtype(0.5)
     narrow = np.finfo(dtype).tiny * dtype(NARROWEST)
-    low = table.least.astype(dtype) * half
-    width = table.greatest.astype(dtype) * half - low
+    low = table.lowest.astype(dtype) * half
+    width = table.highest.astype(dtype) * half - low
     scale = np.zeros_like(width)
     np.divide(dtype(FINE_CELLS), width, out=scale, where=width > narrow)
     bins = np.where(table.by_code, 0, np.diff(table.offset))
     first = np.append(0, np.cumsum(bins * size))
     shift = FINE_BITS - (size.bit_length() - 1)
-    return Cells(size, shift, first, low, scale, half, dtype(FINE_CELLS - 1))
+    return SubBinGrid(size, shift, first, low, scale, half, dtype(FINE_CELLS - 1))

@@ -11,20 +11,20 @@ from gputree.criteria import add_row, begin, left_weight, move, score
 
 
 @borrowing
-def row_count(criterion, statistics, at, channels, weighted):
-    """Number of rows behind the statistics at ``statistics[at]``."""
+def row_count(criterion, statistics, offset, channels, weighted):
+    """Number of rows behind the statistics at ``statistics[offset]``."""
     if weighted:
-        return np.int64(statistics[at + channels - 1])
-    return left_weight(criterion, statistics, at)
+        return np.int64(statistics[offset + channels - 1])
+    return left_weight(criterion, statistics, offset)
 
 
 @pasted
-def count_row(criterion, rows, row, cells, at, channels):
-    """Add a row to the cell of `channels` statistics at ``cells[at]``, as in histograms."""
+def count_row(criterion, rows, row, cells, offset, channels):
+    """Add a row to the cell of `channels` statistics at ``cells[offset]``, as in histograms."""
     weight, square = pick(rows.weight, row, 1), pick(rows.square, row, 0)
-    add_row(criterion, cells, at, rows.target[row], weight, square)
+    add_row(criterion, cells, offset, rows.target[row], weight, square)
     if rows.weight is not None:
-        cells[np.uintp(at) + np.uintp(channels - 1)] += 1
+        cells[np.uintp(offset) + np.uintp(channels - 1)] += 1
 
 
 @borrowing
@@ -79,8 +79,8 @@ def score_to_beat(cut, rank):
 @borrowing
 def admits_rows(limits, n, whole):
     """Return True if both sides of a cut have enough rows: n of `whole` are on one side."""
-    least = max(limits.min_samples_leaf, 1)
-    return n >= least and whole - n >= least
+    min_rows = max(limits.min_samples_leaf, 1)
+    return n >= min_rows and whole - n >= min_rows
 
 
 @borrowing

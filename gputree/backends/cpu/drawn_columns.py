@@ -38,7 +38,7 @@ from gputree.backends.cpu.finish import (
 from gputree.backends.cpu.finish_chain import add_leaf
 from gputree.backends.cpu.finish_scan import Scan, clear
 from gputree.backends.cpu.jit import borrowing, kernel
-from gputree.backends.cpu.layout import Node, Pairs, Rows, Source
+from gputree.backends.cpu.layout import EntrySource, Node, Pairs, Rows
 from gputree.backends.cpu.monotonic import (
     at_column,
     at_place,
@@ -61,7 +61,7 @@ BLOCK_COLUMNS = 64
 _THRESHOLD, _MISSING, _CATEGORY = np.uint64(1), np.uint64(2), np.uint64(3)
 
 
-class Entries(NamedTuple):
+class DrawnEntries(NamedTuple):
     """Rows that trees are grown on; targets and weights are in the table's order."""
 
     local: NDArray  # (m,) rows; a node is a range of them
@@ -86,7 +86,7 @@ class Drawn(NamedTuple):
     missing: Int64s  # (k,) rows with missing values
 
 
-class Sorting(NamedTuple):
+class CutScratch(NamedTuple):
     """Scratch for the best cut of each column; unused where cuts are drawn."""
 
     values: NDArray  # (m,)
@@ -147,11 +147,11 @@ def take_numbers(entries, key, drawn, c, s, first, last):
             high = x if x > high else high
             missing += np.int64(x != x)
     else:
-        own = hash_of(key, f, _CATEGORY)
+        column_key = hash_of(key, f, _CATEGORY)
         for i in range(np.uintp(last - first)):
             x = values[np.uintp(local[i]) * step]
             if x == x:
-                x = values.dtype.type(fraction_of(mix(own + np.uint64(x))))
+                x = values.dtype.type(fraction_of(mix(column_key + np.uint64(x))))
             numbers[i] = x
             low = x if x < low else low
             high = x if x > high else high
@@ -208,9 +208,9 @@ def better_cut(scan, limits, drawn, c, threshold, missing_left, cut):
         target, weight = is_left * drawn.target[i], is_left * drawn.weight[i]
         state = move(criterion, state, left, total, target, weight)
         rows += is_left
-    own = at_column(limits.monotonic, limits, f)
+    column_limits = at_column(limits.monotonic, limits, f)
     admitted = admits(limits, rows, m, state[0], scan.whole)
-    if not admitted or not keeps_order(own.monotonic, criterion, state, left, total):
+    if not admitted or not keeps_order(column_limits.monotonic, criterion, state, left, total):
         return cut
     value, rank = score(criterion, state, left, total), tie_rank(limits, scan.key, f)
     found = new_cut(value, f, missing_left, c, True, threshold, rank)
@@ -239,8 +239,8 @@ def better_sorted_cut(scan, limits, drawn, sorting, c, cut):
     if known == 0 or (drawn.low[c] == drawn.high[c] and missing == 0):
         return cut
     sort_pairs(values, items, 0, known, sorting.sorter)
-    own, rank = at_column(limits.monotonic, limits, f), tie_rank(limits, key, f)
-    node = Node(criterion, own, scan.weighted, total, key)
+    column_limits, rank = at_column(limits.monotonic, limits, f), tie_rank(limits, key, f)
+    node = Node(criterion, column_limits, scan.weighted, total, key)
     rows, pairs = Rows(drawn.target, drawn.weight, None, None), Pairs(values, items)
     # `cut` is the better of the given one and those with missing values on the sides before.
     for side in range(2 if missing > 0 else 1):
@@ -257,7 +257,7 @@ def better_sorted_cut(scan, limits, drawn, sorting, c, cut):
             add_where(criterion, drawn, numbers, m, False, left)
             state = begin(criterion, left, total)
             if admits(limits, known, m, state[0], scan.whole) and keeps_order(
-                own.monotonic, criterion, state, left, total
+                column_limits.monotonic, criterion, state, left, total
             ):
                 value = score(criterion, state, left, total)
                 found = new_cut(value, f, False, c, True, np.inf, rank)
@@ -333,15 +333,15 @@ def part_entries(entries, drawn, c, cut, s, t):
 def grow_one(rules, criterion, entries, free, waiting, order, drawn, sorting, total, left, out):
     """Grow the subtree of the node on top of the stack; returns the next free node."""
     limits = rules.limits
-    least = fewest_rows(limits)
+    min_rows = fewest_rows(limits)
     size = 1
     # Nodes below `free` have their entries, s .. t; the `size` on the stack may still be split.
     while size > 0:
         size -= 1
         node, level, key = waiting.node[size], waiting.depth[size], waiting.key[size]
-        own = at_place(limits.monotonic, limits, waiting.bounds, size)
+        bounded = at_place(limits.monotonic, limits, waiting.bounds, size)
         s, t = out.begin[node], out.end[node]
-        if level >= limits.max_depth or t - s < least:
+        if level >= limits.max_depth or t - s < min_rows:
             continue
         take_targets(rules, criterion, entries, drawn, s, t, total)
         clear(left)
@@ -353,7 +353,7 @@ def grow_one(rules, criterion, entries, free, waiting, order, drawn, sorting, to
             continue
         if rules.regression and places_equal(scan, entries.local, limits.rounded):
             continue
-        cut = find_cut(scan, entries, own, order, drawn, sorting)
+        cut = find_cut(scan, entries, bounded, order, drawn, sorting)
         if cut[0] == -np.inf:
             continue
         decrease = gain(criterion, cut[0], total)
@@ -370,7 +370,7 @@ def grow_one(rules, criterion, entries, free, waiting, order, drawn, sorting, to
             out.threshold[node] = cut[5]
         out.missing_left[node] = missing_goes_left(missing, cut[2], middle - s, t - middle)
         push_bounds(
-            own.monotonic, criterion, entries, rules.weighted, f, s, middle, total, left,
+            bounded.monotonic, criterion, entries, rules.weighted, f, s, middle, total, left,
             waiting.bounds, size,
         )  # fmt: skip
         add_leaf(out, free, s, middle)
@@ -378,7 +378,7 @@ def grow_one(rules, criterion, entries, free, waiting, order, drawn, sorting, to
         deeper = level + 1 < limits.max_depth
         for side in range(2):
             a, b = (middle, t) if side == 1 else (s, middle)
-            splits = deeper and may_split(rules.regression, entries, a, b, least)
+            splits = deeper and may_split(rules.regression, entries, a, b, min_rows)
             below = level + 1 if splits else limits.max_depth  # else it stays a leaf
             wait(waiting, size, free + side, below, 0, child_key(key, side))
             size += 1
@@ -427,7 +427,7 @@ def grow_drawn(rules, channels, entries, nodes, sorting, out):
 
 
 def grow_of_drawn(
-    source: Source, task: Task, by_column: NDArray | None, nodes: SmallNodes
+    source: EntrySource, task: Task, by_column: NDArray | None, nodes: SmallNodes
 ) -> Subtrees:
     """Grow the subtrees of all nodes given, exactly; entries end in leaf order.
 
@@ -438,7 +438,7 @@ def grow_of_drawn(
     steps = (d, 1) if by_column is None else (1, n)
     most = int((nodes.end - nodes.begin).max())
     out = new_subtrees(nodes.end - nodes.begin, nodes.depth, task.limits)
-    entries = Entries(
+    entries = DrawnEntries(
         local=local,
         spill=np.empty(most, local.dtype),
         values=(table.values if by_column is None else by_column).reshape(-1),
@@ -454,6 +454,6 @@ def grow_of_drawn(
     sorting = None
     if not task.draws_cuts:
         values, items = np.empty(most, table.values.dtype), np.empty(most, np.int64)
-        sorting = Sorting(values, items, new_sorter())
+        sorting = CutScratch(values, items, new_sorter())
     free = grow_drawn(rules, channels, entries, nodes, sorting, out)
     return Subtrees._make([out.root, *(field[:free].copy() for field in out[1:])])

@@ -148,24 +148,24 @@ def is_constant(x, n):
 
 
 @borrowing
-def has_other_values(x, n, code, least):
+def has_other_values(x, n, code, lowest):
     """Return True if some known value, of n, differs from the one of its bin: without a branch."""
     odd = False
     for k in range(n):
-        odd |= (least[code[k]] != x[k]) & (x[k] == x[k])
+        odd |= (lowest[code[k]] != x[k]) & (x[k] == x[k])
     return odd
 
 
 @borrowing
-def collect_unseen(x, n, code, least, first, f, unseen):
+def collect_unseen(x, n, code, lowest, first, f, unseen):
     """Collect the values that are not those of their bins, and their rows from `first` on."""
-    at = unseen.count[f]
+    position = unseen.count[f]
     for k in range(n):
-        if x[k] == x[k] and least[code[k]] != x[k] and at < MOST_UNSEEN:
-            unseen.value[f, at] = x[k]
-            unseen.row[f, at] = first + k
-            at += 1
-    unseen.count[f] = at
+        if x[k] == x[k] and lowest[code[k]] != x[k] and position < MOST_UNSEEN:
+            unseen.value[f, position] = x[k]
+            unseen.row[f, position] = first + k
+            position += 1
+    unseen.count[f] = position
 
 
 @kernel
@@ -188,8 +188,8 @@ def encode_rows(values, bins, columns, missing, checked, begin, end, half, top, 
             encode_block(x, m, bins, f, half, top, place, code)
             for k in range(m, n):
                 code[k] = code[0]
-            if checked[f] and has_other_values(x, m, code, bins.least[f]):
-                collect_unseen(x, n, code, bins.least[f], first, f, unseen)
+            if checked[f] and has_other_values(x, m, code, bins.lowest[f]):
+                collect_unseen(x, n, code, bins.lowest[f], first, f, unseen)
             if missing[f]:
                 for k in range(n):
                     if x[k] != x[k]:
@@ -284,8 +284,8 @@ def fit_picked(bins: Bins, f: int, picked: NDArray, max_bins: int) -> bool:
 
 def delimit(bins: Bins, f: int) -> None:
     """Set the ends of the bins of column f, fitted to a sample of its values, to its edges."""
-    bins.greatest[f] = bins.edge[f, :MAX_BINS]
-    bins.least[f, 1:] = bins.edge[f, : MAX_BINS - 1]
+    bins.highest[f] = bins.edge[f, :MAX_BINS]
+    bins.lowest[f, 1:] = bins.edge[f, : MAX_BINS - 1]
 
 
 def fit_values(bins: Bins, f: int, values: NDArray, max_bins: int) -> None:
@@ -326,13 +326,13 @@ def fit_distinct(
         bins.lossless[f] = False
     bins.edge[f] = np.inf
     bins.edge[f, : edge.size] = edge
-    bins.greatest[f] = bins.least[f] = 0  # of a fit that was refused
+    bins.highest[f] = bins.lowest[f] = 0  # of a fit that was refused
     bins.count[f] = edge.size + 1
     if distinct.size:
         last = np.append(np.searchsorted(distinct, edge, side="right"), distinct.size) - 1
         first = np.append(0, last[:-1] + 1)
-        bins.greatest[f, : last.size] = distinct[np.maximum(last, 0)]
-        bins.least[f, : last.size] = distinct[np.minimum(first, distinct.size - 1)]
+        bins.highest[f, : last.size] = distinct[np.maximum(last, 0)]
+        bins.lowest[f, : last.size] = distinct[np.minimum(first, distinct.size - 1)]
     fit_grid(bins, f, edge)
 
 

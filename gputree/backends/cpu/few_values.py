@@ -60,10 +60,10 @@ def _bits(values: NDArray) -> tuple[NDArray, np.unsignedinteger, np.unsignedinte
 
 
 @borrowing
-def find_slot(slots, own, slot_bits):
-    """Slot that holds `own`, or the free one that it would be stored in."""
-    slot = np.uint64(own * _GOLDEN) >> np.uint64(64 - slot_bits)
-    while slots[slot] != own and slots[slot] != _FREE:
+def find_slot(slots, value, slot_bits):
+    """Slot that holds `value`, or the free one that it would be stored in."""
+    slot = np.uint64(value * _GOLDEN) >> np.uint64(64 - slot_bits)
+    while slots[slot] != value and slots[slot] != _FREE:
         slot = (slot + np.uint64(1)) & np.uint64((1 << slot_bits) - 1)
     return slot
 
@@ -82,12 +82,12 @@ def find_few(bits, sign, infinity, slot_bits, found, number, count):
         key = bits[i]
         own_number = np.uint16(found.size)
         if key & ~sign <= infinity:  # no NaN
-            own = np.uint64(key) * np.uint64(key != sign)
-            slot = find_slot(slots, own, slot_bits)
-            if slots[slot] != own:
+            value = np.uint64(key) * np.uint64(key != sign)
+            slot = find_slot(slots, value, slot_bits)
+            if slots[slot] != value:
                 if n_found == found.size:
                     return -1
-                slots[slot], numbers[slot], found[n_found] = own, n_found, own
+                slots[slot], numbers[slot], found[n_found] = value, n_found, value
                 n_found += 1
             own_number = numbers[slot]
         if number is not None:
@@ -100,6 +100,6 @@ def find_few(bits, sign, infinity, slot_bits, found, number, count):
 def put_in_order(number, place, order):
     """Write rows to `order`, each to the next place of its number."""
     for i in range(number.size):
-        own = number[i]
-        order[place[own]] = i
-        place[own] += 1
+        n = number[i]
+        order[place[n]] = i
+        place[n] += 1

@@ -28,7 +28,7 @@ from gputree.backends.cpu.finish_scan import (
     weight_at,
 )
 from gputree.backends.cpu.jit import borrowing, kernel, pasted
-from gputree.backends.cpu.layout import BinEnds, Source
+from gputree.backends.cpu.layout import BinEnds, EntrySource
 from gputree.backends.cpu.monotonic import at_place, new_stack, push_bounds, put_bounds
 from gputree.backends.rules import fewest_rows, midpoint, missing_goes_left
 from gputree.criteria import add_row, begin, gain, is_pure, restrict, row_by_row
@@ -75,16 +75,16 @@ def new_subtrees(sizes: Int64s, depth: Int64s, limits: Limits) -> Subtrees:
     """Space for the nodes of subtrees of `sizes` rows whose roots have the given `depth`."""
     most = 2 * (sizes // max(limits.min_samples_leaf, 1)) + 1
     levels = np.minimum(limits.max_depth - depth, 40)
-    room = int(np.minimum(most, (2 << levels) - 1).sum())
+    size = int(np.minimum(most, (2 << levels) - 1).sum())
     return Subtrees(
         root=np.empty(sizes.size, np.int64),
-        first_child=np.empty(room, np.int64),
-        feature=np.empty(room, np.int32),
-        threshold=np.empty(room),
-        missing_left=np.empty(room, np.bool_),
-        gain=np.empty(room),
-        begin=np.empty(room, np.int64),
-        end=np.empty(room, np.int64),
+        first_child=np.empty(size, np.int64),
+        feature=np.empty(size, np.int32),
+        threshold=np.empty(size),
+        missing_left=np.empty(size, np.bool_),
+        gain=np.empty(size),
+        begin=np.empty(size, np.int64),
+        end=np.empty(size, np.int64),
     )
 
 
@@ -224,7 +224,7 @@ def cut_threshold(bin_ends, order, distinct, f, bits, first, place):
     if high == missing_rank(bits):
         return np.inf
     if bin_ends.by_code[f]:
-        return midpoint(bin_ends.greatest[f, low], bin_ends.least[f, high])
+        return midpoint(bin_ends.highest[f, low], bin_ends.lowest[f, high])
     return midpoint(distinct[f, first + low], distinct[f, first + high])
 
 
@@ -270,9 +270,9 @@ def find_split(rules, scan, scratch, block, active, limits):
 
 
 @borrowing
-def may_split(regression, block, s, t, least):
-    """Return True if places ``s .. t`` may be split: at least `least` rows, and two classes."""
-    if t - s < least:
+def may_split(regression, block, s, t, min_rows):
+    """Return True if places ``s .. t`` may be split: at least `min_rows` rows, and two classes."""
+    if t - s < min_rows:
         return False
     if regression:
         return True
@@ -330,7 +330,7 @@ def grow(rules, criterion, scratch, block, root, m, waiting, total, left, out):
     """
     limits, weighted = rules.limits, rules.weighted
     bits = 8 * block.order.itemsize // 2
-    least = fewest_rows(limits)
+    min_rows = fewest_rows(limits)
     first = root.s
     shift = out.begin[root.node] - first
     for f in range(block.columns.size):
@@ -344,10 +344,10 @@ def grow(rules, criterion, scratch, block, root, m, waiting, total, left, out):
         # In a node that waits, the first of `block.columns` are those that may be cut.
         size -= 1
         node, level, key = waiting.node[size], waiting.depth[size], waiting.key[size]
-        own = at_place(limits.monotonic, limits, waiting.bounds, size)
+        bounded = at_place(limits.monotonic, limits, waiting.bounds, size)
         s = out.begin[node] - shift
         t = out.end[node] - shift
-        if level >= limits.max_depth or t - s < least:
+        if level >= limits.max_depth or t - s < min_rows:
             continue
         active = drop_constants(block.order, bits, block.columns, waiting.active[size], s, t)
         place_total(criterion, block, weighted, s, t, total)
@@ -366,7 +366,7 @@ def grow(rules, criterion, scratch, block, root, m, waiting, total, left, out):
                     free = rest.free
                     size += 1
                     continue
-        cut, decrease = find_split(rules, scan, scratch, block, active, own)
+        cut, decrease = find_split(rules, scan, scratch, block, active, bounded)
         if cut[0] == -np.inf:
             continue
         f = cut[1]
@@ -378,14 +378,14 @@ def grow(rules, criterion, scratch, block, root, m, waiting, total, left, out):
                 rules.bin_ends, block.order, block.distinct, f, bits, first, cut[3]
             )
         out.gain[node] = decrease
-        further = least if level + 1 < limits.max_depth else m + 1
+        further = min_rows if level + 1 < limits.max_depth else m + 1
         middle, left_splits, right_splits = split_block(
             rules, scan, scratch, block, active, known, cut, further
         )
         out.missing_left[node] = missing_goes_left(known < t, cut[2], middle - s, t - middle)
         stack = waiting.bounds
         push_bounds(
-            own.monotonic, criterion, block, weighted, f, s, middle, total, left, stack, size
+            bounded.monotonic, criterion, block, weighted, f, s, middle, total, left, stack, size
         )
         add_leaf(out, free, shift + s, shift + middle)
         add_leaf(out, free + 1, shift + middle, shift + t)
@@ -427,21 +427,23 @@ def grow_nodes(rules, entries, nodes, a, b, scratch, block, out, free):
         add_leaf(out, free, s, nodes.end[j])
         put_bounds(rules.limits.monotonic, nodes.means, j, waiting.bounds)
         root = Branch(free + 0, first, nodes.depth[j], nodes.key[j], free + 1)
-        own, known = restrict(rules.criterion, channels), total[:channels]
-        free = grow(rules, own, scratch, block, root, m, waiting, known, left[:channels], out)
+        restricted, known = restrict(rules.criterion, channels), total[:channels]
+        free = grow(
+            rules, restricted, scratch, block, root, m, waiting, known, left[:channels], out
+        )
         for i in range(m):
             entries[s + i] = block.rows[first + i]
         first += m
     return free
 
 
-def finish_nodes(source: Source, task: Task, nodes: SmallNodes) -> Subtrees:
+def finish_nodes(source: EntrySource, task: Task, nodes: SmallNodes) -> Subtrees:
     """Grow the subtrees of all nodes given; entries end in leaf order."""
     table, rows, entries = source
     begin, end = nodes.begin, nodes.end
     sizes = end - begin
-    most, room = int(sizes.max()), blocks.block_rows(table, sizes)
-    block = blocks.new_block(table, task, room, entries.dtype)
+    most, block_rows = int(sizes.max()), blocks.block_rows(table, sizes)
+    block = blocks.new_block(table, task, block_rows, entries.dtype)
     sorting = blocks.new_sorting(table, task, most)
     scratch = new_scratch(table, task, most, sorted_=True)
     out = new_subtrees(sizes, nodes.depth, task.limits)
@@ -451,12 +453,12 @@ def finish_nodes(source: Source, task: Task, nodes: SmallNodes) -> Subtrees:
         limits=task.limits,
         weighted=rows.weight is not None,
         regression=regression,
-        bin_ends=BinEnds(table.by_code, table.greatest, table.least, table.categories),
+        bin_ends=BinEnds(table.by_code, table.highest, table.lowest, table.categories),
     )
     weight = rows.weight if rows.weight is not None else np.empty(0, np.int64)
     given = table, rows.target, weight, not regression, entries, begin, end
     free = 0
-    for a, b in blocks.share_blocks(sizes, room):
+    for a, b in blocks.share_blocks(sizes, block_rows):
         blocks.load_nodes(*given, a, b, block, sorting)
         free = grow_nodes(rules, entries, nodes, a, b, scratch, block, out, free)
     return Subtrees._make([out.root, *(field[:free].copy() for field in out[1:])])

@@ -35,18 +35,18 @@ def find_runs(scratch, keys, bits, s, t):
     """Set the runs of the sorted `keys` ``s .. t``, and list their rows; returns their number."""
     runs, item = scratch.runs, scratch.item
     mask = (1 << bits) - 1
-    absent = missing_rank(bits)
+    missing = missing_rank(bits)
     count = 0
     before = np.int64(-1)
     for i in range(s, t):
         key = np.int64(keys[i])
         rank = key >> bits
         item[i - s] = key & mask
-        if rank != before and before != absent:
+        if rank != before and before != missing:
             runs.begin[count] = i - s
             count += 1
             before = rank
-    if before == absent:  # the last run is that of missing values
+    if before == missing:  # the last run is that of missing values
         count -= 1
     else:
         runs.begin[count] = t - s
@@ -82,14 +82,14 @@ def scan_categories(scratch, scan, limits, f, cut):
     As a cut, its place is the bin, its order the threshold.
     """
     present = classes_in(scratch, scan.total)
-    own = restrict(scan.criterion, present)
+    criterion = restrict(scan.criterion, present)
     listed = listed_in(scratch, scan)
     count = find_runs(scratch, scan.order[f], scan.bits, scan.s, scan.t)
-    held = holds_cells(present, count)
-    if held:
-        sum_runs(own, scratch, listed, count, present)
-    node = node_runs(scratch, listed, count, held, present)
-    value, missing_left, k, place = best_subset(own, limits, scratch, node)
+    sums_runs = holds_cells(present, count)
+    if sums_runs:
+        sum_runs(criterion, scratch, listed, count, present)
+    node = node_runs(scratch, listed, count, sums_runs, present)
+    value, missing_left, k, place = best_subset(criterion, limits, scratch, node)
     if value > -np.inf:
         rank = tie_rank(limits, scan.key, f)
         found = new_cut(value, f, missing_left, place, True, np.float64(k), rank)
@@ -103,12 +103,12 @@ def mark_categories(scratch, scan, cut, left_side):
     """Mark each row with its side of `cut`, a subset of the categories of a nominal column."""
     f = cut[1]
     present = classes_in(scratch, scan.total)
-    own = restrict(scan.criterion, present)
+    criterion = restrict(scan.criterion, present)
     count = find_runs(scratch, scan.order[f], scan.bits, scan.s, scan.t)
     runs = scratch.runs
     if choose_search(scratch, present, count) != ONE_VS_REST:
-        sum_runs(own, scratch, listed_in(scratch, scan), count, present)
-    mark_subset(own, scratch, count, present, np.int64(cut[5]), cut[3])
+        sum_runs(criterion, scratch, listed_in(scratch, scan), count, present)
+    mark_subset(criterion, scratch, count, present, np.int64(cut[5]), cut[3])
     runs.is_left[count] = cut[2]  # missing values
     for r in range(count + 1):
         for i in range(runs.begin[r], runs.begin[r + 1]):

@@ -49,27 +49,27 @@ def group_runs(runs, count, channels, head):
 
 
 @borrowing
-def best_group(criterion, limits, runs, groups, head, end, rows, absent, total, left, missing):
+def best_group(criterion, limits, runs, groups, head, end, rows, n_missing, total, left, missing):
     """Group whose run is split off best: (score, group); score -inf where no run may be split off.
 
-    The group is -1 where missing values (`absent` rows), alone or with a run, or all known values
-    would go left.
+    The group is -1 where missing values (`n_missing` rows), alone or with a run, or all known
+    values would go left.
     """
     channels = total.size
     whole = begin(criterion, total, total)[0]
     best = -np.inf
     chosen = -1
     # `best` is the best score of the groups before, with missing values right, then left.
-    for side in range(1 + (absent > 0)):
-        for g in range(groups + (absent > 0 and side == 0)):
-            n = rows - absent
+    for side in range(1 + (n_missing > 0)):
+        for g in range(groups + (n_missing > 0 and side == 0)):
+            n = rows - n_missing
             for c in range(channels):
                 left[c] = total[c] - missing[c]
             if g < groups:
                 if head[g] == end[g]:
                     continue
                 r = runs.order[head[g]]
-                n = runs.begin[r + 1] - runs.begin[r] + side * absent
+                n = runs.begin[r + 1] - runs.begin[r] + side * n_missing
                 for c in range(channels):
                     left[c] = runs.cells[r * channels + c] + side * missing[c]
             state = begin(criterion, left, total)
@@ -117,18 +117,18 @@ def is_pure_total(total):
 def reorder(block, f, bits, s, t, runs, count, peeled, steps):
     """Put the rows of the runs that went off first, in the order they went."""
     mask = (1 << bits) - 1
-    at = 0
+    position = 0
     for i in range(steps):
         r = peeled[i]
         for j in range(runs.begin[r], runs.begin[r + 1]):
-            block.spill[at] = block.order[f, s + j]
-            at += 1
+            block.spill[position] = block.order[f, s + j]
+            position += 1
     for r in range(count + 1):
         if r < count and runs.is_left[r]:
             continue
         for j in range(runs.begin[r], runs.begin[r + 1]):
-            block.spill[at] = block.order[f, s + j]
-            at += 1
+            block.spill[position] = block.order[f, s + j]
+            position += 1
     for i in range(s, t):
         block.rows_spill[block.local[i]] = block.rows[i]
     for i in range(s, t):
@@ -159,13 +159,13 @@ def grow_chain(scratch, scan, block, f, shift, limits, branch, out):
     runs, s, t = scratch.runs, scan.s, scan.t
     node, _, level, key, free = branch
     present = classes_in(scratch, scan.total)
-    own = restrict(scan.criterion, present)
+    criterion = restrict(scan.criterion, present)
     count = find_runs(scratch, scan.order[f], scan.bits, s, t)
     kind = choose_search(scratch, present, count)
     if not holds_cells(present, count) or count < FEWEST_RUNS or kind != ONE_VS_REST:
         return branch
     listed = listed_in(scratch, scan)
-    sum_runs(own, scratch, listed, count, present)
+    sum_runs(criterion, scratch, listed, count, present)
     sums, left, missing = scratch.sums[0, :present], scratch.sums[1, :present], scratch.sums[2]
     for c in range(present):
         missing[c] = runs.cells[count * present + c]
@@ -180,15 +180,15 @@ def grow_chain(scratch, scan, block, f, shift, limits, branch, out):
     if scratch.regression:
         target_intervals(listed, runs, count, limits.rounded, low, high)
         above, below = find_witnesses(runs, count, low, high)
-    absent = runs.begin[count + 1] - runs.begin[count]
+    n_missing = runs.begin[count + 1] - runs.begin[count]
     rows, live, begin_ = t - s, count, s
     steps = 0
     search = scratch.search
-    least = fewest_rows(limits)
+    min_rows = fewest_rows(limits)
     # `node` has the places `begin_` .. t, `rows` of them; its categories are the `live` runs that
     # are not left, which are those of the groups, and `sums` are its statistics.
-    while level < limits.max_depth and rows >= least and live + (absent > 0) > 1:
-        known = rows - absent
+    while level < limits.max_depth and rows >= min_rows and live + (n_missing > 0) > 1:
+        known = rows - n_missing
         if not (live > search.many_categories and known < search.rows_per_category * live):
             break
         if scratch.regression:
@@ -197,12 +197,13 @@ def grow_chain(scratch, scan, block, f, shift, limits, branch, out):
         elif is_pure_total(sums):
             break
         value, g = best_group(
-            own, limits, runs, groups, head, end, rows, absent, sums, left, missing[:present]
-        )
+            criterion, limits, runs, groups, head, end, rows, n_missing, sums, left,
+            missing[:present],
+        )  # fmt: skip
         if g < 0:
             break
-        decrease = gain(own, value, sums)
-        if decrease * begin(own, sums, sums)[0] < limits.min_decrease:
+        decrease = gain(criterion, value, sums)
+        if decrease * begin(criterion, sums, sums)[0] < limits.min_decrease:
             break
         r = runs.order[head[g]]
         head[g] += 1
@@ -214,7 +215,7 @@ def grow_chain(scratch, scan, block, f, shift, limits, branch, out):
         out.first_child[node] = free
         out.feature[node] = f
         out.gain[node] = decrease
-        out.missing_left[node] = missing_goes_left(absent > 0, False, n, rows - n)
+        out.missing_left[node] = missing_goes_left(n_missing > 0, False, n, rows - n)
         add_leaf(out, free, shift + begin_, shift + begin_ + n)
         add_leaf(out, free + 1, shift + begin_ + n, shift + t)
         steps += 1
@@ -245,12 +246,12 @@ def drop_empty(groups, head, end):
 
 
 @borrowing
-def add_leaf(out, at, s, t):
+def add_leaf(out, node, s, t):
     """Append a leaf of the entries ``s .. t``."""
-    out.first_child[at] = -1
-    out.feature[at] = -1
-    out.threshold[at] = 0.0
-    out.missing_left[at] = False
-    out.gain[at] = 0.0
-    out.begin[at] = s
-    out.end[at] = t
+    out.first_child[node] = -1
+    out.feature[node] = -1
+    out.threshold[node] = 0.0
+    out.missing_left[node] = False
+    out.gain[node] = 0.0
+    out.begin[node] = s
+    out.end[node] = t

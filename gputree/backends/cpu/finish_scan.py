@@ -99,8 +99,8 @@ def scan_side(scan, limits, f, known, missing_left, best):
 @borrowing
 def known_end(order, f, bits, s, t):
     """End of the known values among the sorted keys ``s .. t`` of column f."""
-    absent = missing_rank(bits)
-    while t > s and np.int64(order[f, t - 1]) >> bits == absent:
+    missing = missing_rank(bits)
+    while t > s and np.int64(order[f, t - 1]) >> bits == missing:
         t -= 1
     return t
 
@@ -144,18 +144,18 @@ def scan_two_values(scan, limits, f):
 @pasted
 def scan_column(scan, limits, f, two_valued, cut):
     """The better of `cut` and the best cut of column f; a cut is as in `precedes`."""
-    own = at_column(limits.monotonic, limits, f)
+    column_limits = at_column(limits.monotonic, limits, f)
     rank = tie_rank(limits, scan.key, f)
     known = known_end(scan.order, f, scan.bits, scan.s, scan.t)
     if two_valued and known == scan.t:
-        value, place = scan_two_values(scan, own, f)
+        value, place = scan_two_values(scan, column_limits, f)
         if place >= 0:
             found = new_cut(value, f, False, place, True, 0.0, rank)
             if precedes(found, cut):
                 return found
         return cut
     for side in range(2 if known < scan.t else 1):
-        value, place = scan_side(scan, own, f, known, side == 1, score_to_beat(cut, rank))
+        value, place = scan_side(scan, column_limits, f, known, side == 1, score_to_beat(cut, rank))
         if place >= 0:
             cut = new_cut(value, f, side == 1, place, True, 0.0, rank)
     return cut
@@ -170,7 +170,7 @@ def cut_pair(scan, limits):
     criterion, order, s, left, total = scan.criterion, scan.order, scan.s, scan.left, scan.total
     one = np.uintp(1)
     mask = (one << np.uintp(scan.bits)) - one
-    absent = missing_rank(scan.bits)
+    missing = missing_rank(scan.bits)
     first = np.int64(-1)
     scored = np.int64(0)
     one_way = other_way = -np.inf  # scores of the cuts with either row on the left
@@ -183,7 +183,7 @@ def cut_pair(scan, limits):
         x = np.int64(key & mask)
         if np.int64(key) >> scan.bits == high or (x == first and not limits.random_ties):
             continue
-        if high == absent:
+        if high == missing:
             return False, cut
         if scored == 0 or (scored == 1 and x != first):
             value = -np.inf

@@ -35,10 +35,10 @@ def histogram(criterion, source, begin, end, columns, channels, out):
         weight = pick(weights, row, 1)
         square = pick(squares, row, 0)
         for f in range(np.uintp(first), np.uintp(last)):
-            at = start[f] + np.uintp(codes[row, f]) * width
-            add_row(criterion, out, at, target, weight, square)
+            position = start[f] + np.uintp(codes[row, f]) * width
+            add_row(criterion, out, position, target, weight, square)
             if weighted:
-                out[at + width - np.uintp(1)] += 1
+                out[position + width - np.uintp(1)] += 1
 
 
 @kernel

@@ -24,7 +24,7 @@ class Table(NamedTuple):
 
     Codes decide in columns of at most 256 distinct values, where every bin holds one,
     and everywhere when cuts are made between bins only; then a cut after bin b lies
-    midway between ``greatest[f, b]`` and ``least`` of the bin that follows.
+    midway between ``highest[f, b]`` and ``lowest`` of the bin that follows.
 
     Values of nominal columns are the codes of categories. Where there are few, these are the bins;
     a column of many has one bin, and codes never decide there.
@@ -36,8 +36,8 @@ class Table(NamedTuple):
     missing: NDArray  # (d,) bool: the column has missing values
     single: NDArray  # (offset[d],) bool: the bin holds one distinct value
     by_code: NDArray  # (d,) bool: codes decide every cut; the values are not needed
-    greatest: NDArray  # (d, 256) float64: maximum value of a bin, where `by_code`
-    least: NDArray  # (d, 256) float64: minimum value of a bin, where `by_code`
+    highest: NDArray  # (d, 256) float64: maximum value of a bin, where `by_code`
+    lowest: NDArray  # (d, 256) float64: minimum value of a bin, where `by_code`
     categories: NDArray  # (d,) int64: categories of a nominal column, 0 of a numeric one
 
     def of_codes(self) -> Table:
@@ -65,7 +65,7 @@ class Scores(NamedTuple):
     order: NDArray  # (m, d) int64; for a subset, the order of categories
 
 
-class Rules(NamedTuple):
+class SearchRules(NamedTuple):
     """Rules that choose between cuts, for many nodes."""
 
     criterion: Any
@@ -96,8 +96,8 @@ class BinEnds(NamedTuple):
     """Fields of `Table` that give thresholds of cuts by code; of the same types for all tables."""
 
     by_code: NDArray
-    greatest: NDArray
-    least: NDArray
+    highest: NDArray
+    lowest: NDArray
     categories: NDArray
 
 
@@ -138,7 +138,7 @@ class Rows(NamedTuple):
     square_rest: NDArray | None  # int64, its fraction in units of 2**-30
 
 
-class Source(NamedTuple):
+class EntrySource(NamedTuple):
     """A table, the statistics of its rows, and the entries of nodes."""
 
     table: Table

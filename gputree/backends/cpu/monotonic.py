@@ -63,16 +63,18 @@ def replaced(limits, monotonic):
 @where_given(lambda monotonic, limits, bounds, j: limits)
 def at_node(monotonic, limits, bounds, j):
     """The limits, with bounds of node j."""
-    own = Monotonic(monotonic.signs, monotonic.sign, bounds.lower[j], bounds.upper[j])
-    return replaced(limits, own)
+    node_bounds = Monotonic(monotonic.signs, monotonic.sign, bounds.lower[j], bounds.upper[j])
+    return replaced(limits, node_bounds)
 
 
 @where_given(lambda monotonic, limits, f: limits)
 def at_column(monotonic, limits, f):
     """The limits, with the sign of column f."""
-    held = limits.monotonic  # with the bounds of a node
-    own = InColumn(np.int64(held.signs[f]), held.lower, held.upper)
-    return replaced(limits, own)
+    monotonic_of_node = limits.monotonic  # with the bounds of a node
+    column_bounds = InColumn(
+        np.int64(monotonic_of_node.signs[f]), monotonic_of_node.lower, monotonic_of_node.upper
+    )
+    return replaced(limits, column_bounds)
 
 
 # ---------------------------------------------------------- of the nodes of a block
@@ -95,8 +97,8 @@ def put_bounds(monotonic, bounds, j, stack):
 @where_given(lambda monotonic, limits, stack, place: limits, overload_borrowing)
 def at_place(monotonic, limits, stack, place):
     """The limits, with the bounds at a place of the stack."""
-    own = Monotonic(monotonic.signs, monotonic.sign, stack[place, 0], stack[place, 1])
-    return replaced(limits, own)
+    node_bounds = Monotonic(monotonic.signs, monotonic.sign, stack[place, 0], stack[place, 1])
+    return replaced(limits, node_bounds)
 
 
 @borrowing

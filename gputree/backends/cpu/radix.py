@@ -71,10 +71,10 @@ def sort_keys(keys, order, bits):
             place += n
         for i in range(keys.size):
             digit = np.intp((keys[i] >> step) & (DIGITS - 1))
-            at = counts[digit]
-            counts[digit] = at + 1
-            other_keys[at] = keys[i]
-            other[at] = order[i]
+            position = counts[digit]
+            counts[digit] = position + 1
+            other_keys[position] = keys[i]
+            other[position] = order[i]
         keys, other_keys = other_keys, keys
         order, other = other, order
     return order, keys

@@ -131,17 +131,17 @@ def mark_bins(table, node, histogram, f, needed, is_tight, work, candidate):
             continue
         # `left` are the statistics before bin b, with missing values if they go left.
         for b in range(first, first + value_bins):
-            at = b * channels
-            n = row_count(criterion, histogram, at, channels, weighted)
+            offset = b * channels
+            n = row_count(criterion, histogram, offset, channels, weighted)
             if candidate[b] or table.single[b]:
                 pass
             elif is_tight:
                 candidate[b] = is_candidate(
-                    criterion, limits, weighted, left, histogram, at, n, total, needed
+                    criterion, limits, weighted, left, histogram, offset, n, total, needed
                 )
             elif cut_inside(criterion, limits, weighted, left, n, total):
-                candidate[b] = bound(criterion, left, histogram, at, total) >= needed
-            add_cell(left, histogram, at)
+                candidate[b] = bound(criterion, left, histogram, offset, total) >= needed
+            add_cell(left, histogram, offset)
     rows = np.int64(0)
     for b in range(first, first + value_bins):
         if candidate[b]:
@@ -189,25 +189,25 @@ def mark_candidates(finer, node, search, table, f, needed):
     n = mark_bins(table, node, histogram, f, needed, not counted, work, candidate)
     if n > 0 and counted:
         cells, _ = cells_of(finer, node, search, table, f)
-        own = candidate[table.offset[f] : table.offset[f + 1]]
-        if mark_column(node, table, histogram, f, cells, own, work, needed) == 0:
+        column_candidates = candidate[table.offset[f] : table.offset[f + 1]]
+        if mark_column(node, table, histogram, f, cells, column_candidates, work, needed) == 0:
             return np.int64(0)
     return n
 
 
 @inner
-def gather_columns(finer, source, search, columns, are_known, room):
-    """Collect rows of candidate bins, and fine codes, of `columns` of up to `room` rows each.
+def gather_columns(finer, source, search, columns, are_known, sizes):
+    """Collect rows of candidate bins, and fine codes, of `columns` of up to `sizes` rows each.
 
     Returns both, and the range of each column in them.
     """
     table, entries, candidate = source.table, source.entries, search.marks.candidate
     begin, end = np.empty(columns.size, np.int64), np.empty(columns.size, np.int64)
-    at = np.int64(0)
+    offset = np.int64(0)
     for c in range(columns.size):
-        begin[c] = end[c] = at
-        at += room[c] + 1
-    rows, codes = np.empty(at, entries.dtype), np.empty(at, np.uint16)
+        begin[c] = end[c] = offset
+        offset += sizes[c] + 1
+    rows, codes = np.empty(offset, entries.dtype), np.empty(offset, np.uint16)
     if finer is not None and are_known:  # a single column
         f = columns[0]
         end[0] = collect_fine(
@@ -254,11 +254,11 @@ def search_found(finer, source, node, search, f, rows, codes, cut):
 @borrowing
 def next_column(bound, pending, n_pending, needed):
     """Place in `pending` of the column with the highest bound that reaches `needed`, or -1."""
-    at = -1
+    best = -1
     for i in range(n_pending):
-        if bound[pending[i]] >= needed and (at < 0 or bound[pending[i]] > bound[pending[at]]):
-            at = i
-    return at
+        if bound[pending[i]] >= needed and (best < 0 or bound[pending[i]] > bound[pending[best]]):
+            best = i
+    return best
 
 
 @inner
@@ -268,13 +268,13 @@ def refine_columns(finer, source, node, search, pending, cut):
     Columns with fine codes go first, one by one. If there are none, one column goes first by
     itself, since it raises the best score for all.
     """
-    room = np.int64(1)
+    most_rows = np.int64(1)
     if finer is not None:
         known, pending = take_known(finer, pending)
-        cut = search_columns(finer, source, node, search, known, True, room, cut)
+        cut = search_columns(finer, source, node, search, known, True, most_rows, cut)
         if known.size > 0:
-            room = GATHER_SHARE * (search.last - search.first)
-    return search_columns(finer, source, node, search, pending, False, room, cut)
+            most_rows = GATHER_SHARE * (search.last - search.first)
+    return search_columns(finer, source, node, search, pending, False, most_rows, cut)
 
 
 @inner
@@ -291,11 +291,11 @@ def take_known(finer, pending):
 
 
 @inner
-def search_columns(finer, source, node, search, pending, are_known, room, cut):
+def search_columns(finer, source, node, search, pending, are_known, most_rows, cut):
     """Like `refine_columns`, by descending bound, of columns all with fine codes or without.
 
     Columns without fine codes that still reach the best score are gathered together, one pass over
-    the rows for many columns, after one pass of up to `room` rows.
+    the rows for many columns, after one pass of up to `most_rows` rows.
     """
     group, found = np.empty(pending.size, np.int64), np.empty(pending.size, np.int64)
     n_pending = pending.size
@@ -305,13 +305,13 @@ def search_columns(finer, source, node, search, pending, are_known, room, cut):
         needed = needed_bound(node.criterion, cut[0], node.total)
         used = np.int64(0)
         n_group = 0
-        while used < room and n_group < GATHER_COLUMNS:
-            at = next_column(search.bound, pending, n_pending, needed)
-            if at < 0:
+        while used < most_rows and n_group < GATHER_COLUMNS:
+            index = next_column(search.bound, pending, n_pending, needed)
+            if index < 0:
                 break
-            f = pending[at]
+            f = pending[index]
             n_pending -= 1
-            pending[at] = pending[n_pending]
+            pending[index] = pending[n_pending]
             n = mark_candidates(finer, in_column(node, f), search, source.table, f, needed)
             group[n_group], found[n_group] = f, n
             used += n
@@ -323,10 +323,10 @@ def search_columns(finer, source, node, search, pending, are_known, room, cut):
         )
         for g in range(n_group):
             f, a, b = group[g], begin[g], end[g]
-            own = in_column(node, f)
-            cut = search_found(finer, source, own, search, f, rows[a:b], codes[a:b], cut)
+            column_node = in_column(node, f)
+            cut = search_found(finer, source, column_node, search, f, rows[a:b], codes[a:b], cut)
         if not are_known:
-            room = GATHER_SHARE * (search.last - search.first)
+            most_rows = GATHER_SHARE * (search.last - search.first)
 
 
 @borrowing
@@ -344,15 +344,15 @@ def count_columns(criterion, source, first, last, columns, channels, cells):
     table, rows, entries = source
     codes, offset = table.codes, table.offset
     for f in columns:
-        for at in range(offset[f] * channels, offset[f + 1] * channels):
-            cells[at] = 0
+        for offset_of_cell in range(offset[f] * channels, offset[f + 1] * channels):
+            cells[offset_of_cell] = 0
     for i in range(first, last):
         ahead = entries[min(i + PREFETCH_ROWS, last - 1)]
         row = entries[i]
         for f in columns:
             prefetch(codes, ahead, f)
-            at = (offset[f] + np.int64(codes[row, f])) * channels
-            count_row(criterion, rows, row, cells, at, channels)
+            offset_of_cell = (offset[f] + np.int64(codes[row, f])) * channels
+            count_row(criterion, rows, row, cells, offset_of_cell, channels)
 
 
 @inner
@@ -362,10 +362,10 @@ def count_drawn(drawn, source, node, search, scores, columns):
     j, cells, table = search.j, search.histogram, source.table
     count_columns(criterion, source, search.first, search.last, columns, total.size, cells)
     for f in columns:
-        at, value_bins, missing_at = column_bins(table, f, total.size)
+        offset, value_bins, missing_at = column_bins(table, f, total.size)
         best, scores.bin[j, f], scores.missing_left[j, f], bound = score_column(
             drawn.vectors, criterion, table.single, at_column(limits.monotonic, limits, f),
-            weighted, cells, at, value_bins, missing_at, total, search.work.left,
+            weighted, cells, offset, value_bins, missing_at, total, search.work.left,
         )  # fmt: skip
         scores.best[j, f], scores.bound[j, f] = best, bound
 
@@ -520,5 +520,7 @@ def candidate_rows(rules, table, nodes, scores, chosen, out, first, last):
         histogram = nodes.cells[nodes.slots[j]]
         for f in range(scores.bound.shape[1]):
             if scores.bound[j, f] >= needed:
-                own = in_column(node, f)
-                out[i, f] = mark_bins(table, own, histogram, f, needed, False, work, candidate)
+                column_node = in_column(node, f)
+                out[i, f] = mark_bins(
+                    table, column_node, histogram, f, needed, False, work, candidate
+                )

@@ -61,32 +61,32 @@ class NodeRuns(NamedTuple):
     runs: Runs
     number: int  # of known categories
     listed: Listed
-    held: bool  # True: the statistics of runs are in ``runs.cells``; else rows are moved one by one
+    has_sums: bool  # the statistics of runs are in ``runs.cells``; else rows move one by one
     total: NDArray[np.int64]  # (channels,) statistics of the node
     left: NDArray[np.int64]  # of its left side
     missing: NDArray[np.int64]  # of missing values
 
 
 @written_out
-def node_runs(scratch, listed, count, held, channels):
+def node_runs(scratch, listed, count, sums_runs, channels):
     """Arguments of the search of subsets of `count` categories; statistics have `channels`."""
     sums = scratch.sums
     total, left, missing = sums[0, :channels], sums[1, :channels], sums[2, :channels]
-    return NodeRuns(scratch.runs, count, listed, held, total, left, missing)
+    return NodeRuns(scratch.runs, count, listed, sums_runs, total, left, missing)
 
 
-def new_runs(room: int, cells: int) -> Runs:
-    """Scratch for `room` runs, the missing values' included, and `cells` statistics."""
+def new_runs(size: int, cells: int) -> Runs:
+    """Scratch for `size` runs, the missing values' included, and `cells` statistics."""
     return Runs(
-        begin=np.empty(room + 1, np.int64),
-        code=np.empty(room, np.int64),
+        begin=np.empty(size + 1, np.int64),
+        code=np.empty(size, np.int64),
         cells=np.empty(cells, np.int64),
-        share=np.empty(room, np.float64),
-        order=np.empty(room, np.int64),
-        spare=np.empty(room, np.int64),
+        share=np.empty(size, np.float64),
+        order=np.empty(size, np.int64),
+        spare=np.empty(size, np.int64),
         kinds=np.empty(MOST_KINDS, np.int64),
         slots=np.empty(SLOTS, np.int64),
-        is_left=np.empty(room, np.bool_),
+        is_left=np.empty(size, np.bool_),
     )
 
 
@@ -98,8 +98,8 @@ def holds_cells(channels, count):
 
 def most_cells(channels: int, count: int) -> int:
     """Size of the statistics of up to `count` runs and of missing values."""
-    held = (count + 1) * max(channels, 3)
-    return min(held, max(MOST_CELLS + channels, 4 * (count + 1)))
+    all_cells = (count + 1) * max(channels, 3)
+    return min(all_cells, max(MOST_CELLS + channels, 4 * (count + 1)))
 
 
 @borrowing
@@ -208,17 +208,17 @@ def order_alike(runs, count):
     merge_order(runs, heads, 2)
     for i in range(heads):
         spare[i] = order[i]
-    at = np.int64(0)
-    # Places before `at` are taken; from here on, `size` has the first place of each kind.
+    position = np.int64(0)
+    # Places before `position` are taken; from here on, `size` has the first place of each kind.
     for i in range(heads):
         kind = kind_of(begin, cells, spare[i])
         if kind < 0:
-            order[at] = spare[i]
-            at += 1
+            order[position] = spare[i]
+            position += 1
         else:
             alike = size[kind]
-            size[kind] = at
-            at += alike
+            size[kind] = position
+            position += alike
     # Runs before r are at their places, and `size` has the next place of each kind.
     for r in range(count):
         kind = kind_of(begin, cells, r)
@@ -237,12 +237,12 @@ def slot_of(runs, channels, r):
 
 
 @borrowing
-def list_different(runs, held, count, channels):
+def list_different(runs, sums_runs, count, channels):
     """List one run, or few, for each different statistics, ascending, in ``runs.order``; how many.
 
     Every other run has the statistics of one that is listed before it.
     """
-    if not held or count <= FEW_RUNS:
+    if not sums_runs or count <= FEW_RUNS:
         for r in range(count):
             runs.order[r] = r
         return np.int64(count)
@@ -318,7 +318,7 @@ def move_run(node, r, sign, left):
     """Move a run to the left (sign 1) or back (-1); returns the rows that this adds there."""
     runs, listed = node.runs, node.listed
     first, last = runs.begin[r], runs.begin[r + 1]
-    if node.held:
+    if node.has_sums:
         for c in range(left.size):
             left[c] += sign * runs.cells[r * left.size + c]
     else:

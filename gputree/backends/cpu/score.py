@@ -12,10 +12,10 @@ from gputree.criteria import begin, bound, left_weight, margin, score, tighten
 
 
 @borrowing
-def add_cell(left, cells, at):
-    """Add the statistics of the bin at ``cells[at]`` to `left`."""
+def add_cell(left, cells, offset):
+    """Add the statistics of the bin at ``cells[offset]`` to `left`."""
     for c in range(left.size):
-        left[c] += np.int64(cells[at + c])
+        left[c] += np.int64(cells[offset + c])
 
 
 @borrowing
@@ -37,12 +37,12 @@ def cut_inside(criterion, limits, weighted, left, n, total):
     """Return True if an admissible cut can be inside a bin of n rows that follows `left`."""
     if n < 2:
         return False
-    least = limits.min_samples_leaf
-    if least <= 1:
+    min_rows = limits.min_samples_leaf
+    if min_rows <= 1:
         return True
     before = row_count(criterion, left, 0, left.size, weighted)
     after = row_count(criterion, total, 0, left.size, weighted) - before - n
-    return before + n - 1 >= least and after + n - 1 >= least
+    return before + n - 1 >= min_rows and after + n - 1 >= min_rows
 
 
 @borrowing
@@ -52,15 +52,15 @@ def needed_bound(criterion, best, total):
 
 
 @borrowing
-def is_candidate(criterion, limits, weighted, left, cells, at, n, total, needed):
+def is_candidate(criterion, limits, weighted, left, cells, offset, n, total, needed):
     """Return True if the bound of a bin, or sub-bin, of n rows reaches `needed`.
 
-    It is at ``cells[at]``, and `left` are the statistics before it.
+    It is at ``cells[offset]``, and `left` are the statistics before it.
     """
     if not cut_inside(criterion, limits, weighted, left, n, total):
         return False
-    most = bound(criterion, left, cells, at, total)
-    return most >= needed and tighten(criterion, left, cells, at, total, most, needed) >= needed
+    most = bound(criterion, left, cells, offset, total)
+    return most >= needed and tighten(criterion, left, cells, offset, total, most, needed) >= needed
 
 
 @borrowing
@@ -107,13 +107,13 @@ def score_bin_by_bin(
             continue
         # `left` are the statistics before bin b, with missing values if they go left.
         for b in range(value_bins):
-            at = (first + b) * channels
-            n = row_count(criterion, cells, at, channels, weighted)
+            offset = (first + b) * channels
+            n = row_count(criterion, cells, offset, channels, weighted)
             if n == 0:
                 continue
             if not single[first + b] and cut_inside(criterion, limits, weighted, left, n, total):
-                most = max(most, bound(criterion, left, cells, at, total))
-            add_cell(left, cells, at)
+                most = max(most, bound(criterion, left, cells, offset, total))
+            add_cell(left, cells, offset)
             if admissible(criterion, limits, weighted, left, total):
                 value = score(criterion, begin(criterion, left, total), left, total)
                 if value > best:
@@ -211,14 +211,14 @@ def score_nodes(vectors, rules, table, histograms, slots, first, last, scores):
             add_cell(total, cells, b * channels)
         for c in range(channels):
             scores.total[j, c] = total[c]
-        own = at_node(rules.limits.monotonic, rules.limits, rules.means, j)
+        bounded = at_node(rules.limits.monotonic, rules.limits, rules.means, j)
         best, bound = scores.best[j], scores.bound[j]
         for f in range(table.missing.size):
             if table.categories[f] > 0:
                 best[f] = bound[f] = -np.inf
                 continue
-            at, value_bins, missing_at = column_bins(table, f, channels)
+            start, value_bins, missing_at = column_bins(table, f, channels)
             best[f], scores.bin[j, f], scores.missing_left[j, f], bound[f] = score_column(
-                vectors, rules.criterion, single, at_column(own.monotonic, own, f), weighted, cells,
-                at, value_bins, missing_at, total, left,
+                vectors, rules.criterion, single, at_column(bounded.monotonic, bounded, f),
+                weighted, cells, start, value_bins, missing_at, total, left,
             )  # fmt: skip

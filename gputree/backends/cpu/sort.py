@@ -38,22 +38,22 @@ def new_sorter():
 @borrowing
 def rank_sort(values, items, begin, end, sorter):
     """Sort at most `FEW_PAIRS` pairs, without a branch, by counting the pairs before each."""
-    own, held, rank = sorter.values, sorter.items, sorter.rank
+    copied, copied_items, rank = sorter.values, sorter.items, sorter.rank
     first = np.uintp(begin)
     size = np.uintp(end - begin)
     for i in range(size):
-        own[i] = values[first + i]
-        held[i] = items[first + i]
+        copied[i] = values[first + i]
+        copied_items[i] = items[first + i]
     for i in range(np.uintp(FEW_PAIRS)):
         rank[i] = 0
     for j in range(size):
-        value = own[j]
+        value = copied[j]
         for i in range(np.uintp(FEW_PAIRS)):
-            rank[i] += np.int64((value < own[i]) | ((value == own[i]) & (j < i)))
+            rank[i] += np.int64((value < copied[i]) | ((value == copied[i]) & (j < i)))
     for i in range(size):
         place = first + np.uintp(rank[i])
-        values[place] = own[i]
-        items[place] = held[i]
+        values[place] = copied[i]
+        items[place] = copied_items[i]
 
 
 @borrowing

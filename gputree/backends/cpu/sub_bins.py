@@ -35,7 +35,7 @@ from gputree.criteria import begin, bound, score
 RUN_CELLS = 8
 
 
-class Cells(NamedTuple):
+class SubBinGrid(NamedTuple):
     """Division of the bins of a table into `FINE_CELLS` sub-bins each, of equal width.
 
     It is the same for all nodes. Columns are counted as a whole into fewer sub-bins, `size` per
@@ -54,7 +54,7 @@ class Cells(NamedTuple):
 class Finer(NamedTuple):
     """Sub-bins that large nodes are refined with; None for small nodes."""
 
-    cells: Cells
+    cells: SubBinGrid
     fine: Fine
     counted: NDArray[np.bool_]  # (d,) columns that are counted as a whole
     counts: NDArray  # (sub-bins x channels,), where counted
@@ -110,12 +110,12 @@ def keep_left(left, copy):
 
 # --------------------------- sub-bins of one bin; `work.left` are the statistics before it
 @borrowing
-def add_run(counts, at, size, total):
-    """Set `total` to the statistics of `size` sub-bins from ``counts[at]`` on."""
+def add_run(counts, offset, size, total):
+    """Set `total` to the statistics of `size` sub-bins from ``counts[offset]`` on."""
     for k in range(total.size):
         total[k] = 0
     for c in range(size):
-        add_cell(total, counts, at + c * total.size)
+        add_cell(total, counts, offset + c * total.size)
 
 
 @borrowing
@@ -130,27 +130,27 @@ def mark_cells(node, cells, rows, work, needed):
     keep_left(work.left, left)
     after = False  # the score of the boundary before this sub-bin reaches it
     c = cells.first
-    at = c * channels
+    offset = c * channels
     end = c + cells.size
     # `left` are the statistics before sub-bin c, and `rows` the number of rows from there on.
     while c < end:
         length = min(RUN_CELLS, end - c)
-        add_run(counts, at, length, run)
+        add_run(counts, offset, length, run)
         n = row_count(criterion, run, 0, channels, weighted)
         if n == 0 or (not after and bound(criterion, left, run, 0, total) < needed):
             add_cell(left, run, 0)
             rows -= n
-            at += length * channels
+            offset += length * channels
             c += length
             continue
         for _ in range(length):
-            n = row_count(criterion, counts, at, channels, weighted)
+            n = row_count(criterion, counts, offset, channels, weighted)
             if n > 0:
                 if after or is_candidate(
-                    criterion, limits, weighted, left, counts, at, n, total, needed
+                    criterion, limits, weighted, left, counts, offset, n, total, needed
                 ):
                     place[c] = 0
-                add_cell(left, counts, at)
+                add_cell(left, counts, offset)
                 rows -= n
                 if rows == 0:
                     return
@@ -160,7 +160,7 @@ def mark_cells(node, cells, rows, work, needed):
                 )
                 if after:
                     place[c] = 0
-            at += channels
+            offset += channels
             c += 1
 
 
@@ -189,8 +189,8 @@ def scan_cells(node, rows, cells, pairs, is_sorted, spot, work, cut):
     # `left` are the statistics before sub-bin c. The candidates before it are scanned, except those
     # next to it, whose pairs are start .. end (none if `start` is negative).
     for c in range(cells.first, cells.first + cells.size):
-        at = c * channels
-        n = row_count(criterion, counts, at, channels, weighted)
+        offset = c * channels
+        n = row_count(criterion, counts, offset, channels, weighted)
         if n > 0:
             if place[c] >= 0:
                 if start < 0:
@@ -202,7 +202,7 @@ def scan_cells(node, rows, cells, pairs, is_sorted, spot, work, cut):
             elif start >= 0:
                 cut = scan_sorted(node, rows, pairs, start, end, work.run, spot, work, cut)
                 start = np.int64(-1)
-            add_cell(left, counts, at)
+            add_cell(left, counts, offset)
     if start >= 0:
         cut = scan_sorted(node, rows, pairs, start, end, work.run, spot, work, cut)
     return cut
@@ -238,8 +238,8 @@ def count_found(node, rows, found, codes, shift, cells, candidate):
         if candidate[b]:
             counts[b * cells.size * channels : (b + 1) * cells.size * channels] = 0
     for i in range(np.uintp(found.size)):
-        at = (np.uintp(codes[i]) >> np.uintp(shift)) * np.uintp(channels)
-        count_row(node.criterion, rows, found[i], counts, at, channels)
+        offset = (np.uintp(codes[i]) >> np.uintp(shift)) * np.uintp(channels)
+        count_row(node.criterion, rows, found[i], counts, offset, channels)
 
 
 @borrowing
@@ -258,18 +258,18 @@ def mark_column(node, table, histogram, f, cells, candidate, work, needed):
             continue
         # `work.left` are the statistics before bin b, with missing values if they go left.
         for b in range(value_bins):
-            at = (first + b) * channels
+            offset = (first + b) * channels
             if candidate[b]:
-                n = row_count(node.criterion, histogram, at, channels, node.weighted)
-                own = SubBins(cells.counts, cells.place, b * size, size)
-                mark_cells(node, own, n, work, needed)
-            add_cell(work.left, histogram, at)
+                n = row_count(node.criterion, histogram, offset, channels, node.weighted)
+                sub_bins = SubBins(cells.counts, cells.place, b * size, size)
+                mark_cells(node, sub_bins, n, work, needed)
+            add_cell(work.left, histogram, offset)
     used = np.int64(0)
     for b in range(value_bins):
         if candidate[b]:
             before = used
-            own = SubBins(cells.counts, cells.place, b * size, size)
-            used = place_cells(node, own, used)
+            sub_bins = SubBins(cells.counts, cells.place, b * size, size)
+            used = place_cells(node, sub_bins, used)
             candidate[b] = used > before
     return used
 
@@ -285,7 +285,7 @@ def scan_column(node, source, histogram, f, cells, pairs, candidate, work, cut):
         for b in range(value_bins):
             if candidate[b]:
                 spot = Spot(f, side == 1, b, tie_rank(node.limits, node.key, f))
-                own = SubBins(cells.counts, cells.place, b * size, size)
-                cut = scan_cells(node, source.rows, own, pairs, side == 1, spot, work, cut)
+                sub_bins = SubBins(cells.counts, cells.place, b * size, size)
+                cut = scan_cells(node, source.rows, sub_bins, pairs, side == 1, spot, work, cut)
             add_cell(work.left, histogram, (first + b) * channels)
     return cut

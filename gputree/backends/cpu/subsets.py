@@ -92,7 +92,7 @@ def start_search(criterion, node, kind, k):
     """Order the runs by statistic k; returns the number of subsets that a search visits."""
     count, channels = node.number, node.total.size
     if kind == ONE_VS_REST:
-        return list_different(node.runs, node.held, count, channels)
+        return list_different(node.runs, node.has_sums, count, channels)
     sort_runs(criterion, node.runs, count, channels, k)
     if kind == EXHAUSTIVE:
         return (1 << (count - 1)) - 1
@@ -166,7 +166,7 @@ def single_precedes(node, value, missing_left, r, best):
     runs, channels = node.runs, node.total.size
     if value != best[0] or missing_left != best[1] or r >= node.number:
         return precedes(value, missing_left, best[2], r, best)
-    if node.held:
+    if node.has_sums:
         return is_less(runs, channels, r, best[3])
     rows = runs.begin[r + 1] - runs.begin[r]
     best_rows = runs.begin[best[3] + 1] - runs.begin[best[3]]

@@ -90,8 +90,8 @@ class CpuTable:
             missing=self.missing,
             single=np.empty(0, np.bool_),
             by_code=np.zeros(d, np.bool_),
-            greatest=np.empty((0, 0)),
-            least=np.empty((0, 0)),
+            highest=np.empty((0, 0)),
+            lowest=np.empty((0, 0)),
             categories=self.categories,
         )
 
@@ -114,9 +114,9 @@ class CpuTable:
     @property
     def is_wide(self) -> bool:
         """Return whether bins would take more memory than values, and more time than they save."""
-        own, (n, d) = tuning.TUNING, self.shape
+        tuned, (n, d) = tuning.TUNING, self.shape
         bins = d * binning.bin_bytes(self.values.itemsize)
-        return n <= own.wide_rows and bins > own.wide_bin_bytes
+        return n <= tuned.wide_rows and bins > tuned.wide_bin_bytes
 
     def prepare(
         self, max_bins: int, n_threads: int, exact: bool = True, max_features: int | None = None
@@ -224,8 +224,8 @@ def with_codes(table: Table, bins: binning.Bins, codes: NDArray, exact: bool) ->
         offset=offset,
         single=single if exact else np.ones_like(single),
         by_code=bins.lossless if exact else few,
-        greatest=bins.greatest.astype(np.float64),
-        least=bins.least.astype(np.float64),
+        highest=bins.highest.astype(np.float64),
+        lowest=bins.lowest.astype(np.float64),
     )
 
 
@@ -262,11 +262,11 @@ def _insert(
 
     ``moved[c]`` becomes the new code of values with code c, missing ones included.
     """
-    own = bins.least[f, : bins.count[f]].copy()
-    coding.fit_column(bins, f, np.unique(np.concatenate([own, *unseen])), int(most))
+    lowest = bins.lowest[f, : bins.count[f]].copy()
+    coding.fit_column(bins, f, np.unique(np.concatenate([lowest, *unseen])), int(most))
     if bins.lossless[f]:
-        moved[: own.size] = np.searchsorted(bins.least[f, : bins.count[f]], own)
-        moved[own.size] = bins.count[f]
+        moved[: lowest.size] = np.searchsorted(bins.lowest[f, : bins.count[f]], lowest)
+        moved[lowest.size] = bins.count[f]
     return bool(bins.lossless[f])
 
 
@@ -284,7 +284,7 @@ def _recode(
     for unseen in spans:
         for f in columns:
             value, row = (of[f, : unseen.count[f]] for of in (unseen.value, unseen.row))
-            codes[row, f] = np.searchsorted(bins.least[f, : bins.count[f]], value)
+            codes[row, f] = np.searchsorted(bins.lowest[f, : bins.count[f]], value)
 
 
 def encode_columns(
@@ -301,11 +301,11 @@ def encode_columns(
     one = values.dtype.type(1)
     half, top = one / 2, one * (binning.GRID_CELLS - 1)
     parts = even_spans(n, columns.size, n_threads, tuning.TUNING.chunk_rows)
-    room = 0 if checked is None else d
+    columns_checked = 0 if checked is None else d
     checked = np.zeros(d, np.bool_) if checked is None else checked
 
     def encode(a: int, b: int) -> coding.Unseen:
-        unseen = coding.Unseen.none(room, values.dtype)
+        unseen = coding.Unseen.none(columns_checked, values.dtype)
         coding.encode_rows(
             values, bins, columns, table.missing, checked, a, b, half, top, codes, unseen
         )

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from gputree.backends.cpu.layout import CHUNK_ROWS
 
 
-class Tuning(NamedTuple):
+class CpuTuning(NamedTuple):
     """Sizes that were chosen by measurement, and that tests change: see `TUNING`.
 
     Sizes that kernels are compiled with are next to the kernels. Measurements of other values are
@@ -82,4 +82,4 @@ class Tuning(NamedTuple):
     lists_span_entries: int = 1 << 16
 
 
-TUNING = Tuning()
+TUNING = CpuTuning()

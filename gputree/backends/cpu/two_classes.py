@@ -49,11 +49,11 @@ def add_up(cells, first, value_bins, left, vectors):
     a, b = np.int64(left[0]), np.int64(left[1])
     before_a, before_b = vectors.first, vectors.second
     before_a[0], before_b[0] = a, b
-    at = np.uintp(first) * two
+    offset = np.uintp(first) * two
     for i in range(np.uintp(value_bins)):
-        a += np.int64(cells[at])
-        b += np.int64(cells[at + one])
-        at += two
+        a += np.int64(cells[offset])
+        b += np.int64(cells[offset + one])
+        offset += two
         before_a[i + one], before_b[i + one] = a, b
 
 

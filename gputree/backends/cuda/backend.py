@@ -15,11 +15,18 @@ from gputree.backends.cuda.categories import list_subsets
 from gputree.backends.cuda.device import current_stream, on_own_device
 from gputree.backends.cuda.finish import finish
 from gputree.backends.cuda.kernels import cupy
-from gputree.backends.cuda.layout import Grower, Plan, Rows, Table, categorical_places, to_device
+from gputree.backends.cuda.layout import (
+    DeviceRows,
+    Grower,
+    LevelPlan,
+    UploadedTable,
+    categorical_places,
+    to_device,
+)
 from gputree.backends.cuda.memory import share_out
 from gputree.backends.cuda.partition import Marked, categories, node_statistics, partition
 from gputree.backends.cuda.refine import refine
-from gputree.backends.cuda.score import Scores, score
+from gputree.backends.cuda.score import DeviceScores, score
 from gputree.backends.cuda.table import CudaTable
 from gputree.dtypes import ROW
 
@@ -38,7 +45,7 @@ class CudaBackend:
     ) -> None:
         self.device = table.device
         self.stream = current_stream(self.device)
-        self.held = table
+        self.data = table
         self.task = task
         self.channels = task.channels
         self.n_threads = n_threads
@@ -50,18 +57,18 @@ class CudaBackend:
     @on_own_device
     def _take(self, entries: Int64s | None) -> None:
         """Copy the task's statistics and entries to the device; the table is not coded yet."""
-        xp, task, source = cupy(), self.task, self.held
+        xp, task, source = cupy(), self.task, self.data
         n, d = source.shape
         value_bytes = source.values.nbytes if source.on_host else 0
         memory = share_out(task, n, coding.row_stride(d), value_bytes, source.used_bytes)
-        own = xp.arange(n, dtype=ROW) if entries is None else to_device(entries, ROW)
+        numbers = xp.arange(n, dtype=ROW) if entries is None else to_device(entries, ROW)
         columns = (task.target, task.weight, task.square, task.square_rest)
         table = source.bare(memory.keeps_values, self.n_threads)
-        grower = Grower.over(task, table, Rows.of(columns, task.n_classes), own, memory)
+        grower = Grower.over(task, table, DeviceRows.of(columns, task.n_classes), numbers, memory)
         self.grower = grower._replace(place=categorical_places(table.host))
 
     @property
-    def table(self) -> Table:
+    def table(self) -> UploadedTable:
         """Return the table on the device."""
         return self.grower.table
 
@@ -77,7 +84,7 @@ class CudaBackend:
     @on_own_device
     def encode(self, max_bins: int) -> None:
         keeps_values = self.grower.memory.keeps_values
-        table = self.held.coded(max_bins, self.task.exact, keeps_values, self.n_threads)
+        table = self.data.coded(max_bins, self.task.exact, keeps_values, self.n_threads)
         self.grower = self.grower._replace(table=table)
 
     # ------------------------------------------------------- histograms
@@ -99,7 +106,7 @@ class CudaBackend:
 
     @property
     def finishing(self) -> Finishing:
-        return Finishing(tuning.TUNING.rows_per_statistic, self.held.shape[1], np.iinfo(ROW).max)
+        return Finishing(tuning.TUNING.rows_per_statistic, self.data.shape[1], np.iinfo(ROW).max)
 
     @on_own_device
     def new_histograms(self, m: int) -> Any:
@@ -113,7 +120,7 @@ class CudaBackend:
 
     # ----------------------------------------------------------- splits
     @on_own_device
-    def score(self, histograms: Any, slots: Int64s, bounds: Bounds | None = None) -> Scores:
+    def score(self, histograms: Any, slots: Int64s, bounds: Bounds | None = None) -> DeviceScores:
         return score(self.grower, histograms, slots, bounds)
 
     @on_own_device
@@ -123,13 +130,13 @@ class CudaBackend:
         end: Int64s,
         histograms: Any,
         slots: Int64s,
-        scores: Scores,
+        scores: DeviceScores,
         keys: NDArray[np.uint64],
         bounds: Bounds | None = None,  # those that `scores` were computed with
     ) -> Splits:
         subsets = list_subsets(self.grower, begin, end)
         sent = () if subsets is None else subsets.sent
-        plan = Plan.of(self.grower, begin, end, slots, keys, sent)
+        plan = LevelPlan.of(self.grower, begin, end, slots, keys, sent)
         marked, pairs = refine(self.grower, begin, end, histograms, plan, scores, subsets)
         self.marked.append(marked)
         self.refined_pairs += pairs
@@ -155,7 +162,7 @@ class CudaBackend:
     ) -> Subtrees:
         self.grower.workspace.release()  # subtrees use all of the memory
         if self.table.codes.shape[0] == 0:  # not coded: cuts are by value
-            values = self.held.resident(self.grower.memory.keeps_values, self.n_threads)
+            values = self.data.resident(self.grower.memory.keeps_values, self.n_threads)
             table = self.table._replace(values=values)
             self.grower = self.grower._replace(table=table)
         return finish(self.grower, begin, end, depth, keys, bounds)

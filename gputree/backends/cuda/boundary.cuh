@@ -25,10 +25,11 @@ struct Boundaries {
             done = columns;
         }
         for (i64 f = lane; f < columns; f += 32) {
-            const i64 at = j * columns + f, rank = visits.rank(j, f, columns);
-            if (rank < done || rank >= upto || scores.best[at] == -infinity()) continue;
+            const i64 pair = j * columns + f, rank = visits.rank(j, f, columns);
+            if (rank < done || rank >= upto || scores.best[pair] == -infinity()) continue;
             const Cut found = {
-                scores.best[at], i32(f), scores.sides[at], scores.bins[at], 1, 0.0, level.rank(j, f)
+                scores.best[pair], i32(f), scores.sides[pair], scores.bins[pair], 1, 0.0,
+                level.rank(j, f)
             };
             if (precedes(found, cut)) cut = found;
         }

@@ -50,12 +50,12 @@ __device__ i64 collect_bins(
         number += __popc(vote);
         rows = last_lane(upto);
     }
-    const Cell* absent = missing_cell(column, cells, channels);
+    const Cell* missing = missing_cell(column, cells, channels);
     for (i64 k = lane_of(); k < width; k += 32)
-        runs.cells[number * width + k] = absent ? i64(absent[k]) : 0;
+        runs.cells[number * width + k] = missing ? i64(missing[k]) : 0;
     if (lane_of() == 0) {
         runs.begin[number] = rows;
-        runs.begin[number + 1] = rows + (absent ? rows_in(criterion, absent, channels) : 0);
+        runs.begin[number + 1] = rows + (missing ? rows_in(criterion, missing, channels) : 0);
     }
     __syncwarp();
     return number;
@@ -66,9 +66,9 @@ __device__ void write_subset(
     const Pair& pair, const Subset& best, i64 columns, i32* count, const Scores& scores
 ) {
     if (lane_of() != 0) return;
-    const i64 at = pair.node * columns + pair.column;
-    scores.best[at] = best.score;
-    scores.sides[at] = u8(best.missing_left);
+    const i64 index = pair.node * columns + pair.column;
+    scores.best[index] = best.score;
+    scores.sides[index] = u8(best.missing_left);
     *count = i32(pair.runs.count);
 }
 
@@ -114,10 +114,10 @@ extern "C" __global__ void __launch_bounds__(256) list_rows(
 ) {
     const i64 c = blockIdx.x, j = chunks.owner[c];
     for (i64 i = chunks.first[c] + threadIdx.x; i < chunks.last[c]; i += blockDim.x) {
-        const i64 at = start[j] + i - begin[j];
-        segment[at] = u32(j);
-        items[at] = entries[i];
-        keys[at] = key_of(values[i64(entries[i]) * columns + column]);
+        const i64 position = start[j] + i - begin[j];
+        segment[position] = u32(j);
+        items[position] = entries[i];
+        keys[position] = key_of(values[i64(entries[i]) * columns + column]);
     }
 }
 

@@ -18,15 +18,15 @@ from gputree.backends.binning import MAX_BINS
 from gputree.backends.cuda import tuning
 from gputree.backends.cuda.kernels import LANES, cupy
 from gputree.backends.cuda.layout import (
-    Chunks,
+    DeviceChunks,
     Grower,
-    Plan,
+    LevelPlan,
     batches,
     offsets,
     sort_segments,
     to_device,
 )
-from gputree.backends.cuda.score import Scores
+from gputree.backends.cuda.score import DeviceScores
 from gputree.backends.cuda.structs import PAIRS, RUN_MEMORY, Packed
 from gputree.backends.cuda.workspace import Shaped, allocate, bytes_of, send
 from gputree.backends.subsets import MOST_CELLS
@@ -54,7 +54,7 @@ class Sides(NamedTuple):
     masks: Any = None  # (m, 2 x MASK_WORDS) uint32 for the host; None where it knows them
 
 
-class Pairs(NamedTuple):
+class NominalPairs(NamedTuple):
     """Categorical columns in nodes, with an upper bound on their number of categories."""
 
     node: Int64s
@@ -62,9 +62,9 @@ class Pairs(NamedTuple):
     categories: Int64s
     statistics: Int64s  # that memory is needed for
 
-    def take(self, first: int, last: int) -> Pairs:
+    def take(self, first: int, last: int) -> NominalPairs:
         """Return the pairs ``first .. last``."""
-        return Pairs(*(field[first:last] for field in self))
+        return NominalPairs(*(field[first:last] for field in self))
 
     @property
     def ends(self) -> list[Int64s]:
@@ -72,7 +72,7 @@ class Pairs(NamedTuple):
         return group_ends(self.categories, self.statistics)
 
 
-class Subsets(NamedTuple):
+class SubsetPlan(NamedTuple):
     """Plan of the search of subsets in m nodes, on the host.
 
     Columns of few categories, a bin each, are searched in batches of pairs; then columns of many,
@@ -100,22 +100,22 @@ def group_arrays(groups: Any, sorting: Any, cells: Any) -> list[Shaped]:
     return [(n, np.int64), (m, np.float64), (m, np.int32), (k, np.int64)]
 
 
-def list_subsets(grower: Grower, begin: Int64s, end: Int64s) -> Subsets | None:
+def list_subsets(grower: Grower, begin: Int64s, end: Int64s) -> SubsetPlan | None:
     """Plan the search of subsets in m nodes; None without categorical columns."""
     host, m = grower.table.host, begin.size
     if host.categorical.size == 0:
         return None
     most = np.minimum(host.categories[host.categorical][:, None], end - begin).ravel()
     few = host.categorical[~host.is_many[host.categorical]]
-    own = most[: few.size * m]
+    nominal = most[: few.size * m]
     node, column = np.tile(np.arange(m), few.size), np.repeat(few, m)
-    pairs = Pairs(node, column, own, _statistics(grower, own))
+    pairs = NominalPairs(node, column, nominal, _statistics(grower, nominal))
     bounds = batches(pairs.statistics, tuning.TUNING.batch_cells)
     ends = [pairs.take(a, b).ends for a, b in zip(bounds, bounds[1:], strict=False)]
     of_batches = list(zip(*ends, strict=True)) or 3 * [(np.zeros(1, np.int64),)]
     starts = (np.concatenate([end[:-1] for end in ends]) for ends in of_batches)
     start = offsets(most)
-    return Subsets(
+    return SubsetPlan(
         start=start,
         bounds=bounds,
         sizes=[max(int(end[-1]) for end in ends) for ends in of_batches],
@@ -133,16 +133,16 @@ def score_subsets(
     begin: Int64s,
     end: Int64s,
     level: Packed,
-    plan: Plan,
-    scores: Scores,
-    subsets: Subsets,
+    plan: LevelPlan,
+    scores: DeviceScores,
+    subsets: SubsetPlan,
     masks: Any,
 ) -> Sides:
     """Write the best subset of every categorical column in every node to `scores`."""
     host, (start, *sent) = grower.table.host, plan.others
-    own, groups = _side_arrays(start.size, int(subsets.start[-1])), group_arrays(*subsets.sizes)
+    arrays, groups = _side_arrays(start.size, int(subsets.start[-1])), group_arrays(*subsets.sizes)
     count, code, is_left = grower.workspace.subsets.allocate(
-        own, lambda: min(_most_side_bytes(grower), grower.memory.histogram_bytes)
+        arrays, lambda: min(_most_side_bytes(grower), grower.memory.histogram_bytes)
     )
     memory = grower.workspace.inside.allocate(
         groups, lambda: min(2 * bytes_of(*groups), grower.memory.gathered_bytes)
@@ -175,7 +175,7 @@ class _Search(NamedTuple):
 
     grower: Grower
     level: Packed
-    scores: Scores
+    scores: DeviceScores
     sides: Sides
 
     def _statistics(self, node: Int64s, categories: Int64s) -> Int64s:
@@ -197,18 +197,20 @@ class _Search(NamedTuple):
         for a, b in zip(bounds, bounds[1:], strict=False):
             rows, node = _sort_rows(grower, begin[a:b], end[a:b], column), np.arange(a, b)
             statistics = self._statistics(node, rows.categories)
-            pairs = Pairs(node, np.full(b - a, column), rows.categories, statistics)
-            own = batches(statistics, tuning.TUNING.batch_cells)
-            for first, last in zip(own, own[1:], strict=False):
-                at = place * self.sides.nodes + a + first
-                self._run_rows(at, pairs.take(first, last), rows, first, last)
+            pairs = NominalPairs(node, np.full(b - a, column), rows.categories, statistics)
+            limits = batches(statistics, tuning.TUNING.batch_cells)
+            for first, last in zip(limits, limits[1:], strict=False):
+                start = place * self.sides.nodes + a + first
+                self._run_rows(start, pairs.take(first, last), rows, first, last)
 
-    def _run_rows(self, at: int, pairs: Pairs, rows: Rows, first: int, last: int) -> None:
-        """Search the subsets of pairs, from number `at` on, with the rows of some nodes."""
+    def _run_rows(
+        self, start: int, pairs: NominalPairs, rows: SortedRows, first: int, last: int
+    ) -> None:
+        """Search the subsets of pairs, from number `start` on, with the rows of some nodes."""
         ends, starts = pairs.ends, (rows.start[first:last], rows.start[first + 1 : last + 1])
-        *sent, begin, end = send(pairs.node, pairs.column, *(own[:-1] for own in ends), *starts)
+        *sent, begin, end = send(pairs.node, pairs.column, *(each[:-1] for each in ends), *starts)
         rest = self.grower.statistics, rows.keys, rows.items, begin, end
-        self.run("score_rows", at, sent, allocate(*group_arrays(*ends)), *rest)
+        self.run("score_rows", start, sent, allocate(*group_arrays(*ends)), *rest)
 
     def run(
         self, kernel: str, first: int, sent: Sequence[Any], memory: Sequence[Any], *rest: Any
@@ -217,20 +219,20 @@ class _Search(NamedTuple):
 
         `sent` are their nodes, columns and the offsets of their category groups.
         """
-        grower, sides, (node, column, *at) = self.grower, self.sides, sent
+        grower, sides, (node, column, *offsets) = self.grower, self.sides, sent
         last = first + node.size
-        own = PAIRS.pack(
+        packed = PAIRS.pack(
             node, column, sides.start[first:last], sides.code, sides.is_left,
             sides.count[first:last],
         )  # fmt: skip
         grower.kernels(
             "categories", kernel, (node.size,), grower.rules, grower.search,
-            grower.table.packed, self.level, own, RUN_MEMORY.pack(*at, *memory), self.scores.pack(),
-            *rest, threads=LANES,
+            grower.table.packed, self.level, packed, RUN_MEMORY.pack(*offsets, *memory),
+            self.scores.pack(), *rest, threads=LANES,
         )  # fmt: skip
 
 
-class Rows(NamedTuple):
+class SortedRows(NamedTuple):
     """The rows of nodes, sorted by the categories of one column; missing values come last."""
 
     keys: Any
@@ -239,9 +241,9 @@ class Rows(NamedTuple):
     categories: Int64s  # (m,) of each node, on the host
 
 
-def _sort_rows(grower: Grower, begin: Int64s, end: Int64s, column: int) -> Rows:
+def _sort_rows(grower: Grower, begin: Int64s, end: Int64s, column: int) -> SortedRows:
     xp, table = cupy(), grower.table
-    chunks, start = Chunks.of(begin, end), offsets(end - begin)
+    chunks, start = DeviceChunks.of(begin, end), offsets(end - begin)
     n = int(start[-1])
     segments, items, keys = allocate((n, np.uint32), (n, np.int32), (n, table.bits))
     grower.kernels(
@@ -255,7 +257,7 @@ def _sort_rows(grower: Grower, begin: Int64s, end: Int64s, column: int) -> Rows:
     )
     is_new &= keys != ~table.bits.type(0)
     upto = xp.cumsum(is_new)[to_device(start[1:] - 1)].get().astype(np.int64)
-    return Rows(keys, items[order], start, np.diff(upto, prepend=0))
+    return SortedRows(keys, items[order], start, np.diff(upto, prepend=0))
 
 
 # ----------------------------------------------------------------------------- splits
@@ -279,8 +281,8 @@ def codes_of(
 
 def _put_codes(codes: NDArray, nodes: Int64s, values: NDArray[Any], sizes: Int64s) -> None:
     """Set the codes of each node to the next ``sizes[i]`` of the values."""
-    for j, own in zip(nodes, np.split(values, np.cumsum(sizes)[:-1]), strict=bool(nodes.size)):
-        codes[j] = own
+    for j, of_node in zip(nodes, np.split(values, np.cumsum(sizes)[:-1]), strict=bool(nodes.size)):
+        codes[j] = of_node
 
 
 def _read_listed(
@@ -289,8 +291,8 @@ def _read_listed(
     """Read the categories that go left of nodes split by columns of many categories."""
     categorical = grower.table.host.categorical
     place = np.argsort(categorical)[np.searchsorted(np.sort(categorical), feature[nodes])]
-    at = to_device(place * sides.nodes + nodes)
-    start, count = sides.start[at].get(), sides.count[at].get()
+    pairs = to_device(place * sides.nodes + nodes)
+    start, count = sides.start[pairs].get(), sides.count[pairs].get()
     places = np.concatenate([np.arange(a, a + n) for a, n in zip(start, count, strict=True)])
     listed = to_device(places)
     code, is_left = sides.code[listed].get(), sides.is_left[listed].get() != 0

@@ -26,9 +26,9 @@ struct Intervals {
     // The cell of a key in a pair, or -1.
     __device__ i64 cell_of(i64 pair, u64 key) const {
         const i64 begin = pair_intervals[pair], end = pair_intervals[pair + 1];
-        const i64 own = first_behind(begin, end, [&](i64 i) { return low[i] > key; }) - 1;
-        if (own < begin || key > high[own]) return -1;
-        return first[own] + i64((key - low[own]) >> shift[own]);
+        const i64 interval = first_behind(begin, end, [&](i64 i) { return low[i] > key; }) - 1;
+        if (interval < begin || key > high[interval]) return -1;
+        return first[interval] + i64((key - low[interval]) >> shift[interval]);
     }
 };
 
@@ -36,7 +36,7 @@ struct Intervals {
 // each; neighbouring threads read the columns of a row.
 extern "C" __global__ void __launch_bounds__(256) count_intervals(
     const Bits* values, i64 columns, Rows rows, const i32* entries, Chunks chunks,
-    Intervals intervals, i64 channels, Cell* counts, u64* least, u64* greatest
+    Intervals intervals, i64 channels, Cell* counts, u64* lowest, u64* highest
 ) {
     const i64 c = blockIdx.x, j = chunks.owner[c], first = chunks.first[c];
     const i64 begin = intervals.node_pairs[j], pairs = intervals.node_pairs[j + 1] - begin;
@@ -46,8 +46,8 @@ extern "C" __global__ void __launch_bounds__(256) count_intervals(
         const i64 cell = intervals.cell_of(pair, key >> intervals.key_shift);
         if (cell < 0) continue;  // missing values lie behind all ranges
         add_row<InGlobal>(counts + cell * channels, channels, rows, row);
-        atomicMin(least + cell, key);
-        atomicMax(greatest + cell, key);
+        atomicMin(lowest + cell, key);
+        atomicMax(highest + cell, key);
     }
 }
 
@@ -58,11 +58,11 @@ extern "C" __global__ void __launch_bounds__(256) count_categories(
     Chunks chunks, i64 channels, Cell* counts
 ) {
     const i64 c = blockIdx.x;
-    Cell* own = counts + chunks.owner[c] * (categories + 1) * channels;
+    Cell* node_cells = counts + chunks.owner[c] * (categories + 1) * channels;
     for (i64 i = chunks.first[c] + threadIdx.x; i < chunks.last[c]; i += blockDim.x) {
         const i64 row = entries[i];
         const Bits key = key_of(values[row * columns + column]);
         const i64 cell = key == MISSING_KEY ? categories : i64(value_of(key));
-        add_row<InGlobal>(own + cell * channels, channels, rows, row);
+        add_row<InGlobal>(node_cells + cell * channels, channels, rows, row);
     }
 }

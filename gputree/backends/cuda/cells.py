@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from gputree.backends.base import Int64s
 from gputree.backends.cuda.encode import values_of
 from gputree.backends.cuda.kernels import cupy
-from gputree.backends.cuda.layout import Chunks, Grower
+from gputree.backends.cuda.layout import DeviceChunks, Grower
 from gputree.backends.cuda.structs import INTERVALS
 from gputree.backends.cuda.workspace import send
 
@@ -32,20 +32,20 @@ def count_intervals(
     of each. Returns counts, uint32 or int64 of shape (cells x channels,), and the minimum and
     maximum values of cells, NaN where a cell has no rows.
     """
-    xp, cells, chunks = cupy(), int(arrays[-1][-1]), Chunks.of(begin, end)
+    xp, cells, chunks = cupy(), int(arrays[-1][-1]), DeviceChunks.of(begin, end)
     node_pairs, column, *ranges = arrays
     sent = send(node_pairs, grower.table.places(column), *ranges)
     counts = xp.zeros(cells * grower.task.channels, dtype=grower.cell_dtype)
-    least, greatest = (xp.empty(cells, dtype=np.uint64) for _ in range(2))
-    least.fill(~np.uint64(0))
-    greatest.fill(np.uint64(0))
+    lowest, highest = (xp.empty(cells, dtype=np.uint64) for _ in range(2))
+    lowest.fill(~np.uint64(0))
+    highest.fill(np.uint64(0))
     grower.kernels(
         "cells", "count_intervals", (chunks.number,), grower.table.values,
         grower.table.width, grower.statistics, grower.entries, chunks.packed,
-        INTERVALS.pack(key_shift, *sent), grower.task.channels, counts, least, greatest,
+        INTERVALS.pack(key_shift, *sent), grower.task.channels, counts, lowest, highest,
     )  # fmt: skip
     meanwhile()
-    ends = [values_of(keys.get()).astype(np.float64) for keys in (least, greatest)]
+    ends = [values_of(keys.get()).astype(np.float64) for keys in (lowest, highest)]
     return counts.get(), ends[0], ends[1]
 
 
@@ -58,7 +58,7 @@ def count_categories(grower: Grower, begin: Int64s, end: Int64s, column: int) ->
     categories, place = int(table.host.categories[column]), table.places(np.array([column]))[0]
     shape = begin.size, (categories + 1) * channels
     counts = cupy().zeros(shape, dtype=grower.cell_dtype)
-    chunks = Chunks.of(begin, end)
+    chunks = DeviceChunks.of(begin, end)
     grower.kernels(
         "cells", "count_categories", (chunks.number,), table.values, table.width, place,
         categories, grower.statistics, grower.entries, chunks.packed, channels, counts,

@@ -49,8 +49,8 @@ __device__ inline bool visit_further(
     visits.done[j] = i32(columns);
     if (cut.score > -infinity()) return false;
     for (; next < columns; ++next) {
-        const i64 at = j * columns + visits.orders[j * columns + next];
-        if (scores.best[at] > -infinity() || scores.bounds[at] > -infinity()) break;
+        const i64 pair = j * columns + visits.orders[j * columns + next];
+        if (scores.best[pair] > -infinity() || scores.bounds[pair] > -infinity()) break;
     }
     if (next >= columns) return false;
     visits.done[j] = i32(next);

@@ -33,8 +33,8 @@ struct Visits {
     }
 
     __device__ __forceinline__ bool include(i64 node, i64 column, i64 columns) const {
-        const i64 own = rank(node, column, columns);
-        return done[node] <= own && own < upto[node];
+        const i64 place = rank(node, column, columns);
+        return done[node] <= place && place < upto[node];
     }
 };
 
@@ -54,9 +54,9 @@ struct Found {
     // One lane: the better of `cut` and the cuts of a column.
     __device__ Cut better(Cut cut, i64 column) const {
         if (number[column] == 0) return cut;
-        const Cut* own = (const Cut*)cuts + first[column];
+        const Cut* list = (const Cut*)cuts + first[column];
         for (i32 i = 0; i < number[column]; ++i)
-            if (own[i].score > -infinity() && precedes(own[i], cut)) cut = own[i];
+            if (list[i].score > -infinity() && precedes(list[i], cut)) cut = list[i];
         return cut;
     }
 };

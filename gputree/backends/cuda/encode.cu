@@ -12,41 +12,41 @@ __device__ __forceinline__ i64 lower_bound(const Bits* keys, i64 count, Bits key
 extern "C" __global__ void __launch_bounds__(256) inspect_values(
     const Bits* values, i64 rows, i64 columns, i64 threads, i32* found
 ) {
-    const i64 at = i64(blockIdx.x) * blockDim.x + threadIdx.x;
-    if (at >= threads) return;
+    const i64 thread = i64(blockIdx.x) * blockDim.x + threadIdx.x;
+    if (thread >= threads) return;
     i32 seen = 0;
 #pragma unroll 4  // more, and registers spill on sm_90
-    for (i64 i = at; i < rows * columns; i += threads) {
+    for (i64 i = thread; i < rows * columns; i += threads) {
         const Bits size = values[i] & ~SIGN_BIT;
         if (size > INFINITY_BITS) seen |= 1;
         if (size == INFINITY_BITS) seen |= 2;
     }
-    if (seen) atomicOr(&found[at % columns], seen);
+    if (seen) atomicOr(&found[thread % columns], seen);
 }
 
 // One thread a value: keys[f * rows + i] is that of row places[i], or row i (`places` is null).
 extern "C" __global__ void __launch_bounds__(256) column_keys(
     const Bits* values, const i64* places, i64 rows, i64 columns, Bits* keys
 ) {
-    const i64 at = i64(blockIdx.x) * blockDim.x + threadIdx.x;
-    if (at >= rows * columns) return;
-    const i64 i = at / columns, f = at % columns;
+    const i64 item = i64(blockIdx.x) * blockDim.x + threadIdx.x;
+    if (item >= rows * columns) return;
+    const i64 i = item / columns, f = item % columns;
     keys[f * rows + i] = key_of(values[(places ? places[i] : i) * columns + f]);
 }
 
 // One thread a value: values whose hash is among the lowest `share` of 2**63 are picked, in any
-// order of rows. taken[f] counts them all; the first `room` of a column are kept in `picked`.
+// order of rows. taken[f] counts them all; `picked` has the first `most_picked` of a column.
 extern "C" __global__ void __launch_bounds__(256) pick_values(
-    const Bits* values, i64 rows, i64 columns, i64 share, i64 room, u32* taken, Bits* picked
+    const Bits* values, i64 rows, i64 columns, i64 share, i64 most_picked, u32* taken, Bits* picked
 ) {
-    const i64 at = i64(blockIdx.x) * blockDim.x + threadIdx.x;
-    if (at >= rows * columns) return;
-    const Bits key = key_of(values[at]);
+    const i64 item = i64(blockIdx.x) * blockDim.x + threadIdx.x;
+    if (item >= rows * columns) return;
+    const Bits key = key_of(values[item]);
     if (key == MISSING_KEY) return;
     const u64 hash = mix(u64(__double_as_longlong(value_of(key))));
     if (i64(hash >> 1) >= share) return;
-    const i64 f = at % columns, slot = atomicAdd(&taken[f], 1u);
-    if (slot < room) picked[f * room + slot] = key;
+    const i64 f = item % columns, slot = atomicAdd(&taken[f], 1u);
+    if (slot < most_picked) picked[f * most_picked + slot] = key;
 }
 
 // The key of the largest value below that of `key`.
@@ -95,7 +95,7 @@ __device__ i64 quantile_edges(
 // distinct[f] counts the distinct values.
 extern "C" __global__ void __launch_bounds__(ROOM) fit_bins(
     const Bits* ordered, i64 length, const i64* column, const i64* most, const double* quantiles,
-    Bits* edge, Bits* least, Bits* greatest, i64* count, i64* distinct
+    Bits* edge, Bits* lowest, Bits* highest, i64* count, i64* distinct
 ) {
     __shared__ Bits found[2 * ROOM], picks[ROOM], sorted[2 * ROOM];
     __shared__ u32 size, changes;
@@ -111,9 +111,9 @@ extern "C" __global__ void __launch_bounds__(ROOM) fit_bins(
     }
     __syncthreads();
     const bool lossless = changes <= most[f];
-    const double* own = quantiles ? quantiles + blockIdx.x * ROOM : nullptr;
+    const double* fractions = quantiles ? quantiles + blockIdx.x * ROOM : nullptr;
     i64 edges =
-        lossless ? changes : quantile_edges(keys, known, most[f], own, picks, {found, &size});
+        lossless ? changes : quantile_edges(keys, known, most[f], fractions, picks, {found, &size});
     for (i64 i = tid; i < edges; i += blockDim.x) {
         i64 rank = 0;
         for (i64 k = 0; k < edges; ++k) rank += found[k] < found[i];
@@ -126,8 +126,8 @@ extern "C" __global__ void __launch_bounds__(ROOM) fit_bins(
     const i64 lower = tid > 0 && tid <= edges ? lower_bound(keys, known, sorted[tid - 1] + 1) : 0;
     const bool holds = tid <= edges && known > 0;
     edge[f * ROOM + tid] = tid < edges ? sorted[tid] : beyond;
-    greatest[f * ROOM + tid] = holds ? keys[upper > 0 ? upper - 1 : 0] : NO_KEY;
-    least[f * ROOM + tid] = holds ? keys[lower < known ? lower : known - 1] : NO_KEY;
+    highest[f * ROOM + tid] = holds ? keys[upper > 0 ? upper - 1 : 0] : NO_KEY;
+    lowest[f * ROOM + tid] = holds ? keys[lower < known ? lower : known - 1] : NO_KEY;
     if (tid != 0) return;
     count[f] = edges + 1;
     distinct[f] = changes;
@@ -149,21 +149,21 @@ __device__ __forceinline__ u32 bin_of(const Bits* edge, Bits key) {
 
 // Grid: chunks of rows x groups of columns, interleaved; one thread a word, four columns of a row.
 // The edges of a group's columns are in shared memory. Rows of codes are padded to `words`; edges
-// and `least` are keys, `ROOM` a column. inexact[f] is set where a column taken for lossless has
+// and `lowest` are keys, `ROOM` a column. inexact[f] is set where a column taken for lossless has
 // another value.
 extern "C" __global__ void __launch_bounds__(256, 1) encode_values(
     const Bits* values, i64 rows, i64 columns, i64 words, i64 chunk_rows, i64 group_words,
-    const Bits* edges, const Bits* least, const i64* count, const u8* lossless, u8* codes,
+    const Bits* edges, const Bits* lowest, const i64* count, const u8* lossless, u8* codes,
     i32* inexact
 ) {
     extern __shared__ u64 dynamic[];
-    Bits* own = (Bits*)dynamic;
+    Bits* copy = (Bits*)dynamic;
     const i64 groups = (words + group_words - 1) / group_words;
     const i64 first_row = blockIdx.x / groups * chunk_rows;
     const i64 first_word = blockIdx.x % groups * group_words, first = 4 * first_word;
     const i64 last = first + 4 * group_words < columns ? first + 4 * group_words : columns;
     for (u32 i = threadIdx.x; i < u32(last - first) * ROOM; i += blockDim.x)
-        own[i / ROOM * EDGE_STRIDE + edge_place(i % ROOM)] = edges[first * ROOM + i];
+        copy[i / ROOM * EDGE_STRIDE + edge_place(i % ROOM)] = edges[first * ROOM + i];
     __syncthreads();
     const u32 width = u32((last - first + 3) / 4);
     const u32 height = u32(rows - first_row < chunk_rows ? rows - first_row : chunk_rows);
@@ -173,9 +173,10 @@ extern "C" __global__ void __launch_bounds__(256, 1) encode_values(
         for (i64 f = 4 * word; f < 4 * word + 4 && f < columns; ++f) {
             const Bits key = key_of(values[row * columns + f]);
             const bool missing = key == MISSING_KEY;
-            const u32 code = missing ? u32(count[f]) : bin_of(own + (f - first) * EDGE_STRIDE, key);
+            const u32 code =
+                missing ? u32(count[f]) : bin_of(copy + (f - first) * EDGE_STRIDE, key);
             packed |= code << 8 * (f % 4);
-            if (!missing && lossless[f] && least[f * ROOM + code] != key) atomicOr(&inexact[f], 1);
+            if (!missing && lossless[f] && lowest[f * ROOM + code] != key) atomicOr(&inexact[f], 1);
         }
         ((u32*)codes)[row * words + word] = packed;
     }

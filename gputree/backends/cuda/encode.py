@@ -12,7 +12,7 @@ from gputree.backends.base import Int64s
 from gputree.backends.cuda import tuning
 from gputree.backends.cuda.device import device_of
 from gputree.backends.cuda.kernels import Kernels, cupy
-from gputree.backends.cuda.layout import HostTable, Table, to_device
+from gputree.backends.cuda.layout import HostTable, UploadedTable, to_device
 from gputree.backends.cuda.source import Source, bits_of
 
 # Number of columns whose codes are read as one word.
@@ -22,17 +22,17 @@ WORD = 4
 EDGE_STRIDE = 265
 
 
-class Bins(NamedTuple):
+class KeyBins(NamedTuple):
     """Bins of d columns on the device, by keys of values; padded as `binning.Bins`."""
 
     edge: Any  # (d, MAX_BINS)
-    least: Any  # (d, MAX_BINS)
-    greatest: Any  # (d, MAX_BINS)
+    lowest: Any  # (d, MAX_BINS)
+    highest: Any  # (d, MAX_BINS)
     count: Any  # (d,) int64
     distinct: Any  # (d,) int64: distinct values that they were fitted to
 
     @classmethod
-    def empty(cls, d: int, bits: np.dtype) -> Bins:
+    def empty(cls, d: int, bits: np.dtype) -> KeyBins:
         xp = cupy()
         keys = (xp.empty((d, binning.MAX_BINS), dtype=bits) for _ in range(3))
         return cls(*keys, *(xp.empty(d, dtype=np.int64) for _ in range(2)))
@@ -43,19 +43,19 @@ def row_stride(columns: int) -> int:
     return -(-columns // WORD) * WORD
 
 
-def new_table(source: Source, missing: NDArray[np.bool_], categories: Int64s) -> Table:
+def new_table(source: Source, missing: NDArray[np.bool_], categories: Int64s) -> UploadedTable:
     """Return a table that is not coded; it has values if `source` has them."""
     d = source.shape[1]
     host = HostTable(
         offset=np.zeros(d + 1, np.int64),
         missing=missing,
         by_code=np.zeros(d, np.bool_),
-        greatest=np.zeros((d, binning.MAX_BINS)),
-        least=np.zeros((d, binning.MAX_BINS)),
+        highest=np.zeros((d, binning.MAX_BINS)),
+        lowest=np.zeros((d, binning.MAX_BINS)),
         categories=categories,
     )
     codes = cupy().empty((0, row_stride(d)), dtype=np.uint8)
-    return Table.of(source.bits, None, codes, host, np.empty(0, np.bool_))
+    return UploadedTable.of(source.bits, None, codes, host, np.empty(0, np.bool_))
 
 
 def encode(
@@ -65,12 +65,12 @@ def encode(
     categories: Int64s,
     max_bins: int,
     exact: bool,
-) -> Table:
+) -> UploadedTable:
     """The table, coded into at most `max_bins` bins a column, missing values included."""
     n, d = source.shape
     few = categories + missing <= binning.MAX_BINS  # numeric columns, too
     most = np.where(categories > 0, binning.MAX_BINS, max_bins - missing)
-    bins = Bins.empty(d, source.bits)
+    bins = KeyBins.empty(d, source.bits)
     delimited = _fit(kernels, source, bins, most, exact) & (categories == 0)
     for f in np.flatnonzero(categories):
         _fit_categories(bins, int(f), int(categories[f]) if few[f] else 0)
@@ -87,32 +87,32 @@ def encode(
         offset=offset,
         missing=missing,
         by_code=host_bins.lossless if exact else few,
-        greatest=host_bins.greatest.astype(np.float64),
-        least=host_bins.least.astype(np.float64),
+        highest=host_bins.highest.astype(np.float64),
+        lowest=host_bins.lowest.astype(np.float64),
         categories=categories,
     )
     needed = exact or not few.all() or max_bins == 2  # too few bins for two values and missing ones
     values = source.resident() if needed else None
     single = single if exact else np.ones_like(single)
-    return Table.of(source.bits, values, codes, host, single)
+    return UploadedTable.of(source.bits, values, codes, host, single)
 
 
-def _fit_categories(bins: Bins, f: int, count: int) -> None:
+def _fit_categories(bins: KeyBins, f: int, count: int) -> None:
     """Set a bin for each of `count` categories; for 0, one bin for all."""
-    room, bits = binning.MAX_BINS, bins.edge.dtype
-    codes = np.arange(room).astype(f"f{bits.itemsize}").view(bits)
+    most_bins, bits = binning.MAX_BINS, bins.edge.dtype
+    codes = np.arange(most_bins).astype(f"f{bits.itemsize}").view(bits)
     sign = bits.type(1) << bits.type(8 * bits.itemsize - 1)
     beyond = np.array(np.inf, f"f{bits.itemsize}").view(bits)
     keys = to_device(codes | sign)  # keys of values that are not negative
     bins.edge[f] = beyond | sign
     bins.edge[f, : max(count - 1, 0)] = keys[: max(count - 1, 0)]
-    bins.least[f] = bins.greatest[f] = keys
+    bins.lowest[f] = bins.highest[f] = keys
     bins.count[f] = max(count, 1)
-    bins.distinct[f] = count or room + 1
+    bins.distinct[f] = count or most_bins + 1
 
 
 def _fit(
-    kernels: Kernels, source: Source, bins: Bins, most: Int64s, exact: bool
+    kernels: Kernels, source: Source, bins: KeyBins, most: Int64s, exact: bool
 ) -> NDArray[np.bool_]:
     """Fit all columns; returns those whose bins are delimited by their edges.
 
@@ -129,30 +129,32 @@ def _fit(
     return np.zeros(d, np.bool_)
 
 
-def _fit_by_value(kernels: Kernels, source: Source, bins: Bins, most: Int64s) -> NDArray[np.bool_]:
+def _fit_by_value(
+    kernels: Kernels, source: Source, bins: KeyBins, most: Int64s
+) -> NDArray[np.bool_]:
     """Counterpart of `picked_values` and `fit_picked` of `gputree.backends.cpu.encode`."""
     xp = cupy()
     n, d = source.shape
-    room = min(4 * binning.SAMPLE_ROWS, n)
+    picks = min(4 * binning.SAMPLE_ROWS, n)
     share = int(2.0**63 * binning.SAMPLE_ROWS / n)
     taken = xp.zeros(d, dtype=np.uint32)
-    picked = xp.empty((d, room), dtype=source.bits)
+    picked = xp.empty((d, picks), dtype=source.bits)
     picked.fill(~source.bits.type(0))  # MISSING_KEY
     source.visit(
         lambda block, first: kernels.each(
-            "encode", "pick_values", block.size, block, block.shape[0], d, share, room, taken,
+            "encode", "pick_values", block.size, block, block.shape[0], d, share, picks, taken,
             picked,
         )
     )  # fmt: skip
     _fit_keys(kernels, picked, np.arange(d), most, bins, exact=False)
-    few = (bins.distinct.get() <= binning.FEWEST_DISTINCT) | (taken.get() > room)
+    few = (bins.distinct.get() <= binning.FEWEST_DISTINCT) | (taken.get() > picks)
     for f in np.flatnonzero(few):
         _fit_whole(kernels, source, bins, most, f, exact=False)
     return ~few
 
 
 def _fit_whole(
-    kernels: Kernels, source: Source, bins: Bins, most: Int64s, f: Any, exact: bool
+    kernels: Kernels, source: Source, bins: KeyBins, most: Int64s, f: Any, exact: bool
 ) -> None:
     """Fit column f to all of its values."""
     n = source.shape[0]
@@ -162,14 +164,14 @@ def _fit_whole(
 
 
 def _fit_keys(
-    kernels: Kernels, keys: Any, columns: Int64s, most: Int64s, bins: Bins, exact: bool
+    kernels: Kernels, keys: Any, columns: Int64s, most: Int64s, bins: KeyBins, exact: bool
 ) -> None:
     """Fit `columns` to the rows of `keys`."""
     quantiles = None
     if exact:
         padded = np.zeros((columns.size, binning.MAX_BINS))
-        for own, f in zip(padded, columns.tolist(), strict=True):
-            own[: most[f] - 1] = binning.uneven_quantiles(int(most[f]))
+        for fractions, f in zip(padded, columns.tolist(), strict=True):
+            fractions[: most[f] - 1] = binning.uneven_quantiles(int(most[f]))
         quantiles = to_device(padded)
     kernels(
         "encode", "fit_bins", (columns.size,), cupy().sort(keys, axis=1), keys.shape[1],
@@ -178,7 +180,7 @@ def _fit_keys(
 
 
 def _encode_values(
-    kernels: Kernels, source: Source, bins: Bins, most: Int64s, codes: Any
+    kernels: Kernels, source: Source, bins: KeyBins, most: Int64s, codes: Any
 ) -> Int64s:
     """Code the table; returns the columns taken for lossless that are not."""
     d, words, chunk = source.shape[1], codes.shape[1] // WORD, tuning.TUNING.chunk_rows
@@ -190,24 +192,24 @@ def _encode_values(
     source.visit(
         lambda block, first: kernels(
             "encode", "encode_values", (-(-block.shape[0] // chunk) * groups,), block,
-            block.shape[0], d, words, chunk, width, bins.edge, bins.least, bins.count, lossless,
+            block.shape[0], d, words, chunk, width, bins.edge, bins.lowest, bins.count, lossless,
             codes[first : first + block.shape[0]], inexact, shared=width * word_bytes,
         )
     )  # fmt: skip
     return np.flatnonzero(inexact.get())
 
 
-def _to_host(bins: Bins, most: Int64s, delimited: NDArray[np.bool_]) -> binning.Bins:
+def _to_host(bins: KeyBins, most: Int64s, delimited: NDArray[np.bool_]) -> binning.Bins:
     """Bins as arrays on the host; those `delimited` extend from edge to edge."""
-    edge, least, greatest = (values_of(keys.get()) for keys in bins[:3])
-    greatest[delimited] = edge[delimited]
-    least[delimited, 1:] = edge[delimited, :-1]
-    return binning.empty_bins(len(least), least.dtype)._replace(
+    edge, lowest, highest = (values_of(keys.get()) for keys in bins[:3])
+    highest[delimited] = edge[delimited]
+    lowest[delimited, 1:] = edge[delimited, :-1]
+    return binning.empty_bins(len(lowest), lowest.dtype)._replace(
         edge=edge,
         count=bins.count.get(),
         lossless=bins.distinct.get() <= most,
-        least=least,
-        greatest=greatest,
+        lowest=lowest,
+        highest=highest,
     )
 
 

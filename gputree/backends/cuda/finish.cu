@@ -20,15 +20,15 @@ extern "C" __global__ void __launch_bounds__(256) fill_lists(
     const Bits* values, Table table, const i32* entries, const i32* places, const i32* node,
     i64 nodes, i64 rows, Bits* keys, u32* segments
 ) {
-    const i64 at = i64(blockIdx.x) * blockDim.x + threadIdx.x;
-    if (at >= rows * table.columns) return;
-    const i64 f = at / rows, r = at % rows, row = entries[places[r]];
-    segments[at] = u32(f * nodes + node[r]);
+    const i64 entry = i64(blockIdx.x) * blockDim.x + threadIdx.x;
+    if (entry >= rows * table.columns) return;
+    const i64 f = entry / rows, r = entry % rows, row = entries[places[r]];
+    segments[entry] = u32(f * nodes + node[r]);
     if (table.by_code[f]) {
         const i64 code = table.codes[row * table.stride + f];
-        keys[at] = code == missing_bin_of(table, f) ? MISSING_KEY : Bits(code);
+        keys[entry] = code == missing_bin_of(table, f) ? MISSING_KEY : Bits(code);
     } else {
-        keys[at] = key_of(values[row * table.columns + f]);
+        keys[entry] = key_of(values[row * table.columns + f]);
     }
 }
 
@@ -120,20 +120,20 @@ struct Sorted {  // places s .. t of a categorical column
 __device__ Sorted sort_out(const Work& work, const Measure& measure, i64 f, i64 s, i64 t) {
     const Lists& lists = work.lists;
     const SubsetMemory& subsets = work.subsets;
-    const i64 at = f * lists.rows + s, width = measure.channels();
-    Sorted own = {
-        {known_end(lists.keys + at, 0, t - s), t - s, work.total},
-        {lists.keys + at, lists.items + at, work.rows.target, work.rows.weight},
+    const i64 offset = f * lists.rows + s, width = measure.channels();
+    Sorted sorted = {
+        {known_end(lists.keys + offset, 0, t - s), t - s, work.total},
+        {lists.keys + offset, lists.items + offset, work.rows.target, work.rows.weight},
         {
             0, subsets.begin, subsets.left, subsets.left + width, subsets.left + 2 * width,
             subsets.share, subsets.order
         }
     };
-    own.runs.count = find_runs(own.list, own.node, own.runs);
-    own.present = count_channels(measure, own.node);
-    own.kind = choose_search(subsets.search, own.node, own.runs.count, own.present);
-    if (own.kind != ONE_VS_REST) sum_runs(own.list, own.node, own.runs, width);
-    return own;
+    sorted.runs.count = find_runs(sorted.list, sorted.node, sorted.runs);
+    sorted.present = count_channels(measure, sorted.node);
+    sorted.kind = choose_search(subsets.search, sorted.node, sorted.runs.count, sorted.present);
+    if (sorted.kind != ONE_VS_REST) sum_runs(sorted.list, sorted.node, sorted.runs, width);
+    return sorted;
 }
 
 // The better of `cut` and the best subset of categorical column f; the whole warp. The order of a
@@ -142,9 +142,10 @@ __device__ Cut scan_categories(const Work& work, i64 f, i64 s, i64 t, u64 rank, 
     const Bits* keys = work.lists.keys + f * work.lists.rows;
     if (keys[s] == keys[t - 1]) return cut;
     const Measure measure = {work.rules.criterion, work.rules.limits};
-    const Sorted own = sort_out(work, measure, f, s, t);
+    const Sorted sorted = sort_out(work, measure, f, s, t);
     const Subset best = best_subset(
-        measure, work.subsets.search, own.node, own.list, own.runs, own.kind, own.present
+        measure, work.subsets.search, sorted.node, sorted.list, sorted.runs, sorted.kind,
+        sorted.present
     );
     __syncwarp();
     const Cut found = {
@@ -157,19 +158,19 @@ __device__ Cut scan_categories(const Work& work, i64 f, i64 s, i64 t, u64 rank, 
 // Like `mark_rows`, by the subset `cut`; returns how many go left.
 __device__ i64 mark_categories(const Work& work, const Cut& cut, i64 s, i64 t) {
     const Measure measure = {work.rules.criterion, {0, 0}};
-    const Sorted own = sort_out(work, measure, cut.column, s, t);
+    const Sorted sorted = sort_out(work, measure, cut.column, s, t);
     mark_subset(
-        measure, own.node, own.runs, own.kind, cut.place, __double_as_longlong(cut.threshold),
-        work.subsets.is_left
+        measure, sorted.node, sorted.runs, sorted.kind, cut.place,
+        __double_as_longlong(cut.threshold), work.subsets.is_left
     );
-    i64 lefts = cut.missing_left ? own.node.rows - own.node.known : 0;
-    for (i64 i = own.node.known + lane_of(); i < own.node.rows; i += 32)
-        work.lists.sides[own.list.items[i]] = u8(cut.missing_left);
-    for (i64 r = 0; r < own.runs.count; ++r) {
+    i64 lefts = cut.missing_left ? sorted.node.rows - sorted.node.known : 0;
+    for (i64 i = sorted.node.known + lane_of(); i < sorted.node.rows; i += 32)
+        work.lists.sides[sorted.list.items[i]] = u8(cut.missing_left);
+    for (i64 r = 0; r < sorted.runs.count; ++r) {
         const u8 left = work.subsets.is_left[r];
-        if (left) lefts += own.runs.rows(r);
-        for (i64 i = own.runs.begin[r] + lane_of(); i < own.runs.begin[r + 1]; i += 32)
-            work.lists.sides[own.list.items[i]] = left;
+        if (left) lefts += sorted.runs.rows(r);
+        for (i64 i = sorted.runs.begin[r] + lane_of(); i < sorted.runs.begin[r + 1]; i += 32)
+            work.lists.sides[sorted.list.items[i]] = left;
     }
     return lefts;
 }
@@ -205,8 +206,8 @@ __device__ Cut best_cut(const Work& work, u64 key, i64 s, i64 t, const Monotonic
         for (i64 c = c0; c < c0 + 32 && c < columns; ++c) {
             if (__ballot_sync(ALL_LANES, cut.score > -infinity()) & ((2u << (c - c0)) - 1u)) break;
             if (!subsets.is_categorical(drawn[c])) continue;
-            const Cut own = scan_categories(work, drawn[c], s, t, 0, no_cut());
-            if (lane == c - c0) cut = own;
+            const Cut scanned = scan_categories(work, drawn[c], s, t, 0, no_cut());
+            if (lane == c - c0) cut = scanned;
         }
 #endif
         const u32 found = __ballot_sync(ALL_LANES, cut.score > -infinity());
@@ -256,7 +257,7 @@ __device__ double threshold_of(const Work& work, const Cut& cut) {
     if (keys[1] == MISSING_KEY) return infinity();
     if (!table.by_code[cut.column]) return midpoint(value_of(keys[0]), value_of(keys[1]));
     return midpoint(
-        table.greatest[cut.column * 256 + keys[0]], table.least[cut.column * 256 + keys[1]]
+        table.highest[cut.column * 256 + keys[0]], table.lowest[cut.column * 256 + keys[1]]
     );
 }
 
@@ -286,9 +287,9 @@ struct Nodes {
         return {signs, MONOTONIC ? lower + node : nullptr, MONOTONIC ? upper + node : nullptr};
     }
 
-    __device__ void bound(i64 node, double least, double greatest) const {
-        lower[node] = least;
-        upper[node] = greatest;
+    __device__ void bound(i64 node, double lowest, double highest) const {
+        lower[node] = lowest;
+        upper[node] = highest;
     }
 
     __device__ void add(i64 node, i64 from, i64 to, i64 level, u64 hash) const {
@@ -413,7 +414,7 @@ struct Roots {
 // and only the order of entries is copied back; there are no spills then.
 extern "C" __global__ void __launch_bounds__(32, 1) grow_subtrees(
     Rules rules, Search search, Table table, Rows rows, Lists lists, i64 small, Roots roots,
-    Monotonic monotonic, i64* totals, i64* lefts, i32* drawn, Nodes all, i32* used, RunMemory room,
+    Monotonic monotonic, i64* totals, i64* lefts, i32* drawn, Nodes all, i32* used, RunMemory heap,
     u8* run_sides
 ) {
     extern __shared__ u64 memory[];
@@ -426,18 +427,18 @@ extern "C" __global__ void __launch_bounds__(32, 1) grow_subtrees(
         if (MONOTONIC) nodes.bound(0, monotonic.lower[j], monotonic.upper[j]);
     }
 #if CATEGORIES
-    const Runs runs = room.of(j, REGRESSION ? 2 : channels);
+    const Runs runs = heap.of(j, REGRESSION ? 2 : channels);
     const SubsetMemory own_subsets = {
         table.categories, runs.begin, runs.left, runs.share, runs.order,
-        run_sides + room.run_at[j], search
+        run_sides + heap.run_at[j], search
     };
 #else
     const SubsetMemory own_subsets = {};
 #endif
     // If this returned a `Work`, NVRTC would place `lefts` in local memory.
-    const auto grow_on = [&](const Lists& own, i64 base) -> i64 {
+    const auto grow_on = [&](const Lists& copied, i64 base) -> i64 {
         const Work work = {
-            rules, table, rows, own, own_subsets, channels, totals + channel,
+            rules, table, rows, copied, own_subsets, channels, totals + channel,
             {lefts + channel * 32 + threadIdx.x, 32}, drawn + j * table.columns, monotonic.signs
         };
         return grow(work, nodes, base, small);

@@ -47,7 +47,7 @@ class Places(NamedTuple):
     node: Any  # (rows,) int32
 
 
-class Lists(NamedTuple):
+class SortedLists(NamedTuple):
     """Rows of each column in order of value, node by node; see sorted_lists.cuh."""
 
     keys: Any  # (d, rows)
@@ -79,7 +79,7 @@ class Roots(NamedTuple):
         return Roots._make([*fields, self.bounds and self.bounds.take(nodes)])
 
 
-class Nodes(NamedTuple):
+class SubtreeNodes(NamedTuple):
     """Nodes of subtrees, on device or host; see finish.cu."""
 
     first_child: Any  # PUT_OFF where a node is put off
@@ -95,24 +95,24 @@ class Nodes(NamedTuple):
     upper: Any
 
     @classmethod
-    def empty(cls, size: int, is_bounded: bool) -> Nodes:
+    def empty(cls, size: int, is_bounded: bool) -> SubtreeNodes:
         i4, u1, f8 = np.int32, np.uint8, np.float64
         types = (i4, i4, f8, u1, f8, i4, i4, i4, np.uint64)
         bounds = (cupy().empty(size, dtype=f8) if is_bounded else None for _ in range(2))
         return cls(*(cupy().empty(size, dtype=t) for t in types), *bounds)
 
     @classmethod
-    def join(cls, parts: list[Nodes]) -> Nodes:
+    def join(cls, parts: list[SubtreeNodes]) -> SubtreeNodes:
         """Nodes on the host, one part after another."""
         fields = zip(*parts, strict=True)
         return cls(*(None if field[0] is None else np.concatenate(field) for field in fields))
 
 
-class Grown(NamedTuple):
+class GrownSubtrees(NamedTuple):
     """Subtrees on the host, by places of all rows."""
 
     root: Int64s
-    nodes: Nodes
+    nodes: SubtreeNodes
 
 
 class Statistics(NamedTuple):
@@ -212,8 +212,13 @@ def _shared_row_bytes(grower: Grower) -> int:
 
 
 def _grow_small(
-    grower: Grower, lists: Lists, statistics: Statistics, roots: Roots, grown: Grown, most: int
-) -> Grown:
+    grower: Grower,
+    lists: SortedLists,
+    statistics: Statistics,
+    roots: Roots,
+    grown: GrownSubtrees,
+    most: int,
+) -> GrownSubtrees:
     """Grow the nodes that were put off, in shared memory."""
     nodes = grown.nodes
     off = np.flatnonzero(nodes.first_child == PUT_OFF)
@@ -223,14 +228,14 @@ def _grow_small(
     small = Roots(first, last, depth, key, channels, bounds)
     parts, number = [nodes], nodes.feature.size
     for chosen in _launches(grower, small, most):
-        root, own = _grow(grower, lists, statistics, small.take(chosen), 0)
-        child = np.where(own.first_child < 0, own.first_child, own.first_child + number)
-        parts.append(own._replace(first_child=child))
+        root, part = _grow(grower, lists, statistics, small.take(chosen), 0)
+        child = np.where(part.first_child < 0, part.first_child, part.first_child + number)
+        parts.append(part._replace(first_child=child))
         for whole, field in zip(nodes, parts[-1], strict=True):
             if whole is not None:
                 whole[off[chosen]] = field[root]
         number += child.size
-    return Grown(grown.root, Nodes.join(parts))
+    return GrownSubtrees(grown.root, SubtreeNodes.join(parts))
 
 
 def _launches(grower: Grower, small: Roots, most: int) -> Iterator[Int64s]:
@@ -260,7 +265,7 @@ def _list_places(grower: Grower, begin: Int64s, end: Int64s) -> Places:
     return Places(start, entry, node)
 
 
-def _sort_columns(grower: Grower, places: Places) -> Lists:
+def _sort_columns(grower: Grower, places: Places) -> SortedLists:
     xp = cupy()
     table = grower.table
     rows, d, nodes = places.entry.size, table.columns, places.start.size - 1
@@ -274,7 +279,7 @@ def _sort_columns(grower: Grower, places: Places) -> Lists:
     items = xp.empty((d + 1, rows), dtype=np.int32)
     items[:d] = (order % rows).reshape(d, rows).astype(np.int32)
     items[d] = xp.arange(rows, dtype=np.int32)
-    return Lists(keys[order].reshape(d, rows), items, xp.empty(rows, dtype=np.uint8))
+    return SortedLists(keys[order].reshape(d, rows), items, xp.empty(rows, dtype=np.uint8))
 
 
 def _local_statistics(grower: Grower, places: Places) -> Statistics:
@@ -298,14 +303,16 @@ def _local_statistics(grower: Grower, places: Places) -> Statistics:
     return Statistics(local, weight, channel.get())
 
 
-def _grow(grower: Grower, lists: Lists, statistics: Statistics, roots: Roots, small: int) -> Grown:
+def _grow(
+    grower: Grower, lists: SortedLists, statistics: Statistics, roots: Roots, small: int
+) -> GrownSubtrees:
     """Grow subtrees; nodes of up to `small` rows are put off. 0: all in shared memory."""
     xp = cupy()
     table, limits = grower.table, grower.task.limits
     m, d = roots.depth.size, table.columns
     sizes = roots.last - roots.first
-    room, channel = offsets(node_room(sizes, roots.depth, limits)), offsets(roots.channels)
-    nodes = Nodes.empty(int(room[-1]), roots.bounds is not None)
+    place, channel = offsets(node_room(sizes, roots.depth, limits)), offsets(roots.channels)
+    nodes = SubtreeNodes.empty(int(place[-1]), roots.bounds is not None)
     used = xp.empty(m, dtype=np.int32)
     spill = small > 0
     drawing = limits.max_features < d
@@ -313,20 +320,21 @@ def _grow(grower: Grower, lists: Lists, statistics: Statistics, roots: Roots, sm
     grower.kernels(
         "finish", "grow_subtrees", (m,), grower.rules, grower.search, table.packed,
         ROWS.pack(statistics.target, statistics.weight, None, None), lists.pack(spill), small,
-        ROOTS.pack(*map(to_device, (*roots[:4], room, channel))), pack_bounds(grower, roots.bounds),
-        xp.empty(channel[-1], dtype=np.int64), xp.empty(LANES * channel[-1], dtype=np.int64),
+        ROOTS.pack(*map(to_device, (*roots[:4], place, channel))),
+        pack_bounds(grower, roots.bounds), xp.empty(channel[-1], dtype=np.int64),
+        xp.empty(LANES * channel[-1], dtype=np.int64),
         xp.empty(m * d if drawing else 1, dtype=np.int32), NODES.pack(*nodes), used, groups,
         is_left, threads=LANES, shared=0 if spill else int(sizes.max()) * _shared_row_bytes(grower),
     )  # fmt: skip
-    return _compact(nodes, used.get().astype(np.int64), room, roots.first)
+    return _compact(nodes, used.get().astype(np.int64), place, roots.first)
 
 
-def _compact(nodes: Nodes, used: Int64s, room: Int64s, first: Int64s) -> Grown:
+def _compact(nodes: SubtreeNodes, used: Int64s, begin: Int64s, first: Int64s) -> GrownSubtrees:
     """Nodes in use, on the host, one subtree after another, with places of all rows."""
     starts = np.cumsum(used) - used
     owner = np.repeat(np.arange(used.size), used)
-    place = to_device(np.arange(owner.size) - starts[owner] + room[owner])
-    host = Nodes(*(None if field is None else field[place].get() for field in nodes))
+    place = to_device(np.arange(owner.size) - starts[owner] + begin[owner])
+    host = SubtreeNodes(*(None if field is None else field[place].get() for field in nodes))
     child = host.first_child.astype(np.int64)
     host = host._replace(
         first_child=np.where(child < 0, child, child + starts[owner]),
@@ -335,7 +343,7 @@ def _compact(nodes: Nodes, used: Int64s, room: Int64s, first: Int64s) -> Grown:
         end=host.end + first[owner],
         depth=host.depth.astype(np.int64),
     )
-    return Grown(starts, host)
+    return GrownSubtrees(starts, host)
 
 
 def _order_entries(grower: Grower, places: Places, order: Any) -> None:

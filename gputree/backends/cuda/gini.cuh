@@ -64,7 +64,7 @@ __device__ double gain(const Criterion& criterion, double value, const auto& tot
 __device__ double bound(
     const Criterion& criterion, const auto& left, const auto& cells, const auto& total
 ) {
-    double a0 = 0.0, b = 0.0, n = 0.0, q_left = 0.0, q_right = 0.0, greatest = 0.0;
+    double a0 = 0.0, b = 0.0, n = 0.0, q_left = 0.0, q_right = 0.0, widest = 0.0;
     for (i64 k = 0; k < criterion.n_classes; ++k) {
         const double width = double(i64(cells[k]));
         const double start = double(i64(left[k]));
@@ -75,7 +75,7 @@ __device__ double bound(
         n += whole;
         q_left += middle * middle;
         q_right += (whole - middle) * (whole - middle);
-        greatest = greater_of(greatest, width);
+        widest = greater_of(widest, width);
     }
     const double a1 = a0 + b;
     const double r0 = n - a0;
@@ -103,11 +103,11 @@ __device__ double bound(
     }
     double value = both;
     if (free_left)
-        value += greatest;
+        value += widest;
     else
         value += ratio_left + greater_of(most_left, 0.0) * (1.0 / a0 - factor_left);
     if (free_right)
-        value += greatest;
+        value += widest;
     else
         value += ratio_right + greater_of(most_right, 0.0) * (1.0 / r1 - factor_right);
     return value;

@@ -42,9 +42,9 @@ extern "C" __global__ void __launch_bounds__(256) histogram(
         cells
     );
     __syncthreads();
-    Cell* own = out + (slot[chunks.owner[c]] * offset[table.columns] + begin) * channels;
+    Cell* cells_out = out + (slot[chunks.owner[c]] * offset[table.columns] + begin) * channels;
     for (i64 i = threadIdx.x; i < size; i += blockDim.x)
-        if (cells[i] != 0) add_to_global(own + i, cells[i]);
+        if (cells[i] != 0) add_to_global(cells_out + i, cells[i]);
 }
 
 // The same without shared memory, for cells that do not fit it. One group of columns.
@@ -52,10 +52,10 @@ extern "C" __global__ void __launch_bounds__(256) histogram_global(
     Table table, Rows rows, const i32* entries, Chunks chunks, const i64* slot, const i64* group,
     i64 groups, i64 channels, Cell* out
 ) {
-    const i64 c = blockIdx.x, own = slot[chunks.owner[c]] * table.offset[table.columns];
+    const i64 c = blockIdx.x, node_first = slot[chunks.owner[c]] * table.offset[table.columns];
     add_entries<InGlobal>(
         table, rows, entries, chunks.first[c], chunks.last[c], group[0], group[1], channels,
-        out + (own + table.offset[4 * group[0]]) * channels
+        out + (node_first + table.offset[4 * group[0]]) * channels
     );
 }
 
@@ -64,8 +64,8 @@ extern "C" __global__ void __launch_bounds__(256) subtract(
     const Cell* whole, const i64* whole_slots, Cell* out, const i64* part_slots, const i64* slots,
     i64 nodes, i64 width
 ) {
-    const i64 at = i64(blockIdx.x) * blockDim.x + threadIdx.x;
-    if (at >= nodes * width) return;
-    const i64 j = at / width, i = at % width;
+    const i64 cell = i64(blockIdx.x) * blockDim.x + threadIdx.x;
+    if (cell >= nodes * width) return;
+    const i64 j = cell / width, i = cell % width;
     out[slots[j] * width + i] = whole[whole_slots[j] * width + i] - out[part_slots[j] * width + i];
 }

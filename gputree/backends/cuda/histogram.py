@@ -9,7 +9,7 @@ import numpy as np
 from gputree.backends.base import Int64s, Larger
 from gputree.backends.cuda import tuning
 from gputree.backends.cuda.encode import WORD
-from gputree.backends.cuda.layout import Chunks, Grower, cut
+from gputree.backends.cuda.layout import DeviceChunks, Grower, cut
 from gputree.backends.cuda.workspace import bytes_of
 
 
@@ -67,11 +67,11 @@ def histogram(
     sent = grower.workspace.counted.send(
         (*cut(begin, end), slots, groups, *rest), lambda: _most_bytes(grower, groups.size)
     )
-    owner, first, last, own, bounds, *differences = sent
-    chunks = Chunks.over(owner, first, last)
+    owner, first, last, slot_of_node, bounds, *differences = sent
+    chunks = DeviceChunks.over(owner, first, last)
     grower.kernels(
         "histogram", kernel, (chunks.number * (groups.size - 1),), table.packed,
-        grower.statistics, grower.entries, chunks.packed, own, bounds, groups.size - 1,
+        grower.statistics, grower.entries, chunks.packed, slot_of_node, bounds, groups.size - 1,
         grower.task.channels, out, shared=shared,
     )  # fmt: skip
     if larger is None:

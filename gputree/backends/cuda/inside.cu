@@ -26,7 +26,7 @@ struct Inside {
 // One lane: reserve slots and bins of a column; returns the first of each, or -1 if they do not
 // fit.
 __device__ __forceinline__ i64 take(
-    const Inside& inside, i64 at, i64 others, i64 rows, i64 bins, bool is_large, i64& first
+    const Inside& inside, i64 pair, i64 others, i64 rows, i64 bins, bool is_large, i64& first
 ) {
     u64* tally = (u64*)inside.tally + others;
     const i64 slot = i64(atomicAdd(tally + SLOTS, u64(rows)));
@@ -34,8 +34,8 @@ __device__ __forceinline__ i64 take(
     // Only of columns that fit: their bins, of two rows or more, are as many as the list can have.
     first = others * inside.rest + i64(atomicAdd(tally + BINS, u64(fits ? bins : 0)));
     if (!fits) atomicMax(tally + OVERFLOWS, u64(1));
-    inside.found.first[at] = first;
-    inside.found.number[at] = fits ? i32(bins) : 0;
+    inside.found.first[pair] = first;
+    inside.found.number[pair] = fits ? i32(bins) : 0;
     return fits ? slot : -1;
 }
 
@@ -46,7 +46,7 @@ __device__ void mark_column(
     i64 others, double needed
 ) {
     const Criterion& criterion = rules.criterion;
-    const i64 columns = table.columns, channels = rules.channels, at = j * columns + f;
+    const i64 columns = table.columns, channels = rules.channels, pair = j * columns + f;
     const i64 bins = table.offset[columns];
     const int lane = threadIdx.x;
     const Column column = column_of(table, f);
@@ -61,8 +61,8 @@ __device__ void mark_column(
     };
     const i64 rows = mark_bins(rules, table, level, j, f, needed, place, count);
     i64 slot = -1, first = 0;
-    if (lane == 0 && number > 0) slot = take(inside, at, others, rows, number, is_large, first);
-    if (lane == 0 && number == 0) inside.found.number[at] = 0;
+    if (lane == 0 && number > 0) slot = take(inside, pair, others, rows, number, is_large, first);
+    if (lane == 0 && number == 0) inside.found.number[pair] = 0;
     slot = __shfl_sync(ALL_LANES, slot, 0);
     first = __shfl_sync(ALL_LANES, first, 0);
     const u32 before = (1u << lane) - 1u;  // lanes
@@ -71,13 +71,13 @@ __device__ void mark_column(
         const bool candidate = b0 + lane < column.value_bins && place[b] >= 0;
         const u32 vote = __ballot_sync(ALL_LANES, candidate);
         if (candidate) {
-            const i64 own = first + __popc(vote & before);
+            const i64 entry = first + __popc(vote & before);
             place[b] += i32(slot);
             inside.taken[j * bins + b] = 0;
-            inside.bins.column[own] = at;
-            inside.bins.bin[own] = i32(b0 + lane);
-            inside.bins.first[own] = place[b];
-            inside.bins.last[own] = place[b] + rows_in(criterion, cells + b * channels, channels);
+            inside.bins.column[entry] = pair;
+            inside.bins.bin[entry] = i32(b0 + lane);
+            inside.bins.first[entry] = place[b];
+            inside.bins.last[entry] = place[b] + rows_in(criterion, cells + b * channels, channels);
         }
         first += __popc(vote);
     }
@@ -103,15 +103,15 @@ extern "C" __global__ void __launch_bounds__(32, 1) mark_others(
     Rules rules, Table table, Level level, const double* bounds, Visits visits, const i64* cuts,
     const i32* lead, Inside inside
 ) {
-    const i64 columns = table.columns, at = blockIdx.x, f = at % columns, j = at / columns;
+    const i64 columns = table.columns, pair = blockIdx.x, f = pair % columns, j = pair / columns;
     if (f == lead[j]) return;
-    if (threadIdx.x == 0) inside.found.number[at] = 0;
+    if (threadIdx.x == 0) inside.found.number[pair] = 0;
     if (inside.tally[OVERFLOWS] != 0 || !visits.include(j, f, columns)) return;
     Cut best = ((const Cut*)cuts)[j];
     if (lead[j] >= 0) best = inside.found.better(best, j * columns + lead[j]);
     const i64* total = level.totals + j * rules.channels;
     const double needed = needed_bound(rules.criterion, best, total);
-    if (bounds[at] >= needed) mark_column(rules, table, level, inside, j, f, 1, needed);
+    if (bounds[pair] >= needed) mark_column(rules, table, level, inside, j, f, 1, needed);
 }
 
 // Grid: chunks of entries. Put the rows of the candidate bins of the leading columns, or of all
@@ -122,9 +122,9 @@ extern "C" __global__ void __launch_bounds__(256) gather_inside(
 ) {
     if (inside.overflows()) return;
     const i64 c = blockIdx.x, j = of.owner[c], columns = table.columns;
-    const i64 own = lead[j], bins = j * table.offset[columns];
+    const i64 lead_column = lead[j], bins = j * table.offset[columns];
     const auto is_searched = [&](i64 f) {
-        return (f == own) != (others != 0) && inside.found.number[j * columns + f] > 0;
+        return (f == lead_column) != (others != 0) && inside.found.number[j * columns + f] > 0;
     };
     visit_searched(of, c, entries, columns, is_searched, [&](i64 f, i64 row) {
         const i64 bin = bins + table.offset[f] + table.codes[row * table.stride + f];
@@ -149,17 +149,18 @@ extern "C" __global__ void __launch_bounds__(32, 1) scan_inside(
     const i64 begin = others * inside.rest, end = begin + inside.tally[BINS + others];
     const Strided left = {lefts + blockIdx.x * channels * 32 + lane, 32};
     for (i64 i = begin + blockIdx.x; i < end; i += gridDim.x) {
-        const i64 at = inside.bins.column[i], j = at / table.columns;
+        const i64 pair = inside.bins.column[i], j = pair / table.columns;
         const i64 slot = inside.bins.first[i], n = inside.bins.last[i] - slot;
         const i32 b = inside.bins.bin[i];
         sort_slots(keys + slot, items + slot, n, own_keys, own_items);
-        const i64 cell = (table.offset[at % table.columns] + b) * channels;
+        const i64 cell = (table.offset[pair % table.columns] + b) * channels;
         const BeforeBin before = {
             level.cumulatives + j * bins * channels + cell,
             level.cells(table, j, channels) + cell, nullptr
         };
         const Cut cut = scan_sorted(  // no cut follows the last row
-            rules, table, level, monotonic, rows, own_keys, own_items, at, b, 0, n - 1, before, left
+            rules, table, level, monotonic, rows, own_keys, own_items, pair, b, 0, n - 1, before,
+            left
         );
         if (lane == 0) ((Cut*)inside.found.cuts)[i] = cut;
         __syncwarp();

@@ -2,11 +2,12 @@
 
 // True if the best cut may be inside a bin of n rows that follows `before`, missing values right.
 __device__ __forceinline__ bool is_candidate(
-    const Rules& rules, BeforeBin before, const Cell* absent, i64 n, const i64* total, double needed
+    const Rules& rules, BeforeBin before, const Cell* missing, i64 n, const i64* total,
+    double needed
 ) {
     const Criterion& criterion = rules.criterion;
-    for (int side = 0; n > 1 && side < (absent ? 2 : 1); ++side) {
-        if (side) before.missing = absent;
+    for (int side = 0; n > 1 && side < (missing ? 2 : 1); ++side) {
+        if (side) before.missing = missing;
         if (!cut_inside(rules, before, n, total)) continue;
         const double most = bound(criterion, before, before.bin, total);
         if (most >= needed && tighten(criterion, before, before.bin, total, most) >= needed)
@@ -15,15 +16,15 @@ __device__ __forceinline__ bool is_candidate(
     return false;
 }
 
-// The sum of `own` over the threads of a block before, plus `all`, to which the block's sum is
+// The sum of `value` over the threads of a block before, plus `all`, to which the block's sum is
 // added.
-__device__ __forceinline__ i64 sum_before(i64 own, i64& all) {
+__device__ __forceinline__ i64 sum_before(i64 value, i64& all) {
     __shared__ i64 sums[32];  // of warps
     const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, warps = blockDim.x >> 5;
-    const i64 upto = inclusive_sum(own);
+    const i64 upto = inclusive_sum(value);
     if (lane == 31) sums[warp] = upto;
     __syncthreads();
-    i64 before = all + upto - own;
+    i64 before = all + upto - value;
     for (int w = 0; w < warps; ++w) {
         if (w < warp) before += sums[w];
         all += sums[w];
@@ -44,7 +45,7 @@ __device__ __forceinline__ i64 mark_bins(
     const i64* total = level.totals + j * channels;
     const Column column = column_of(table, f);
     const Cell* cells = level.cells(table, j, channels);
-    const Cell* absent = missing_cell(column, cells, channels);
+    const Cell* missing = missing_cell(column, cells, channels);
     i64 used = 0;
     for (i64 b0 = 0; b0 < column.value_bins; b0 += blockDim.x) {
         const i64 b = column.first + b0 + threadIdx.x;
@@ -52,7 +53,7 @@ __device__ __forceinline__ i64 mark_bins(
         const Cell* bin = cells + b * channels;
         const i64 rows = exists && !table.single[b] ? rows_in(rules.criterion, bin, channels) : 0;
         const BeforeBin before = {level.cumulatives + (j * bins + b) * channels, bin, nullptr};
-        const i64 n = is_candidate(rules, before, absent, rows, total, needed) ? rows : 0;
+        const i64 n = is_candidate(rules, before, missing, rows, total, needed) ? rows : 0;
         const i64 before_it = sum_before(take(b, exists, n), used);
         if (exists) place[b] = n > 0 ? i32(before_it) : -1;
     }
@@ -136,23 +137,23 @@ __device__ Cut scan_slots(
 // left; `left` are the statistics before them, and is used up.
 __device__ Cut scan_piece(
     const Rules& rules, const Table& table, const Level& level, const Monotonic& monotonic,
-    const Rows& rows, const Bits* keys, const i32* items, i64 at, i32 bin, i64 first, i64 last,
+    const Rows& rows, const Bits* keys, const i32* items, i64 pair, i32 bin, i64 first, i64 last,
     auto left
 ) {
-    const i64 channels = rules.channels, f = at % table.columns, j = at / table.columns;
+    const i64 channels = rules.channels, f = pair % table.columns, j = pair / table.columns;
     const i64* total = level.totals + j * channels;
     const Constraint constraint = monotonic.of(j, f);
     Cut found = {0.0, i32(f), 0, bin, 0, 0.0, level.rank(j, f)};
     Cut cut =
         scan_slots(rules, constraint, rows, keys, items, first, last, left, total, found, no_cut());
     const Cell* cells = level.cells(table, j, channels);
-    const Cell* absent = missing_cell(column_of(table, f), cells, channels);
-    if (absent) {
+    const Cell* missing = missing_cell(column_of(table, f), cells, channels);
+    if (missing) {
 #if !REGRESSION
         for (i64 i = first; i < last; ++i)
             left[rows.target[items[i]]] -= weight_of(rows.weight, items[i]);
 #endif
-        for (i64 k = 0; k < channels; ++k) left[k] += i64(absent[k]);
+        for (i64 k = 0; k < channels; ++k) left[k] += i64(missing[k]);
         found.missing_left = 1;
         cut =
             scan_slots(rules, constraint, rows, keys, items, first, last, left, total, found, cut);
@@ -164,20 +165,20 @@ __device__ Cut scan_piece(
 // lane.
 __device__ Cut scan_sorted(
     const Rules& rules, const Table& table, const Level& level, const Monotonic& monotonic,
-    const Rows& rows, const Bits* keys, const i32* items, i64 at, i32 bin, i64 first, i64 last,
+    const Rows& rows, const Bits* keys, const i32* items, i64 pair, i32 bin, i64 first, i64 last,
     const BeforeBin& before, auto left
 ) {
     const i64 channels = rules.channels, piece = (last - first + 31) / 32;
     const i64 begin = first + threadIdx.x * piece, end = begin + piece < last ? begin + piece : last;
     sum_slots(rows, channels, items, begin, end, left);
     for (i64 k = 0; k < channels; ++k) {
-        const i64 own = left[k];
-        left[k] = before[k] + inclusive_sum(own) - own;
+        const i64 count = left[k];
+        left[k] = before[k] + inclusive_sum(count) - count;
     }
     Cut cut = no_cut();
     if (begin < end)
         cut = scan_piece(
-            rules, table, level, monotonic, rows, keys, items, at, bin, begin, end, left
+            rules, table, level, monotonic, rows, keys, items, pair, bin, begin, end, left
         );
     return warp_first(cut);
 }

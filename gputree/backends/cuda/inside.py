@@ -14,7 +14,7 @@ import numpy as np
 from gputree.backends.cuda import tuning
 from gputree.backends.cuda.kernels import LANES
 from gputree.backends.cuda.layout import Grower
-from gputree.backends.cuda.levels import Level
+from gputree.backends.cuda.levels import SearchLevel
 from gputree.backends.cuda.structs import FOUND, INSIDE, Packed
 from gputree.backends.cuda.workspace import Shaped, bytes_of
 
@@ -37,12 +37,12 @@ class Inside(NamedTuple):
     found: Packed
 
 
-def has_small_bins(grower: Grower, level: Level) -> bool:
+def has_small_bins(grower: Grower, level: SearchLevel) -> bool:
     """Return True if a warp can sort an average bin of the largest node in its widest column."""
     return level.largest <= MOST_SORTED * grower.table.divisible
 
 
-def look_inside(grower: Grower, level: Level, boundaries: Packed) -> Packed:
+def look_inside(grower: Grower, level: SearchLevel, boundaries: Packed) -> Packed:
     """Choose boundaries, and find the best cuts inside candidate bins if their rows fit memory."""
     inside = _allocate(grower, level)
     kernels, table = grower.kernels, grower.table
@@ -59,7 +59,7 @@ def look_inside(grower: Grower, level: Level, boundaries: Packed) -> Packed:
     return inside.found
 
 
-def _allocate(grower: Grower, level: Level) -> Inside:
+def _allocate(grower: Grower, level: SearchLevel) -> Inside:
     m, rows = level.nodes, level.rows
     keys, items, lefts, place, taken, first, number, column, bin_of, begin, end, cuts = (
         grower.workspace.inside.allocate(
@@ -103,13 +103,13 @@ def _leading_bins(grower: Grower, m: int, rows: int) -> int:
 
 def _slots(grower: Grower, rows: int) -> int:
     """Rows of candidate bins up to which sub-bins are not worth it, and that fit memory."""
-    own = tuning.TUNING
-    least_worth = max(own.counted_pairs, own.candidate_share * rows)
-    most = min(own.candidate_pairs, grower.most_gathered_pairs)
+    tuned = tuning.TUNING
+    least_worth = max(tuned.counted_pairs, tuned.candidate_share * rows)
+    most = min(tuned.candidate_pairs, grower.most_gathered_pairs)
     return int(min(least_worth, most, rows * grower.table.columns))
 
 
-def _scan(grower: Grower, level: Level, inside: Inside, others: int) -> None:
+def _scan(grower: Grower, level: SearchLevel, inside: Inside, others: int) -> None:
     """Find the best cut inside each candidate bin of the leading columns, or of all others."""
     kernels, table = grower.kernels, grower.table
     kernels(

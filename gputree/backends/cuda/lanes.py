@@ -89,12 +89,12 @@ def rows_from(array: NDArray[Any]) -> Fill:
     """Return a `Fill` of the rows of an array, converted; columns that it lacks become 0."""
 
     def fill(out: NDArray[Any], first: int, last: int) -> None:
-        own = array[first:last]
-        if out.shape == own.shape:
-            np.copyto(out, own, casting="same_kind")
+        rows = array[first:last]
+        if out.shape == rows.shape:
+            np.copyto(out, rows, casting="same_kind")
         else:
-            np.copyto(out[:, : own.shape[1]], own)
-            out[:, own.shape[1] :] = 0
+            np.copyto(out[:, : rows.shape[1]], rows)
+            out[:, rows.shape[1] :] = 0
 
     return fill
 

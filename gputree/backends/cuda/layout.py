@@ -20,7 +20,7 @@ from gputree.dtypes import ROW
 from gputree.threads import chunks
 
 
-class Table(NamedTuple):
+class UploadedTable(NamedTuple):
     """A table of n rows and d columns on the device; see `gputree.backends.cpu.layout.Table`.
 
     Values are stored as their bits. Rows of codes are padded to multiples of four bytes, so that
@@ -35,8 +35,8 @@ class Table(NamedTuple):
     single: Any  # (offset[d],) uint8
     by_code: Any  # (d,) uint8
     categories: Any  # (d,) int64
-    greatest: Any  # (d, 256) float64
-    least: Any  # (d, 256) float64
+    highest: Any  # (d, 256) float64
+    lowest: Any  # (d, 256) float64
     host: HostTable
     packed: Packed  # for kernels; without values
     divisible: int  # bins of the widest column that has bins of several values; 0 without any
@@ -46,17 +46,17 @@ class Table(NamedTuple):
     @classmethod
     def of(
         cls, bits: np.dtype, values: Any, codes: Any, host: HostTable, single: NDArray[np.bool_]
-    ) -> Table:
+    ) -> UploadedTable:
         """Pack codes and values; `values` are the bits of floats, or None."""
-        flags = (to_device(own, np.uint8) for own in (host.missing, single, host.by_code))
-        rest = map(to_device, (host.categories, host.greatest, host.least))
+        flags = (to_device(flag, np.uint8) for flag in (host.missing, single, host.by_code))
+        rest = map(to_device, (host.categories, host.highest, host.lowest))
         columns = (to_device(host.offset), *flags, *rest)
         packed, widths = _pack_table(codes, columns), np.diff(host.offset)
         divisible = int(np.repeat(widths, widths)[np.logical_not(single)].max(initial=0))
         scales = send(*host.scales()) if divisible else []
         return cls._make([bits, values, codes, *columns, host, packed, divisible, scales, None])
 
-    def with_codes(self, codes: Any) -> Table:
+    def with_codes(self, codes: Any) -> UploadedTable:
         """Return the same columns with other codes."""
         return self._replace(codes=codes, packed=_pack_table(codes, self[3:10]))
 
@@ -95,8 +95,8 @@ class HostTable(NamedTuple):
     offset: Int64s
     missing: NDArray[np.bool_]
     by_code: NDArray[np.bool_]
-    greatest: NDArray[np.float64]
-    least: NDArray[np.float64]
+    highest: NDArray[np.float64]
+    lowest: NDArray[np.float64]
     categories: Int64s  # of categorical columns, 0 of numeric ones
 
     @classmethod
@@ -116,9 +116,9 @@ class HostTable(NamedTuple):
         A bin extends between the minimum and maximum it was fitted to: other values are in its
         first or last sub-bin.
         """
-        exists = np.arange(self.least.shape[1]) < np.diff(self.offset)[:, None]
-        low = 0.5 * self.least[exists]
-        width = 0.5 * self.greatest[exists] - low
+        exists = np.arange(self.lowest.shape[1]) < np.diff(self.offset)[:, None]
+        low = 0.5 * self.lowest[exists]
+        width = 0.5 * self.highest[exists] - low
         scale = np.zeros_like(width)
         np.divide(1.0, width, out=scale, where=width > np.finfo(np.float64).tiny * 2.0**24)
         return low, scale
@@ -126,11 +126,11 @@ class HostTable(NamedTuple):
     @property
     def categorical(self) -> Int64s:
         """Categorical columns: those of few categories, then those of many."""
-        own = np.flatnonzero(self.categories)
-        return own[np.argsort(self.is_many[own], kind="stable")]
+        nominal = np.flatnonzero(self.categories)
+        return nominal[np.argsort(self.is_many[nominal], kind="stable")]
 
 
-class Rows(NamedTuple):
+class DeviceRows(NamedTuple):
     """Per-row statistics in fixed-point units; see `gputree.backends.cpu.layout.Rows`."""
 
     target: Any  # int32 class, or int64 weight x target
@@ -139,11 +139,11 @@ class Rows(NamedTuple):
     square_rest: Any  # int64 or None
 
     @classmethod
-    def of(cls, columns: Sequence[NDArray[Any] | None], n_classes: int) -> Rows:
+    def of(cls, columns: Sequence[NDArray[Any] | None], n_classes: int) -> DeviceRows:
         """Target, weight, square and its rest on the device, None where there are none."""
         kinds = (np.int32 if n_classes else np.int64, np.int64, np.int64, np.int64)
-        own = zip(columns, kinds, strict=True)
-        return cls(*(None if column is None else to_device(column, kind) for column, kind in own))
+        pairs = zip(columns, kinds, strict=True)
+        return cls(*(None if column is None else to_device(column, kind) for column, kind in pairs))
 
 
 class Grower(NamedTuple):
@@ -151,8 +151,8 @@ class Grower(NamedTuple):
 
     kernels: Kernels
     task: Task
-    table: Table
-    rows: Rows
+    table: UploadedTable
+    rows: DeviceRows
     entries: Any  # (n,) int32
     sided: Any  # (n,) int32: copies of entries with their sides, while nodes are partitioned
     memory: Memory
@@ -164,7 +164,9 @@ class Grower(NamedTuple):
     workspace: Workspace
 
     @classmethod
-    def over(cls, task: Task, table: Table, rows: Rows, entries: Any, memory: Memory) -> Grower:
+    def over(
+        cls, task: Task, table: UploadedTable, rows: DeviceRows, entries: Any, memory: Memory
+    ) -> Grower:
         """Return the grower of a task on a table whose rows have the given statistics."""
         xp, monotonic = cupy(), task.limits.monotonic
         return cls(
@@ -267,19 +269,19 @@ def pack_search(task: Task) -> Packed:
     return SEARCH.pack(*task.search, MOST_MOVED, MOST_CELLS)
 
 
-class Chunks(NamedTuple):
+class DeviceChunks(NamedTuple):
     """Pieces of nodes, on the device: a block processes each."""
 
     number: int
     packed: Packed
 
     @classmethod
-    def of(cls, begin: Int64s, end: Int64s, rows: int = 0) -> Chunks:
+    def of(cls, begin: Int64s, end: Int64s, rows: int = 0) -> DeviceChunks:
         """Return the pieces of nodes ``begin[j] .. end[j]``, in order; `rows` each, or as tuned."""
         return cls.over(*send(*cut(begin, end, rows)))
 
     @classmethod
-    def over(cls, owner: Any, first: Any, last: Any) -> Chunks:
+    def over(cls, owner: Any, first: Any, last: Any) -> DeviceChunks:
         """Copy pieces, as `cut` lists them, to the device."""
         return cls(int(owner.size), CHUNKS.pack(owner, first, last))
 
@@ -293,11 +295,11 @@ def cut(begin: Int64s, end: Int64s, rows: int = 0) -> tuple[Int64s, Int64s, Int6
 TALLY_WORDS = 12
 
 
-class Plan(NamedTuple):
+class LevelPlan(NamedTuple):
     """Arrays that the host sends, in one copy, for nodes that are to be split."""
 
-    chunks: Chunks
-    parts: Parts
+    chunks: DeviceChunks
+    parts: NodePieces
     tally: Any  # (TALLY_WORDS,) int64: zero
     keys: Any
     low: Any  # (m,) int64: interval of a target that all rows may have; see `widest`
@@ -314,23 +316,25 @@ class Plan(NamedTuple):
         slots: Int64s,
         keys: NDArray[np.uint64],
         others: tuple[Int64s, ...] = (),
-    ) -> Plan:
+    ) -> LevelPlan:
         """Plan m nodes; `others` have an item for each node and categorical column."""
         order = own_slots(slots)
-        own = (np.zeros(TALLY_WORDS, np.int64), keys, *widest(keys.size))
-        arrays = (*cut(begin, end), *Parts.listed(begin, end), *own, *others)
+        work = (np.zeros(TALLY_WORDS, np.int64), keys, *widest(keys.size))
+        arrays = (*cut(begin, end), *NodePieces.listed(begin, end), *work, *others)
         arrays += () if order is None else (order,)
         sent = grower.workspace.plan.send(arrays, lambda: cls.most_bytes(grower, len(others)))
-        chunks, parts, rest = Chunks.over(*sent[:3]), Parts.over(*sent[3:8]), sent[12:]
+        chunks, parts, rest = DeviceChunks.over(*sent[:3]), NodePieces.over(*sent[3:8]), sent[12:]
         slot = None if order is None else rest.pop()
         return cls._make([chunks, parts, *sent[8:12], rest, slot])
 
     @staticmethod
     def most_bytes(grower: Grower, others: int) -> int:
         """Maximum bytes sent for a level."""
-        own, m = tuning.TUNING, grower.most_nodes
+        tuned, m = tuning.TUNING, grower.most_nodes
         pairs = m * np.count_nonzero(grower.table.host.categories)
-        chunks, parts = (grower.most_pieces(rows) for rows in (own.chunk_rows, own.partition_rows))
+        chunks, parts = (
+            grower.most_pieces(rows) for rows in (tuned.chunk_rows, tuned.partition_rows)
+        )
         sizes = (*3 * (chunks,), *3 * (parts,), *6 * (m,), TALLY_WORDS, *others * (pairs,))
         return bytes_of(*((size, np.int64) for size in sizes))
 
@@ -341,10 +345,10 @@ def widest(m: int) -> tuple[Int64s, Int64s]:
     return np.full(m, kind.min), np.full(m, kind.max)
 
 
-class Parts(NamedTuple):
+class NodePieces(NamedTuple):
     """Pieces of nodes that are partitioned."""
 
-    chunks: Chunks
+    chunks: DeviceChunks
     begin: Any  # of each node
     chunk: Any  # (m,) int64: the first chunk of each node
 
@@ -355,9 +359,9 @@ class Parts(NamedTuple):
         return (*pieces, begin, np.searchsorted(pieces[0], np.arange(begin.size)))
 
     @classmethod
-    def over(cls, owner: Any, first: Any, last: Any, begin: Any, chunk: Any) -> Parts:
+    def over(cls, owner: Any, first: Any, last: Any, begin: Any, chunk: Any) -> NodePieces:
         """Arrange arrays on the device, in the order of `listed`."""
-        return cls(Chunks.over(owner, first, last), begin, chunk)
+        return cls(DeviceChunks.over(owner, first, last), begin, chunk)
 
 
 def own_slots(slots: Int64s) -> Int64s | None:

@@ -5,20 +5,20 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from gputree.backends.cuda.categories import MASK_WORDS, Sides
-from gputree.backends.cuda.layout import TALLY_WORDS, Chunks, Plan
+from gputree.backends.cuda.layout import TALLY_WORDS, DeviceChunks, LevelPlan
 from gputree.backends.cuda.partition import RECORD_WORDS
-from gputree.backends.cuda.score import Scores
+from gputree.backends.cuda.score import DeviceScores
 from gputree.backends.cuda.structs import Packed
 
 
-class Level(NamedTuple):
+class SearchLevel(NamedTuple):
     """Nodes whose splits are searched."""
 
     rows: int
     largest: int  # rows of the largest node
-    plan: Plan
+    plan: LevelPlan
     histograms: Any
-    scores: Scores
+    scores: DeviceScores
     visits: tuple[Any, ...]  # the fields of Visits in cut.cuh
     cuts: Any  # (m, CUT_WORDS) int64
     lead: Any  # (m,) int32
@@ -34,7 +34,7 @@ class Level(NamedTuple):
         return self.scores.total.shape[0]
 
     @property
-    def chunks(self) -> Chunks:
+    def chunks(self) -> DeviceChunks:
         return self.plan.chunks
 
     @property
@@ -58,7 +58,7 @@ class Results(NamedTuple):
         return cls(words[:first], words[first:last].reshape(-1, RECORD_WORDS), masks)
 
 
-class Candidates(NamedTuple):
+class CandidateSubBins(NamedTuple):
     """Sub-bins of bins that may contain the best cut, and the slots of their rows."""
 
     # (3, m x d + 1) int64: slots, candidates, and those too large for a warp, in the columns

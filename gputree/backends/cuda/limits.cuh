@@ -9,8 +9,8 @@ struct Limits {
 
     // True if both sides of a cut are large enough: n of `whole` rows, `weight` of `all_weight`.
     __device__ bool admit(i64 n, i64 whole, i64 weight, i64 all_weight) const {
-        const i64 least = min_samples_leaf > 1 ? min_samples_leaf : 1;
-        if (n < least || whole - n < least) return false;
+        const i64 min_rows = min_samples_leaf > 1 ? min_samples_leaf : 1;
+        if (n < min_rows || whole - n < min_rows) return false;
         return weight >= min_weight_leaf && all_weight - weight >= min_weight_leaf;
     }
 
@@ -34,8 +34,8 @@ struct Rules {
 
     // True if a node of `rows` rows may be split.
     __device__ bool may_split(i64 rows, i64 depth) const {
-        const i64 least = min_samples_split > 2 ? min_samples_split : 2;
-        return depth < max_depth && rows >= least && rows >= 2 * limits.min_samples_leaf;
+        const i64 min_rows = min_samples_split > 2 ? min_samples_split : 2;
+        return depth < max_depth && rows >= min_rows && rows >= 2 * limits.min_samples_leaf;
     }
 };
 
@@ -116,9 +116,9 @@ __device__ double score_of(
 // True if an admissible cut can be inside a bin of n rows that follows `before`.
 __device__ bool cut_inside(const Rules& rules, const auto& before, i64 n, const auto& total) {
     if (n < 2) return false;
-    const i64 least = rules.limits.min_samples_leaf;
-    if (least <= 1) return true;
+    const i64 min_rows = rules.limits.min_samples_leaf;
+    if (min_rows <= 1) return true;
     const i64 left = rows_in(rules.criterion, before, rules.channels);
     const i64 right = rows_in(rules.criterion, total, rules.channels) - left - n;
-    return left + n - 1 >= least && right + n - 1 >= least;
+    return left + n - 1 >= min_rows && right + n - 1 >= min_rows;
 }

@@ -118,8 +118,8 @@ def _with_own_version(release: str) -> str:
     except (OSError, UnicodeDecodeError):
         return release
     words = text.partition("\n")[0].split()
-    own = [word for word in words if word[:1].isdigit() and "." in word]
-    return f"{own[0]}, {release}" if own else release
+    versions = [word for word in words if word[:1].isdigit() and "." in word]
+    return f"{versions[0]}, {release}" if versions else release
 
 
 def _nvrtc(xp: Any) -> Requirement:
@@ -177,8 +177,8 @@ def _device(xp: Any) -> Requirement:
 def _why_too_old(xp: Any, found: str, capability: Version) -> Exception | None:
     """Return an error if kernels do not compile for a device, or None."""
     if capability < LEAST_OF_KERNELS:
-        least = "{}.{}".format(*LEAST_OF_KERNELS)
-        return DeviceError(f"{NEEDS} compute capability {least} or newer, got {found}. {INSTEAD}")
+        oldest = "{}.{}".format(*LEAST_OF_KERNELS)
+        return DeviceError(f"{NEEDS} compute capability {oldest} or newer, got {found}. {INSTEAD}")
     try:
         compiled = min(xp.cuda.nvrtc.getSupportedArchs())
     except (RuntimeError, ImportError, OSError):  # without NVRTC, see `_nvrtc`

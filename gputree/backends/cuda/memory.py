@@ -46,17 +46,17 @@ def share_out(task: Task, rows: int, stride: int, value_bytes: int, used_bytes: 
     MemoryError
         The codes and targets do not fit.
     """
-    own, budget = tuning.TUNING, budget_of(task, used_bytes)
+    tuned, budget = tuning.TUNING, budget_of(task, used_bytes)
     given = task.max_device_memory is not None
     needed = rows * (stride + ENTRY_BYTES + statistics_bytes(task))
-    if needed + own.least_work > budget:
+    if needed + tuned.least_work > budget:
         what = "max_device_memory allows" if given else "the free device memory is"
         raise MemoryError(
-            f"Growing a tree on {rows:,} rows needs at least {needed + own.least_work:,} bytes of "
-            f"device memory; {what} {budget:,}. Use device='cpu', or fewer rows or columns."
+            f"Growing a tree on {rows:,} rows needs at least {needed + tuned.least_work:,} bytes "
+            f"of device memory; {what} {budget:,}. Use device='cpu', or fewer rows or columns."
         )
     work = budget - needed
-    keeps_values = value_bytes + min(work // 4, own.ample_work) <= work
+    keeps_values = value_bytes + min(work // 4, tuned.ample_work) <= work
     work -= value_bytes if keeps_values else 0
     return Memory(
         keeps_values=keeps_values,

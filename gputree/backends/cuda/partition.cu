@@ -6,9 +6,9 @@
 //             had, behind those of the chunks before
 
 // True if a category goes left: one that is not listed does not.
-__device__ bool goes_left(const u32* code, const u8* is_left, i64 count, u32 own) {
-    const i64 first = first_behind(0, count, [&](i64 i) { return code[i] >= own; });
-    return first < count && code[first] == own && is_left[first];
+__device__ bool goes_left(const u32* code, const u8* is_left, i64 count, u32 category) {
+    const i64 first = first_behind(0, count, [&](i64 i) { return code[i] >= category; });
+    return first < count && code[first] == category && is_left[first];
 }
 
 // Sides of categories; see Sides of categories.py.
@@ -70,10 +70,10 @@ extern "C" __global__ void __launch_bounds__(256) mark_sides(
         if (bin == missing_bin) {
             left = missing_left;
         } else if (pair >= 0) {
-            const u32 own = table.by_code[f]
+            const u32 value = table.by_code[f]
                                 ? u32(bin)
                                 : u32(value_of(key_of(values[row * width + own_place])));
-            left = goes_left(sides.code + start, sides.is_left + start, sides.count[pair], own);
+            left = goes_left(sides.code + start, sides.is_left + start, sides.count[pair], value);
         } else if (bin == cut_bin) {
             const Bits key = inside || look ? key_of(values[row * width + own_place]) : Bits(0);
             left = !inside || value_of(key) <= threshold;
@@ -111,9 +111,9 @@ extern "C" __global__ void __launch_bounds__(256) place_entries(
     const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
     if (threadIdx.x == 0) sum = 0;
     __syncthreads();
-    u64 own = 0;
-    for (i64 i = chunk[j] + threadIdx.x; i < c; i += blockDim.x) own += u64(lefts[i]);
-    if (own > 0) atomicAdd(&sum, own);
+    u64 n = 0;
+    for (i64 i = chunk[j] + threadIdx.x; i < c; i += blockDim.x) n += u64(lefts[i]);
+    if (n > 0) atomicAdd(&sum, n);
     __syncthreads();
     i64 before = i64(sum);  // entries of the node that went left so far
     for (i64 i0 = chunks.first[c]; i0 < last; i0 += blockDim.x) {
@@ -148,7 +148,7 @@ extern "C" __global__ void __launch_bounds__(256) list_codes(
         i64 code = -1;
         if (by_code[f]) {
             const i64 bin = table.codes[row * table.stride + f];
-            if (bin != missing_bin) code = i64(table.least[f * 256 + bin]);
+            if (bin != missing_bin) code = i64(table.lowest[f * 256 + bin]);
         } else {
             const Bits key = key_of(values[row * table.columns + f]);
             if (key != MISSING_KEY) code = i64(value_of(key));

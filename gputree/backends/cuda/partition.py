@@ -17,7 +17,15 @@ from gputree.backends.cuda import tuning
 from gputree.backends.cuda.categories import Sides, sides_of
 from gputree.backends.cuda.encode import values_of
 from gputree.backends.cuda.kernels import cupy
-from gputree.backends.cuda.layout import Chunks, Grower, HostTable, Parts, batches, cut, to_device
+from gputree.backends.cuda.layout import (
+    DeviceChunks,
+    Grower,
+    HostTable,
+    NodePieces,
+    batches,
+    cut,
+    to_device,
+)
 from gputree.backends.cuda.structs import SIDES
 from gputree.backends.cuda.workspace import allocate, bytes_of, send
 from gputree.backends.thresholds import thresholds
@@ -36,12 +44,14 @@ class Marked(NamedTuple):
     middle: Int64s
     low: NDArray[np.float64]
     high: NDArray[np.float64]
-    parts: Parts
+    parts: NodePieces
     lefts: Any
     records: Any  # (m, RECORD_WORDS) int64
 
 
-def mark(grower: Grower, parts: Parts, records: Any, categories: Sides | None, lefts: Any) -> None:
+def mark(
+    grower: Grower, parts: NodePieces, records: Any, categories: Sides | None, lefts: Any
+) -> None:
     """Mark the side of every entry of m nodes by the splits in `records`."""
     table, chunks = grower.table, parts.chunks
     grower.kernels(
@@ -52,7 +62,7 @@ def mark(grower: Grower, parts: Parts, records: Any, categories: Sides | None, l
 
 
 def read(
-    grower: Grower, begin: Int64s, parts: Parts, records: Any, found: Int64s, lefts: Any
+    grower: Grower, begin: Int64s, parts: NodePieces, records: Any, found: Int64s, lefts: Any
 ) -> Marked:
     """Read the nodes marked by `records`, which the host has as `found`; without categories."""
     column, weight, gain, cut_bin, next_bin, inside, left, seen, threshold, *rest = found.T.copy()
@@ -70,7 +80,7 @@ def read(
         codes=np.full(column.size, None),
     )
     bits = grower.table.bits  # keys have the width of the table's values
-    low, high = (values_of(own.view(np.uint64).astype(bits)).astype(np.float64) for own in keys)
+    low, high = (values_of(key.view(np.uint64).astype(bits)).astype(np.float64) for key in keys)
     return Marked(begin, splits, middle, low, high, parts, lefts, records)
 
 
@@ -98,7 +108,7 @@ def partition(
         for name in ("middle", "low", "high")
     )
     host = grower.table.host
-    return middle, thresholds(splits, low, high, host.by_code, host.greatest, host.least)
+    return middle, thresholds(splits, low, high, host.by_code, host.highest, host.lowest)
 
 
 def partition_rows(
@@ -122,8 +132,8 @@ def _mark_given(
     meanwhile: Callable[[], None] = lambda: None,
 ) -> Marked:
     """Mark the sides of entries by splits from the host."""
-    records, *listed = send(_write(splits, begin), *Parts.listed(begin, end))
-    parts, sides = Parts.over(*listed), sides_of(grower, splits)
+    records, *listed = send(_write(splits, begin), *NodePieces.listed(begin, end))
+    parts, sides = NodePieces.over(*listed), sides_of(grower, splits)
     lefts = cupy().empty(parts.chunks.number, dtype=np.int64)
     mark(grower, parts, records, sides, lefts)
     meanwhile()
@@ -165,7 +175,7 @@ def node_statistics(grower: Grower, begin: Int64s, end: Int64s) -> Int64s:
     else:
         sent, (out,) = send(*pieces), allocate(shape)
     out.data.memset_async(0, out.nbytes)
-    chunks, fits = Chunks.over(*sent), width * 8 <= tuning.TUNING.shared_bytes
+    chunks, fits = DeviceChunks.over(*sent), width * 8 <= tuning.TUNING.shared_bytes
     grower.kernels(
         "statistics", "node_statistics", (chunks.number,), grower.statistics, grower.entries,
         chunks.packed, width, int(fits), out, shared=width * 8 if fits else 0,
@@ -190,7 +200,7 @@ def categories(
 def _codes_decide(host: HostTable) -> NDArray[np.bool_]:
     """Columns whose bins have one value each."""
     bins = np.diff(host.offset) - host.missing
-    same = (host.least == host.greatest) | (np.arange(host.least.shape[1]) >= bins[:, None])
+    same = (host.lowest == host.highest) | (np.arange(host.lowest.shape[1]) >= bins[:, None])
     decide: NDArray[np.bool_] = host.by_code & ((host.categories > 0) | same.all(axis=1))
     return decide
 
@@ -200,7 +210,7 @@ def _distinct_codes(
 ) -> NDArray[np.uint64]:
     """Nodes, in the upper halves, and their categories, ascending."""
     xp = cupy()
-    table, chunks = grower.table, Chunks.of(begin, end)
+    table, chunks = grower.table, DeviceChunks.of(begin, end)
     start = np.cumsum(end - begin) - (end - begin)
     keys = xp.empty(int((end - begin).sum()), dtype=np.uint64)
     grower.kernels(

@@ -32,18 +32,18 @@ extern "C" __global__ void __launch_bounds__(256, 1) gather_rows(
 
 // A warp: the minimum key of n slots, in every lane.
 __device__ Bits least_key(const Bits* keys, i64 n) {
-    Bits least = MISSING_KEY;
-    for (i64 i = threadIdx.x; i < n; i += 32) least = keys[i] < least ? keys[i] : least;
+    Bits lowest = MISSING_KEY;
+    for (i64 i = threadIdx.x; i < n; i += 32) lowest = keys[i] < lowest ? keys[i] : lowest;
     for (int distance = 16; distance > 0; distance /= 2) {
-        const Bits other = __shfl_xor_sync(ALL_LANES, least, distance);
-        if (other < least) least = other;
+        const Bits other = __shfl_xor_sync(ALL_LANES, lowest, distance);
+        if (other < lowest) lowest = other;
     }
-    return least;
+    return lowest;
 }
 
 // Block: one warp; blocks process the candidates of the columns up to `end` in turn: those of
-// column `at` are first[at] .. first[at + 1], below 0 where others have searched it, and their
-// slots begin at start[at]. The best cut of each, and between its last row and the next one's first
+// pair p are first[p] .. first[p + 1], below 0 where others have searched it, and their slots
+// begin at start[p]. The best cut of each, and between its last row and the next one's first
 // in the same bin. `lefts` as in scan_inside. Slots are sorted before, or (`sorts`) here.
 extern "C" __global__ void __launch_bounds__(32, 1) scan_candidates(
     Rules rules, Table table, Level level, Monotonic monotonic, Rows rows, i64 end, Grid grid,
@@ -55,15 +55,16 @@ extern "C" __global__ void __launch_bounds__(32, 1) scan_candidates(
     const i64 channels = rules.channels;
     const Strided left = {lefts + blockIdx.x * channels * 32 + threadIdx.x, 32};
     for (i64 i = blockIdx.x; i < first[end]; i += gridDim.x) {
-        const i64 at = first_behind(0, end, [&](i64 column) { return first[column] > i; }) - 1;
-        const i64 own = grid.start[at] + i - first[at], c = sub_bins.candidates[own];
+        const i64 pair = first_behind(0, end, [&](i64 column) { return first[column] > i; }) - 1;
+        const i64 candidate = grid.start[pair] + i - first[pair],
+                  c = sub_bins.candidates[candidate];
         const i32 bin = sub_bins.bin_of[c];
         const BeforeBin before = {
             sub_bins.sums + c * channels, sub_bins.counts + c * channels, nullptr
         };
-        const i64 next = i + 1 < first[at + 1] ? sub_bins.candidates[own + 1] : -1;
+        const i64 next = i + 1 < first[pair + 1] ? sub_bins.candidates[candidate + 1] : -1;
         const bool is_last = next < 0 || sub_bins.bin_of[next] != bin;
-        const i64 slot = start[at] + sub_bins.place[c];
+        const i64 slot = start[pair] + sub_bins.place[c];
         const i64 n = rows_in(rules.criterion, before.bin, channels);
         const Bits* sorted = keys + slot;
         const i32* order = items + slot;
@@ -78,7 +79,7 @@ extern "C" __global__ void __launch_bounds__(32, 1) scan_candidates(
             order = own_items;
         }
         const Cut cut = scan_sorted(
-            rules, table, level, monotonic, rows, sorted, order, at, bin, 0,
+            rules, table, level, monotonic, rows, sorted, order, pair, bin, 0,
             n - (is_last ? 1 : 0), before, left
         );
         if (threadIdx.x == 0) ((Cut*)cuts)[i] = cut;

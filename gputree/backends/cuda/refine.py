@@ -17,7 +17,7 @@ import numpy as np
 
 from gputree.backends.base import Int64s
 from gputree.backends.cuda import sub_bins, tuning
-from gputree.backends.cuda.categories import MASK_WORDS, Subsets, codes_of, score_subsets
+from gputree.backends.cuda.categories import MASK_WORDS, SubsetPlan, codes_of, score_subsets
 from gputree.backends.cuda.inside import (
     CUT_WORDS,
     NOTHING_FOUND,
@@ -26,11 +26,18 @@ from gputree.backends.cuda.inside import (
     scanning_blocks,
 )
 from gputree.backends.cuda.kernels import LANES, cupy
-from gputree.backends.cuda.layout import TALLY_WORDS, Chunks, Grower, Plan, batches, sort_segments
-from gputree.backends.cuda.levels import Batch, Candidates, Level, Results
+from gputree.backends.cuda.layout import (
+    TALLY_WORDS,
+    DeviceChunks,
+    Grower,
+    LevelPlan,
+    batches,
+    sort_segments,
+)
+from gputree.backends.cuda.levels import Batch, CandidateSubBins, Results, SearchLevel
 from gputree.backends.cuda.memory import GATHERED_BYTES
 from gputree.backends.cuda.partition import RECORD_WORDS, Marked, mark, read
-from gputree.backends.cuda.score import Scores
+from gputree.backends.cuda.score import DeviceScores
 from gputree.backends.cuda.structs import BOUNDARIES, LEVEL, VISITS, Packed
 from gputree.backends.cuda.workspace import Shaped, allocate, bytes_of
 from gputree.dtypes import WAITS
@@ -44,9 +51,9 @@ def refine(
     begin: Int64s,
     end: Int64s,
     histograms: Any,
-    plan: Plan,
-    scores: Scores,
-    subsets: Subsets | None,
+    plan: LevelPlan,
+    scores: DeviceScores,
+    subsets: SubsetPlan | None,
 ) -> tuple[Marked, int]:
     """Choose splits: nodes whose entries have their sides, and the (row, column) pairs searched."""
     level = _open(grower, begin, end, histograms, plan, scores, subsets)
@@ -65,10 +72,10 @@ def _open(
     begin: Int64s,
     end: Int64s,
     histograms: Any,
-    plan: Plan,
-    scores: Scores,
-    subsets: Subsets | None,
-) -> Level:
+    plan: LevelPlan,
+    scores: DeviceScores,
+    subsets: SubsetPlan | None,
+) -> SearchLevel:
     m, d = begin.size, grower.table.columns
     keys = plan.keys if grower.task.limits.random_ties else None
     packed = LEVEL.pack(histograms, plan.slots, scores.cumulative, scores.total, keys)
@@ -83,7 +90,7 @@ def _open(
     if drawn:
         grower.kernels.each("choose", "draw_orders", m, plan.keys, m, d, *drawn)
     visits = (*(drawn or (None, None)), done, upto)
-    return Level(
+    return SearchLevel(
         rows=int((end - begin).sum()),
         largest=int((end - begin).max()),
         plan=plan,
@@ -119,7 +126,7 @@ def _most_bytes(grower: Grower) -> int:
     return bytes_of(*_arrays(grower, grower.most_nodes, parts))
 
 
-def narrow_targets(grower: Grower, chunks: Chunks, low: Any, high: Any) -> tuple[Any, Any]:
+def narrow_targets(grower: Grower, chunks: DeviceChunks, low: Any, high: Any) -> tuple[Any, Any]:
     """Narrow the interval of the targets of each node from `widest`."""
     grower.kernels(
         "choose", "narrow_targets", (chunks.number,), grower.rules, grower.statistics,
@@ -128,7 +135,7 @@ def narrow_targets(grower: Grower, chunks: Chunks, low: Any, high: Any) -> tuple
     return low, high
 
 
-def _visit(grower: Grower, level: Level, is_first: bool) -> tuple[Results, int]:
+def _visit(grower: Grower, level: SearchLevel, is_first: bool) -> tuple[Results, int]:
     """Set each node's cut to the best of the columns it visits; returns results, and pairs."""
     plan, targets = level.plan, (None, None)
     if is_first and not grower.task.n_classes:
@@ -155,7 +162,7 @@ def _visit(grower: Grower, level: Level, is_first: bool) -> tuple[Results, int]:
     return _choose_splits(grower, level, NOTHING_FOUND), pairs
 
 
-def _choose_splits(grower: Grower, level: Level, inside: Packed) -> Results:
+def _choose_splits(grower: Grower, level: SearchLevel, inside: Packed) -> Results:
     """Mark sides by the best cuts, including those `inside` bins; returns results for the host."""
     grower.kernels(
         "choose", "choose_splits", (level.nodes,), grower.rules, grower.table.packed,
@@ -167,7 +174,7 @@ def _choose_splits(grower: Grower, level: Level, inside: Packed) -> Results:
 
 
 # ----------------------------------------------------------------- inside bins
-def _look_inside(grower: Grower, level: Level, lead_only: int) -> int:
+def _look_inside(grower: Grower, level: SearchLevel, lead_only: int) -> int:
     """Refine the leading column of each node, or all others; returns the pairs gathered."""
     candidates = sub_bins.subdivide(grower, level, lead_only)
     counts = cupy().ascontiguousarray(candidates.starts[:, -1]).get()
@@ -177,7 +184,7 @@ def _look_inside(grower: Grower, level: Level, lead_only: int) -> int:
     return int(counts[0])
 
 
-def _batches(candidates: Candidates, counts: Int64s, most: int) -> Iterator[Batch]:
+def _batches(candidates: CandidateSubBins, counts: Int64s, most: int) -> Iterator[Batch]:
     """Columns whose rows, up to `most`, are gathered at once: all of them, or as many as fit."""
     starts = candidates.starts
     rows, number, large = map(int, counts)
@@ -194,7 +201,9 @@ def _batches(candidates: Candidates, counts: Int64s, most: int) -> Iterator[Batc
             yield Batch(begin, end, rows, number, not large, *moved)
 
 
-def _refine_columns(grower: Grower, level: Level, candidates: Candidates, batch: Batch) -> None:
+def _refine_columns(
+    grower: Grower, level: SearchLevel, candidates: CandidateSubBins, batch: Batch
+) -> None:
     """Refine the columns of a batch."""
     kernels, table, n = grower.kernels, grower.table, batch.rows
     segments, keys, items = allocate(

@@ -131,18 +131,18 @@ __device__ i64 statistic_of(const Node& node, i64 number) {
 // Order the runs by their fraction of statistic k: a bitonic sort; see `is_after`.
 __device__ void sort_runs(const Measure& measure, const Runs& runs, i64 width, i64 k) {
     __syncwarp();  // all have read the order before
-    i64 room = 1;
-    while (room < runs.count) room *= 2;
-    for (i64 r = lane_of(); r < room; r += 32) {
+    i64 padded = 1;
+    while (padded < runs.count) padded *= 2;
+    for (i64 r = lane_of(); r < padded; r += 32) {
         runs.order[r] = i32(r);
         if (r >= runs.count) continue;
-        const i64* own = runs.cells + r * width;
-        runs.share[r] = double(own[k]) / double(weight_in(measure.criterion, own));
+        const i64* cells = runs.cells + r * width;
+        runs.share[r] = double(cells[k]) / double(weight_in(measure.criterion, cells));
     }
     __syncwarp();
-    for (i64 size = 2; size <= room; size *= 2)
+    for (i64 size = 2; size <= padded; size *= 2)
         for (i64 distance = size / 2; distance > 0; distance /= 2) {
-            for (i64 pair = lane_of(); pair < room / 2; pair += 32) {
+            for (i64 pair = lane_of(); pair < padded / 2; pair += 32) {
                 const i64 a = pair / distance * 2 * distance + pair % distance, b = a + distance;
                 const i32 low = runs.order[a], high = runs.order[b];
                 if (is_after(measure, runs, width, low, high) != ((a & size) != 0)) {
@@ -181,8 +181,8 @@ __device__ Judged judge(
 __device__ double admitted_score(
     const Measure& measure, const Node& node, const auto& left, i64 n, bool valid
 ) {
-    const i64 least = measure.limits.min_samples_leaf;
+    const i64 min_rows = measure.limits.min_samples_leaf;
     const Judged found =
-        judge(measure, node, left, n, valid && n >= least && node.rows - n >= least);
+        judge(measure, node, left, n, valid && n >= min_rows && node.rows - n >= min_rows);
     return found.admitted ? found.score : -infinity();
 }

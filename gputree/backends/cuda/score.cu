@@ -7,9 +7,9 @@ __device__ void accumulate(const Column& column, const Cell* cells, i64 channels
         i64 carry = 0;
         for (i64 b0 = 0; b0 < column.value_bins; b0 += 32) {
             const i64 b = b0 + lane;
-            const i64 at = (column.first + b) * channels + k;
-            const i64 sum = carry + inclusive_sum(b < column.value_bins ? i64(cells[at]) : 0);
-            if (b < column.value_bins) cumulative[at] = sum;
+            const i64 cell = (column.first + b) * channels + k;
+            const i64 sum = carry + inclusive_sum(b < column.value_bins ? i64(cells[cell]) : 0);
+            if (b < column.value_bins) cumulative[cell] = sum;
             carry = last_lane(sum);
         }
     }
@@ -32,25 +32,25 @@ extern "C" __global__ void __launch_bounds__(32, 1) score_columns(
     const Column column = column_of(table, f);
     const Constraint constraint = monotonic.of(j, f);
     accumulate(column, cells, channels, cumulative);
-    const Cell* absent = missing_cell(column, cells, channels);
+    const Cell* missing = missing_cell(column, cells, channels);
     const i64 last = (column.first + column.value_bins - 1) * channels;
-    const AfterBin total = {cumulative + last, absent};
+    const AfterBin total = {cumulative + last, missing};
     if (f == 0)
         for (i64 k = lane; k < channels; k += 32) totals[j * channels + k] = total[k];
 
     Cut cut = no_cut();
     double most = -infinity();
     // there are no cuts between categories
-    const int sides_tried = table.categories[f] > 0 ? 0 : absent ? 2 : 1;
+    const int sides_tried = table.categories[f] > 0 ? 0 : missing ? 2 : 1;
     for (int side = 0; side < sides_tried; ++side) {
-        const Cell* to_left = side ? absent : nullptr;
+        const Cell* to_left = side ? missing : nullptr;
         for (i64 b = lane; b < column.value_bins; b += 32) {
-            const i64 at = (column.first + b) * channels;
-            const Cell* bin = cells + at;
+            const i64 offset = (column.first + b) * channels;
+            const Cell* bin = cells + offset;
             const i64 n = rows_in(criterion, bin, channels);
             if (n == 0) continue;
-            const BeforeBin before = {cumulative + at, bin, to_left};
-            const AfterBin left = {cumulative + at, to_left};
+            const BeforeBin before = {cumulative + offset, bin, to_left};
+            const AfterBin left = {cumulative + offset, to_left};
             if (admissible(rules, constraint, left, total)) {
                 const double value = score(criterion, begin(criterion, left, total), left, total);
                 const Cut found = {value, 0, side, i32(b), 1, 0.0, 0};
@@ -64,9 +64,9 @@ extern "C" __global__ void __launch_bounds__(32, 1) score_columns(
     cut = warp_first(cut);
     most = warp_greatest(most);
     if (lane != 0) return;
-    const i64 at = j * columns + f;
-    scores.best[at] = cut.score;
-    scores.bins[at] = cut.score > -infinity() ? cut.place : -1;
-    scores.sides[at] = u8(cut.missing_left);
-    scores.bounds[at] = most;
+    const i64 pair = j * columns + f;
+    scores.best[pair] = cut.score;
+    scores.bins[pair] = cut.score > -infinity() ? cut.place : -1;
+    scores.sides[pair] = u8(cut.missing_left);
+    scores.bounds[pair] = most;
 }

@@ -13,7 +13,7 @@ from gputree.backends.cuda.structs import SCORES, Packed
 from gputree.backends.cuda.workspace import Shaped, bytes_of
 
 
-class Scores(NamedTuple):
+class DeviceScores(NamedTuple):
     """Best boundary of every (node, column) and the largest bound of its bins, on the device."""
 
     total: Any  # (m, channels) int64
@@ -34,7 +34,7 @@ class Scores(NamedTuple):
         return SCORES.pack(*self.fields)
 
 
-def score(grower: Grower, histograms: Any, slots: Int64s, bounds: Bounds | None) -> Scores:
+def score(grower: Grower, histograms: Any, slots: Int64s, bounds: Bounds | None) -> DeviceScores:
     """Score every column of every node whose means are within `bounds`."""
     m, workspace = slots.size, grower.workspace
     order, sent = own_slots(slots), []
@@ -45,7 +45,7 @@ def score(grower: Grower, histograms: Any, slots: Int64s, bounds: Bounds | None)
     arrays = workspace.scores.allocate(
         _arrays(grower, m), lambda: bytes_of(*_arrays(grower, grower.most_nodes))
     )
-    scores = Scores._make([*arrays, monotonic])
+    scores = DeviceScores._make([*arrays, monotonic])
     grower.kernels(
         "score", "score_columns", (m * grower.table.columns,), grower.rules, grower.table.packed,
         histograms, None if order is None else sent[0], scores.cumulative, scores.total, monotonic,

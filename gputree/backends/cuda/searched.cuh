@@ -8,7 +8,7 @@ __device__ void visit_searched(
 ) {
     __shared__ i32 searched[256];
     __shared__ u32 number;
-    const i32* own = entries + of.first[c];
+    const i32* node_entries = entries + of.first[c];
     const u32 rows = u32(of.last[c] - of.first[c]);
     for (i64 f0 = 0; f0 < columns; f0 += blockDim.x) {
         if (threadIdx.x == 0) number = 0;
@@ -18,7 +18,7 @@ __device__ void visit_searched(
         __syncthreads();
         const u32 width = number;
         for (u32 item = threadIdx.x; item < rows * width; item += blockDim.x)
-            visit(i64(searched[item % width]), i64(own[item / width]));
+            visit(i64(searched[item % width]), i64(node_entries[item / width]));
         __syncthreads();
     }
 }

@@ -123,8 +123,8 @@ class HostSource:
         cupy().cuda.get_current_stream().synchronize()  # the data that visits read are there
         for i, first in enumerate(range(0, n, rows)):
             part, lane = self.values[first : first + rows], lanes[i % number]
-            room = passing[i % number] if whole is None else whole[first:]
-            block = room[: len(part)]
+            space = passing[i % number] if whole is None else whole[first:]
+            block = space[: len(part)]
             lane.send(block, rows_from(part), self.n_threads)
             with lane.stream:
                 visit(block, first)

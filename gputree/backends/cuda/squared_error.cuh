@@ -45,11 +45,11 @@ __device__ double bound(
     const double d0 = double(left[1] - centre * left[0]) - a0 * rest;
     const double s = double(cells[1] - centre * cells[0]) - b * rest;
     const double mean = s / b;
-    const double own = double(cells[1]);
+    const double sum = double(cells[1]);
     const double rows = double(cells[WEIGHTED ? 3 : 0]);
     const double off = 0.5 * (criterion.scale < 0x1p29 ? rows : b);
     const double cancelled = (fabs(d0) + fabs(s)) * 0x1p-50 + 1.0;
-    const double low = greater_of(fabs(own) - off, 0.0);
+    const double low = greater_of(fabs(sum) - off, 0.0);
     double spread = (double(cells[2]) + rows) * criterion.scale * (1.0 + 1e-12);
     spread = greater_of(spread - low * (low / b) * (1.0 - 1e-12), 0.0);
     const double half = 0.5 * sqrt(spread * b);

@@ -7,7 +7,7 @@ extern "C" __global__ void __launch_bounds__(256) node_statistics(
 ) {
     extern __shared__ i64 sums[];
     const i64 c = blockIdx.x;
-    i64* own = out + chunks.owner[c] * width;
+    i64* node_sums = out + chunks.owner[c] * width;
     if (fits_shared)
         for (i64 k = threadIdx.x; k < width; k += blockDim.x) sums[k] = 0;
     __syncthreads();
@@ -22,11 +22,11 @@ extern "C" __global__ void __launch_bounds__(256) node_statistics(
         if (fits_shared)
             add_to_shared(sums + rows.target[row], weight_of(rows.weight, row));
         else
-            add_to_global(own + rows.target[row], weight_of(rows.weight, row));
+            add_to_global(node_sums + rows.target[row], weight_of(rows.weight, row));
 #endif
     }
     __syncthreads();
     if (fits_shared)
         for (i64 k = threadIdx.x; k < width; k += blockDim.x)
-            if (sums[k] != 0) add_to_global(own + k, sums[k]);
+            if (sums[k] != 0) add_to_global(node_sums + k, sums[k]);
 }

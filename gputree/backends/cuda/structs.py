@@ -108,8 +108,8 @@ def _declared(source: str, *names: str) -> list[Struct]:
         body = re.search(rf"struct {name} {{(.*?)(?:__device__|\n}};)", text, re.DOTALL)
         assert body is not None, f"{source} declares no struct {name}"
         fields: dict[str, str | Struct] = {}
-        for kind, own in re.findall(r"((?:const )?\w+\*?) ([\w, ]+);", body[1]):
-            fields |= dict.fromkeys(own.split(", "), _KNOWN.get(kind, kind))
+        for kind, listed in re.findall(r"((?:const )?\w+\*?) ([\w, ]+);", body[1]):
+            fields |= dict.fromkeys(listed.split(", "), _KNOWN.get(kind, kind))
         _KNOWN[name] = Struct(name, **fields)
     return [_KNOWN[name] for name in names]
 

@@ -28,22 +28,22 @@ extern "C" __global__ void __launch_bounds__(256, 1) mark_candidates(
     i64* best_scores
 ) {
     const i64 columns = table.columns, bins = table.offset[columns];
-    const i64 at = blockIdx.x, f = at % columns, j = at / columns;
+    const i64 pair = blockIdx.x, f = pair % columns, j = pair / columns;
     const i64* total = level.totals + j * rules.channels;
     const Cut cut = ((const Cut*)cuts)[j];
     const double needed = needed_bound(rules.criterion, cut, total);
     i64 cells = 0;
     const bool is_searched = (f == lead[j]) == (lead_only != 0) && visits.include(j, f, columns);
-    if (is_searched && bounds[at] >= needed) {
+    if (is_searched && bounds[pair] >= needed) {
         const auto take = [&](i64 b, bool exists, i64 n) {
-            const i64 own = n > 0 ? cells_of(n, cell_rows) : 0;
-            if (exists) taken[j * bins + b] = u32(own);
-            return own;
+            const i64 number = n > 0 ? cells_of(n, cell_rows) : 0;
+            if (exists) taken[j * bins + b] = u32(number);
+            return number;
         };
         cells = mark_bins(rules, table, level, j, f, needed, place + j * bins, take);
     }
     if (threadIdx.x != 0) return;
-    used[at] = cells;
+    used[pair] = cells;
     if (f == 0) best_scores[j] = order_of(cut.score);
 }
 
@@ -52,9 +52,9 @@ extern "C" __global__ void __launch_bounds__(1024) sum_counts(i64* counts, i64 l
     i64 all = 0;
     counts += blockIdx.x * length;
     for (i64 i0 = 0; i0 < length; i0 += blockDim.x) {
-        const i64 i = i0 + threadIdx.x, own = i < length ? counts[i] : 0;
-        const i64 before = sum_before(own, all);
-        if (i < length) counts[i] = before + own;
+        const i64 i = i0 + threadIdx.x, count = i < length ? counts[i] : 0;
+        const i64 before = sum_before(count, all);
+        if (i < length) counts[i] = before + count;
     }
 }
 
@@ -77,8 +77,8 @@ extern "C" __global__ void __launch_bounds__(256, 1) accumulate_sub_bins(
     Table table, i64 channels, Level level, Grid grid, SubBins sub_bins
 ) {
     const i64 columns = table.columns, bins = table.offset[columns];
-    const i64 at = blockIdx.x, f = at % columns, j = at / columns;
-    if (!grid.has_any(at)) return;
+    const i64 pair = blockIdx.x, f = pair % columns, j = pair / columns;
+    if (!grid.has_any(pair)) return;
     const i32* place = grid.place + j * bins;
     const u32* taken = grid.taken + j * bins;
     const Column column = column_of(table, f);
@@ -89,15 +89,15 @@ extern "C" __global__ void __launch_bounds__(256, 1) accumulate_sub_bins(
         for (u32 rest = __ballot_sync(ALL_LANES, candidate); rest != 0; rest &= rest - 1) {
             if (number++ % warps != warp) continue;
             const i64 b = b0 + __ffs(rest) - 1, bin = column.first + b;
-            const i64 begin = grid.start[at] + place[bin], end = begin + taken[bin];
+            const i64 begin = grid.start[pair] + place[bin], end = begin + taken[bin];
             for (i64 k = 0; k < channels; ++k) {
                 i64 sum =
                     level.cumulatives[(j * bins + bin) * channels + k] -
                     i64(level.histograms[(slot_of(level.slots, j) * bins + bin) * channels + k]);
                 for (i64 c0 = begin; c0 < end; c0 += 32) {
                     const i64 c = c0 + lane;
-                    const i64 own = c < end ? i64(sub_bins.counts[c * channels + k]) : 0;
-                    sum += inclusive_sum(own);
+                    const i64 cell = c < end ? i64(sub_bins.counts[c * channels + k]) : 0;
+                    sum += inclusive_sum(cell);
                     if (c < end) sub_bins.sums[c * channels + k] = sum;
                     sum = last_lane(sum);
                 }
@@ -114,8 +114,8 @@ struct Slice {
 };
 
 __device__ __forceinline__ Slice own_slice(const Grid& grid, i64 slices) {
-    const i64 at = blockIdx.x / slices, first = blockIdx.x % slices * blockDim.x;
-    return {at, grid.start[at] + first, grid.start[at + 1], slices * blockDim.x};
+    const i64 pair = blockIdx.x / slices, first = blockIdx.x % slices * blockDim.x;
+    return {pair, grid.start[pair] + first, grid.start[pair + 1], slices * blockDim.x};
 }
 
 // Grid: nodes x columns x slices. Raise best_scores[j] to the order (see order_of) of the best score
@@ -132,13 +132,13 @@ extern "C" __global__ void __launch_bounds__(256, 1) raise_best(
     const Constraint constraint = monotonic.of(j, f);
     const i64* total = level.totals + j * channels;
     const Cell* cells = level.cells(table, j, channels);
-    const Cell* absent = missing_cell(column_of(table, f), cells, channels);
+    const Cell* missing = missing_cell(column_of(table, f), cells, channels);
     double best = -infinity();
     for (i64 i = slice.begin + threadIdx.x; i < slice.end; i += slice.step) {
         const i64 c = i * channels;
         if (rows_in(criterion, sub_bins.counts + c, channels) == 0) continue;
-        for (int side = 0; side < (absent ? 2 : 1); ++side) {
-            const AfterBin left = {sub_bins.sums + c, side ? absent : nullptr};
+        for (int side = 0; side < (missing ? 2 : 1); ++side) {
+            const AfterBin left = {sub_bins.sums + c, side ? missing : nullptr};
             best = greater_of(best, score_of(rules, constraint, left, total));
         }
     }
@@ -164,7 +164,7 @@ extern "C" __global__ void __launch_bounds__(256, 1) mark_sub_bins(
     const Constraint constraint = monotonic.of(j, f);
     const i64* total = level.totals + j * channels;
     const Cell* cells = level.cells(table, j, channels);
-    const Cell* absent = missing_cell(column_of(table, f), cells, channels);
+    const Cell* missing = missing_cell(column_of(table, f), cells, channels);
     Cut best = no_cut();
     best.score = of_order(best_scores[j]);
     const double needed = needed_bound(criterion, best, total);
@@ -172,8 +172,8 @@ extern "C" __global__ void __launch_bounds__(256, 1) mark_sub_bins(
         const Cell* cell = sub_bins.counts + c * channels;
         const i64 n = rows_in(criterion, cell, channels);
         bool candidate = false;
-        for (int side = 0; n > 0 && !candidate && side < (absent ? 2 : 1); ++side) {
-            const Cell* to_left = side ? absent : nullptr;
+        for (int side = 0; n > 0 && !candidate && side < (missing ? 2 : 1); ++side) {
+            const Cell* to_left = side ? missing : nullptr;
             const AfterBin after = {sub_bins.sums + c * channels, to_left};
             const BeforeBin before = {sub_bins.sums + c * channels, cell, to_left};
             candidate = score_of(rules, constraint, after, total) >= needed ||
@@ -193,7 +193,7 @@ extern "C" __global__ void __launch_bounds__(256, 1) mark_sub_bins(
 extern "C" __global__ void __launch_bounds__(256) list_sub_bins(
     Rules rules, Grid grid, SubBins sub_bins, i64* used, i64* listed, i64* large
 ) {
-    const i64 at = blockIdx.x, first = grid.start[at], end = grid.start[at + 1];
+    const i64 pair = blockIdx.x, first = grid.start[pair], end = grid.start[pair + 1];
     i64 rows = 0, number = 0, unsorted = 0;  // of candidates so far
     for (i64 c0 = first; c0 < end; c0 += blockDim.x) {
         const i64 c = c0 + threadIdx.x;
@@ -208,7 +208,7 @@ extern "C" __global__ void __launch_bounds__(256) list_sub_bins(
         sub_bins.candidates[listed_at] = i32(c);
     }
     if (threadIdx.x != 0) return;
-    used[at] = rows;
-    listed[at] = number;
-    large[at] = unsorted;
+    used[pair] = rows;
+    listed[pair] = number;
+    large[pair] = unsorted;
 }

@@ -21,11 +21,11 @@ struct Grid {
     // The sub-bin of a row's value in a column of node j with sub-bins; -1 in bins without.
     __device__ i64 cell_of(const Table& table, i64 j, i64 f, i64 row, const Bits* values) const {
         const i64 bin = table.offset[f] + table.codes[row * table.stride + f];
-        const i64 at = j * table.offset[table.columns] + bin;
-        if (place[at] < 0) return -1;
+        const i64 index = j * table.offset[table.columns] + bin;
+        if (place[index] < 0) return -1;
         const Bits bits = values[row * table.columns + f];
-        const i64 first = start[j * table.columns + f] + place[at];
-        return first + sub_bin_in(low[bin], scale[bin], taken[at], bits);
+        const i64 first = start[j * table.columns + f] + place[index];
+        return first + sub_bin_in(low[bin], scale[bin], taken[index], bits);
     }
 };
 

@@ -11,7 +11,7 @@ import numpy as np
 from gputree.backends.cuda import tuning
 from gputree.backends.cuda.kernels import cupy
 from gputree.backends.cuda.layout import Grower
-from gputree.backends.cuda.levels import Candidates, Level
+from gputree.backends.cuda.levels import CandidateSubBins, SearchLevel
 from gputree.backends.cuda.structs import GRID, SUB_BINS
 from gputree.backends.cuda.workspace import allocate
 
@@ -19,7 +19,7 @@ from gputree.backends.cuda.workspace import allocate
 MARKING_BLOCKS = 1024
 
 
-def _rows_and_number(grower: Grower, level: Level, columns: int) -> tuple[int, int]:
+def _rows_and_number(grower: Grower, level: SearchLevel, columns: int) -> tuple[int, int]:
     """Average rows of a sub-bin, and maximum number of sub-bins in `columns` columns of each node.
 
     Where memory is short, sub-bins have more rows: they use a quarter of the memory for pairs, or
@@ -39,7 +39,7 @@ def _cell_bytes(grower: Grower) -> int:
     return grower.cell_bytes + 8 * grower.task.channels + 16
 
 
-def subdivide(grower: Grower, level: Level, lead_only: int) -> Candidates:
+def subdivide(grower: Grower, level: SearchLevel, lead_only: int) -> CandidateSubBins:
     """Candidates among the sub-bins of candidate bins, with their numbers of rows.
 
     Only of the leading column of each node, or of all others.
@@ -79,4 +79,6 @@ def subdivide(grower: Grower, level: Level, lead_only: int) -> Candidates:
     kernels("sub_bins", "mark_sub_bins", (m * d * slices,), *scored)
     kernels("sub_bins", "list_sub_bins", (m * d,), grower.rules, grid, packed, *rows[:, 1:])
     kernels("sub_bins", "sum_counts", (3,), rows, used.size, threads=1024)
-    return Candidates(rows, grid, packed, grower.memory.gathered_bytes - n * _cell_bytes(grower))
+    return CandidateSubBins(
+        rows, grid, packed, grower.memory.gathered_bytes - n * _cell_bytes(grower)
+    )

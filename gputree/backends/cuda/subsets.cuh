@@ -107,9 +107,9 @@ __device__ void scan_heads(
             const LeftOfHead left = {runs.left, run < 0 ? nullptr : runs.cells + run * width};
             const i64 upto = n + inclusive_sum(run < 0 ? 0 : runs.rows(run));
             const Judged found = judge(measure, node, left, upto, run >= 0);
-            const Subset own = {found.score, side, number, i + 1};
+            const Subset subset = {found.score, side, number, i + 1};
             kept.add(found);
-            if (found.admitted && precedes(own, best)) best = own;
+            if (found.admitted && precedes(subset, best)) best = subset;
             n = last_lane(upto);
             for (i64 c = 0; c < measure.channels(); ++c) {
                 const i64 sum = last_lane(left[c]);
@@ -163,9 +163,10 @@ __device__ void scan_moves(
                 const LeftOfMove left = {runs.left, cells, sign};
                 const i64 rows = n + (run < 0 ? 0 : sign * runs.rows(run));
                 const Judged found = judge(measure, node, left, rows, run >= 0);
-                const Subset own = {found.score, side, number, head | (i + 1) << MOVED_BITS};
+                const Subset tried = {found.score, side, number, head | (i + 1) << MOVED_BITS};
                 kept.add(found);
-                if (found.admitted && found.score > -infinity() && precedes(own, best)) best = own;
+                if (found.admitted && found.score > -infinity() && precedes(tried, best))
+                    best = tried;
             }
         }
     }
@@ -199,8 +200,8 @@ __device__ void scan_masks(
                 n += mask >> i & 1 ? runs.rows(runs.order[i]) : 0;
             const LeftOfMask left = {runs, width, mask, side};
             const double value = admitted_score(measure, node, left, n, m <= last);
-            const Subset own = {value, side, number, mask - NO_MASK};
-            if (value > -infinity() && precedes(own, best)) best = own;
+            const Subset subset = {value, side, number, mask - NO_MASK};
+            if (value > -infinity() && precedes(subset, best)) best = subset;
         }
     }
 }
@@ -280,13 +281,13 @@ __device__ Subset scan_single(
             if (side) source.add(measure, runs, runs.count, runs.count + 1, runs.left);
             if (side) n += node.rows - node.known;
             const double value = admitted_score(measure, node, runs.left, n, true);
-            const Subset own = {value, side, number, r};
+            const Subset subset = {value, side, number, r};
             bool better = value > -infinity();
             if (better && value == best.score && side == best.missing_left && r < runs.count)
                 better = is_less(measure, source, runs, r, best);
             else
-                better = better && precedes(own, best);
-            if (better) best = own;
+                better = better && precedes(subset, best);
+            if (better) best = subset;
             __syncwarp();  // all have read the memory that is added to next
         }
     }

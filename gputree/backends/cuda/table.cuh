@@ -8,8 +8,8 @@ struct Table {  // codes, and properties of its columns
     const u8* single;   // bins of one value
     const u8* by_code;  // columns whose cuts are by code, not by value
     const i64* categories;   // of categorical columns, 0 of numeric ones
-    const double* greatest;  // (columns, 256): value of each bin
-    const double* least;
+    const double* highest;  // (columns, 256): value of each bin
+    const double* lowest;
 };
 
 // The bin of missing values of a column, -1 where it has none.

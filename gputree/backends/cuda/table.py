@@ -12,7 +12,7 @@ from gputree.backends.base import Int64s
 from gputree.backends.cuda import encode as coding
 from gputree.backends.cuda.device import device_of, on_own_device
 from gputree.backends.cuda.kernels import Kernels
-from gputree.backends.cuda.layout import Table
+from gputree.backends.cuda.layout import UploadedTable
 from gputree.backends.cuda.source import Source, new_source
 
 
@@ -35,7 +35,7 @@ class CudaTable:
         self.missing = missing
         self.shape: tuple[int, int] = values.shape
         self._sources: dict[bool, Source] = {}
-        self._coded: dict[tuple[int, bool, bool], Table] = {}
+        self._coded: dict[tuple[int, bool, bool], UploadedTable] = {}
         self._lock = Lock()  # tasks may grow at once
 
     def __getstate__(self) -> tuple[Any, NDArray[np.bool_], Int64s]:
@@ -63,14 +63,16 @@ class CudaTable:
             return codes + sum(source.used_bytes for source in self._sources.values())
 
     @on_own_device
-    def bare(self, keeps_values: bool, n_threads: int) -> Table:
+    def bare(self, keeps_values: bool, n_threads: int) -> UploadedTable:
         """Return the table without codes."""
         with self._lock:
             source = self._source(keeps_values, n_threads)
         return coding.new_table(source, self.missing, self.categories)
 
     @on_own_device
-    def coded(self, max_bins: int, exact: bool, keeps_values: bool, n_threads: int) -> Table:
+    def coded(
+        self, max_bins: int, exact: bool, keeps_values: bool, n_threads: int
+    ) -> UploadedTable:
         """Counterpart of `gputree.backends.cpu.table.CpuTable.coded`."""
         key = max_bins, exact, keeps_values
         with self._lock:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from gputree.backends.subsets import MOST_CELLS
 
 
-class Tuning(NamedTuple):
+class CudaTuning(NamedTuple):
     """Sizes that tests change: see `TUNING`. Names with ``lists_`` are of multiway trees.
 
     Measured where a comment has figures. Others were tried on an H200, 10,000,000 and 1,000,000 x
@@ -76,4 +76,4 @@ class Tuning(NamedTuple):
     lists_scratch_bytes: int = 1 << 28
 
 
-TUNING = Tuning()
+TUNING = CudaTuning()

@@ -138,8 +138,8 @@ class Buffer:
         """Allocate at least `needed` bytes, or those that wider levels need."""
         if self.nbytes >= max(needed, 1):
             return
-        own = tuning.TUNING.ample_buffer if self._ample is None else self._ample
-        ample = max(2 * needed, own)
+        ample_size = tuning.TUNING.ample_buffer if self._ample is None else self._ample
+        ample = max(2 * needed, ample_size)
         self.release()  # before more is taken
         self._block = cupy().empty(max(min(most(), ample), needed, 1), dtype=np.uint8)
 
@@ -194,8 +194,8 @@ class Workspace:
 
     @property
     def buffers(self) -> list[Buffer]:
-        own = vars(self).values()
-        return [*self.histograms, *(buffer for buffer in own if isinstance(buffer, Buffer))]
+        members = vars(self).values()
+        return [*self.histograms, *(buffer for buffer in members if isinstance(buffer, Buffer))]
 
     @property
     def nbytes(self) -> int:

@@ -23,8 +23,8 @@ from gputree.backends.sharded import subsets, tuning
 from gputree.backends.sharded.cells import pure_nodes, record_cuts
 from gputree.backends.sharded.histograms import Histograms, Scored
 from gputree.backends.sharded.ranges import RangeMap, ShardRanges
-from gputree.backends.sharded.search import CutSearch, Level
-from gputree.backends.sharded.shards import Shards, SmallNodes, Sum
+from gputree.backends.sharded.search import CutSearch, ShardLevel
+from gputree.backends.sharded.shards import Shards, SubtreeRoots, Sum
 from gputree.backends.sharded.subtrees import Finished
 from gputree.backends.thresholds import thresholds
 from gputree.dtypes import ROW
@@ -42,8 +42,8 @@ class ShardedBackend:
         self.refined_pairs = self.scanned_pairs = 0
 
     def report(self) -> dict[str, int]:
-        own = {"refined_pairs": self.refined_pairs, "scanned_pairs": self.scanned_pairs}
-        return {**own, **self.shards.report()}
+        pairs = {"refined_pairs": self.refined_pairs, "scanned_pairs": self.scanned_pairs}
+        return {**pairs, **self.shards.report()}
 
     def encode(self, max_bins: int) -> None:
         self.shards.encode(max_bins)
@@ -104,15 +104,15 @@ class ShardedBackend:
         for f in many.tolist():
             for j, counts in self._count_categories(nodes, ranges, f):
                 subsets.score_counted(self.shards.summary, f, counts, scored, j)
-        search = CutSearch(self.shards, Level(histograms, slots, scores, ranges, bounds, keys))
+        search = CutSearch(self.shards, ShardLevel(histograms, slots, scores, ranges, bounds, keys))
         cuts = search.choose(nodes)
         splits = Splits.none(begin.size)
         table, scoring = self.shards.summary.table, search.scoring._replace(means=None)
-        beside = scores.seen_missing, scores.next_bin
-        record_cuts(scoring, table, nodes, cuts, *beside, Chosen(*splits[:-1]))
-        own = np.flatnonzero(np.isin(splits.feature, few))
-        column = splits.feature[own].astype(np.int64)
-        splits.codes[own] = histograms.list_left(slots, scored, own, column)
+        neighbors = scores.seen_missing, scores.next_bin
+        record_cuts(scoring, table, nodes, cuts, *neighbors, Chosen(*splits[:-1]))
+        placed = np.flatnonzero(np.isin(splits.feature, few))
+        column = splits.feature[placed].astype(np.int64)
+        splits.codes[placed] = histograms.list_left(slots, scored, placed, column)
         for f in many.tolist():
             chosen = np.flatnonzero(splits.feature == f)
             for j, counts in self._count_categories(chosen, ranges, f):
@@ -136,25 +136,25 @@ class ShardedBackend:
     def _count_categories(self, nodes: Int64s, ranges: ShardRanges, f: int) -> Any:
         """Statistics (categories and missing, channels) of column f in each of some nodes."""
         cells = int(self.shards.summary.table.categories[f]) + 1
-        room = max(self.shards.budget.category_bytes // (8 * cells * self.channels), 1)
-        for at in range(0, nodes.size, room):
-            own = nodes[at : at + room]
-            counts = np.zeros((own.size, cells * self.channels), np.int64)
-            self.shards.sum("count_categories", [Sum(counts)], ranges.take(own), f)
-            for j, found in zip(own.tolist(), counts, strict=True):
+        batch_size = max(self.shards.budget.category_bytes // (8 * cells * self.channels), 1)
+        for first in range(0, nodes.size, batch_size):
+            some = nodes[first : first + batch_size]
+            counts = np.zeros((some.size, cells * self.channels), np.int64)
+            self.shards.sum("count_categories", [Sum(counts)], ranges.take(some), f)
+            for j, found in zip(some.tolist(), counts, strict=True):
                 yield j, found.reshape(cells, self.channels)
 
     def partition(self, begin: Int64s, end: Int64s, splits: Splits) -> tuple[Int64s, Floats]:
         middle, low, high = self.shards.partition(self.ranges.of(begin, end), splits)
         table = self.shards.summary.table
-        cuts = thresholds(splits, low, high, table.by_code, table.greatest, table.least)
+        cuts = thresholds(splits, low, high, table.by_code, table.highest, table.lowest)
         return self.ranges.split(begin, end, middle), cuts
 
     # --------------------------------------------------------- subtrees
     def finish(
         self, begin: Int64s, end: Int64s, depth: Int64s, keys: Uint64s, bounds: Bounds | None = None
     ) -> Subtrees:
-        nodes = SmallNodes(self.ranges.of(begin, end), begin, depth, keys, bounds)
+        nodes = SubtreeRoots(self.ranges.of(begin, end), begin, depth, keys, bounds)
         groups: list[Subtrees] = []
         for subtrees, finished in self.shards.subtrees(nodes):
             groups.append(subtrees)

@@ -80,8 +80,8 @@ class Cells(NamedTuple):
 
     first: Int64s  # (k + 1,)
     counts: Int64s  # (cells x channels,)
-    least: Floats  # (cells,) values, infinity without rows
-    greatest: Floats
+    lowest: Floats  # (cells,) values, infinity without rows
+    highest: Floats
 
 
 class Cuts(NamedTuple):
@@ -205,13 +205,13 @@ def candidate_bins(scoring, table, histograms, slots, best, bounds, columns, fir
         for f in columns[first[i] : first[i + 1]]:
             if bounds[i, f] < needed:
                 continue
-            own = in_column(node, f)
-            mark_bins(table, own, cells, f, needed, True, work, candidate)
-            at, value_bins, missing_at = column_bins(table, f, channels)
+            column_node = in_column(node, f)
+            mark_bins(table, column_node, cells, f, needed, True, work, candidate)
+            offset, value_bins, missing_at = column_bins(table, f, channels)
             left[:] = 0
             for b in range(value_bins):
-                place = (at + b) * channels
-                if candidate[at + b]:
+                place = (offset + b) * channels
+                if candidate[offset + b]:
                     out.node[count], out.column[count], out.bin[count] = i, f, b
                     out.rows[count] = row_count(
                         scoring.criterion, cells, place, channels, scoring.weighted
@@ -269,10 +269,10 @@ def score_cells(scoring, intervals, cells, cuts, begin_, end):
             spot = Spot(f, side == 1, intervals.bin[i], rank)
             before = -1
             for c in range(cells.first[i], cells.first[i + 1]):
-                if cells.least[c] > cells.greatest[c]:  # no rows
+                if cells.lowest[c] > cells.highest[c]:  # no rows
                     continue
                 if before >= 0:
-                    threshold = midpoint(cells.greatest[before], cells.least[c])
+                    threshold = midpoint(cells.highest[before], cells.lowest[c])
                     cut = better_between(scoring, limits, left, total, cut, spot, threshold)
                 add_cell(left, cells.counts, c * left.size)
                 before = c
@@ -296,17 +296,17 @@ def candidate_cells(scoring, intervals, cells, best, rows, lefts, begin_, end):
             if not start_interval(intervals.left[i], intervals.missing[i], side == 1, left):
                 continue
             for c in range(cells.first[i], cells.first[i + 1]):
-                at = c * channels
+                offset = c * channels
                 if side == 0:
                     for k in range(channels):
                         lefts[c, k] = left[k]
-                if cells.least[c] < cells.greatest[c] and rows[c] == 0:
-                    n = row_count(criterion, counts, at, channels, weighted)
+                if cells.lowest[c] < cells.highest[c] and rows[c] == 0:
+                    n = row_count(criterion, counts, offset, channels, weighted)
                     if is_candidate(
-                        criterion, limits, weighted, left, counts, at, n, total, needed
+                        criterion, limits, weighted, left, counts, offset, n, total, needed
                     ):
                         rows[c] = n
-                add_cell(left, cells.counts, at)
+                add_cell(left, cells.counts, offset)
 
 
 @kernel
@@ -316,10 +316,10 @@ def place_rows(found, first, next_, values, items):
     ``items[k]`` becomes the number of the row at place k, relative to `first`.
     """
     for k in range(found.interval.size):
-        at = next_[found.interval[k]]
-        next_[found.interval[k]] = at + 1
-        values[at] = found.value[k]
-        items[at] = first + k
+        position = next_[found.interval[k]]
+        next_[found.interval[k]] = position + 1
+        values[position] = found.value[k]
+        items[position] = first + k
 
 
 @kernel

@@ -21,7 +21,7 @@ from gputree.backends.binning import Bins
 from gputree.backends.cpu import encode as coding
 from gputree.backends.cpu.layout import Table
 from gputree.backends.cpu.table import Binning, CpuTable, encode_columns, fit_bins, with_codes
-from gputree.backends.sharded.rows import Measure, Read, rows_of
+from gputree.backends.sharded.rows import Read, RowSummary, rows_of
 from gputree.backends.sharded.tasks import Tasks
 
 # Maximum number of distinct values of a column that are counted one by one: beyond, bins of binned
@@ -33,7 +33,7 @@ MOST_DISTINCT = 1 << 20
 class Layout(NamedTuple):
     """Arguments for coding all shards."""
 
-    found: Measure
+    found: RowSummary
     categories: Int64s
     max_bins: int
     exact: bool
@@ -69,9 +69,9 @@ class Layout(NamedTuple):
 Samples = list[NDArray]
 
 
-def sample(own: Read, layout: Layout) -> Samples:
+def sample(part: Read, layout: Layout) -> Samples:
     """Values of a shard that edges come from."""
-    values, n = rows_of(own).values, len(own.values)
+    values, n = rows_of(part).values, len(part.values)
     if layout.by_value:
         return [coding.picked_values(values, f, layout.found.n_rows) for f in layout.lossy]
     rows = np.arange(n)
@@ -94,7 +94,7 @@ def fit_samples(samples: Samples, layout: Layout) -> tuple[Bins, list[int]]:
     given = layout.missing, layout.categories, layout.most, picked, layout.exact
     how = Binning(layout.dtype, *given)
 
-    known = [lossy.get(f, own) for f, own in enumerate(layout.found.distinct)]
+    known = [lossy.get(f, count) for f, count in enumerate(layout.found.distinct)]
 
     def values_of(columns: Int64s) -> list[NDArray]:
         return [np.asarray(known[f], layout.dtype) for f in columns.tolist()]
@@ -108,11 +108,11 @@ def fit_samples(samples: Samples, layout: Layout) -> tuple[Bins, list[int]]:
 Counted = list[tuple[NDArray, Int64s] | None]
 
 
-def count_values(own: Read, columns: list[int]) -> Counted:
+def count_values(part: Read, columns: list[int]) -> Counted:
     """Count the distinct values of some columns of a shard."""
     found: Counted = []
     for f in columns:
-        values, counts = np.unique(own.values[:, f], return_counts=True)
+        values, counts = np.unique(part.values[:, f], return_counts=True)
         known = ~np.isnan(values)
         found.append(_within(values[known], counts[known]))
     return found
@@ -141,9 +141,9 @@ def _within(values: NDArray, counts: Int64s) -> tuple[NDArray, Int64s] | None:
 def fit_counted(bins: Bins, columns: list[int], counted: Counted, layout: Layout) -> Bins:
     """Refit the bins of some columns to their values and the number of rows of each."""
     bins = Bins(*(field.copy() for field in bins))
-    for f, own in zip(columns, counted, strict=True):
-        if own is not None:
-            coding.fit_distinct(bins, f, *own, int(layout.most[f]))
+    for f, values in zip(columns, counted, strict=True):
+        if values is not None:
+            coding.fit_distinct(bins, f, *values, int(layout.most[f]))
     return bins
 
 
@@ -159,19 +159,19 @@ def fit_all(tasks: Tasks, rows: list[Any], given: Any) -> Bins:
 
 
 # -------------------------------------------------------------------------- codes
-def code(own: Read, bins: Bins, layout: Layout) -> Table:
+def code(part: Read, bins: Bins, layout: Layout) -> Table:
     """Return the table of a shard, coded."""
-    values = rows_of(own).values
-    held = CpuTable(values, layout.missing, layout.categories).bare()
+    values = rows_of(part).values
+    table = CpuTable(values, layout.missing, layout.categories).bare()
     codes = np.empty(values.shape, np.uint8)
     bins = Bins(*(field.copy() for field in bins))
-    encode_columns(held, bins, np.arange(bins.count.size), codes, 1)
-    return with_codes(held, bins, codes, layout.exact)
+    encode_columns(table, bins, np.arange(bins.count.size), codes, 1)
+    return with_codes(table, bins, codes, layout.exact)
 
 
-def code_rows(own: Read, bins: Bins, layout: Layout) -> Read:
+def code_rows(part: Read, bins: Bins, layout: Layout) -> Read:
     """Return the rows of a partition with their codes."""
-    return own._replace(codes=code(own, bins, layout).codes)
+    return part._replace(codes=code(part, bins, layout).codes)
 
 
 def empty_table(bins: Bins, layout: Layout) -> Table:

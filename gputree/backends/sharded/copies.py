@@ -13,7 +13,14 @@ from gputree.backends.cpu.backend import CpuBackend
 from gputree.backends.cuda.encode import row_stride
 from gputree.backends.cuda.kernels import cupy
 from gputree.backends.cuda.lanes import Lanes, columns_from, rows_from
-from gputree.backends.cuda.layout import Grower, HostTable, Rows, StoredColumns, Table, to_device
+from gputree.backends.cuda.layout import (
+    DeviceRows,
+    Grower,
+    HostTable,
+    StoredColumns,
+    UploadedTable,
+    to_device,
+)
 from gputree.backends.cuda.source import bits_of
 from gputree.backends.cuda.workspace import Workspace, allocate_in, bytes_of
 from gputree.backends.sharded.cuda_shard import NO_COLUMNS, NO_MEMORY
@@ -25,7 +32,7 @@ class Uploaded(NamedTuple):
     """Arrays of a shard that every count reads."""
 
     codes: Any
-    rows: Rows
+    rows: DeviceRows
     entries: Any
 
 
@@ -73,10 +80,10 @@ class ShardCopies:
 
     def __init__(self, plan: Plan, hosts: list[CpuBackend], n_threads: int) -> None:
         self.plan, self.hosts = plan, hosts
-        own = hosts[0].table
-        self.bits = bits_of(own.values.dtype)
-        self.stride = row_stride(own.missing.size)
-        self.lanes = Lanes(n_threads, own.missing.size * max(self.bits.itemsize, 1))
+        table = hosts[0].table
+        self.bits = bits_of(table.values.dtype)
+        self.stride = row_stride(table.missing.size)
+        self.lanes = Lanes(n_threads, table.missing.size * max(self.bits.itemsize, 1))
         self.next: int | None = None  # the shard that is counted after the current one
         self._fresh()
 
@@ -88,7 +95,7 @@ class ShardCopies:
         values = self.plan.rows * self.hosts[0].table.missing.size * self.bits.itemsize
         self._staying_values = Slots(self.plan.valued, values)
         self._passing_values = Slots(self.plan.passing, values)
-        self._shared: Table | None = None
+        self._shared: UploadedTable | None = None
 
     def release(self) -> None:
         """Release all memory; shards that are required later are copied again."""
@@ -99,9 +106,9 @@ class ShardCopies:
         """Return the grower of shard p, with the values of some columns."""
         self._bring(p, columns)
         self.lanes.wait()
-        own: Uploaded = self._slot(p).holds
-        table = self._table(p, own.codes, columns)
-        grower = Grower.over(self.hosts[p].task, table, own.rows, own.entries, NO_MEMORY)
+        uploaded: Uploaded = self._slot(p).holds
+        table = self._table(p, uploaded.codes, columns)
+        grower = Grower.over(self.hosts[p].task, table, uploaded.rows, uploaded.entries, NO_MEMORY)
         return grower._replace(workspace=Workspace(ample=0))
 
     def ahead(self, columns: Int64s) -> None:
@@ -128,10 +135,10 @@ class ShardCopies:
         if slot.holds is None:
             arrays = allocate_in(slot.memory.data, *self._arrays(len(host.table.codes)))
             codes, *statistics, entries = arrays
-            for own, out in zip((host.table.codes, *_present(host)), arrays[:-1], strict=True):
-                self.lanes.send(out, rows_from(own))
+            for array, out in zip((host.table.codes, *_present(host)), arrays[:-1], strict=True):
+                self.lanes.send(out, rows_from(array))
             rest = iter(statistics)
-            rows = Rows(*(None if own is None else next(rest) for own in host.rows))
+            rows = DeviceRows(*(None if array is None else next(rest) for array in host.rows))
             slot.holds = Uploaded(codes, rows, entries[: host.entries.size])
         if slot.order is not host.entries:
             self.lanes.send(slot.holds.entries, rows_from(host.entries))
@@ -157,32 +164,32 @@ class ShardCopies:
         statistics = [((n,), kind) for _, kind in zip(_present(host), kinds, strict=False)]
         return [((n, self.stride), np.uint8), *statistics, ((n,), ROW)]
 
-    def _table(self, p: int, codes: Any, columns: Int64s) -> Table:
+    def _table(self, p: int, codes: Any, columns: Int64s) -> UploadedTable:
         """Return the table of a shard that has the values of some columns."""
         if self._shared is None:
             self._shared = self._columns()
-        own = self._shared
-        table = own.with_codes(codes)
+        shared = self._shared
+        table = shared.with_codes(codes)
         if columns.size == 0:
             return table
         values: Values = self._values(p).holds
-        if values.columns.size == own.columns:
+        if values.columns.size == shared.columns:
             return table._replace(values=values.bits)
-        place = np.full(own.columns, -1, np.int32)
+        place = np.full(shared.columns, -1, np.int32)
         place[values.columns] = np.arange(values.columns.size)
         stored = StoredColumns(values.columns, to_device(place))
         return table._replace(values=values.bits, stored=stored)
 
-    def _columns(self) -> Table:
+    def _columns(self) -> UploadedTable:
         """Properties of the columns, in a table without rows."""
-        own = self.hosts[0].table
+        table = self.hosts[0].table
         codes = cupy().empty((0, self.stride), dtype=np.uint8)
-        return Table.of(self.bits, None, codes, HostTable.of(own), own.single)
+        return UploadedTable.of(self.bits, None, codes, HostTable.of(table), table.single)
 
 
 def _present(host: CpuBackend) -> list[NDArray[Any]]:
     """Statistics of rows that are not None."""
-    return [own for own in host.rows if own is not None]
+    return [array for array in host.rows if array is not None]
 
 
 class Streamed:
@@ -200,6 +207,6 @@ class Streamed:
     def meanwhile(self) -> None:
         self.copies.ahead(self._columns)
 
-    def keep(self, entries: NDArray[np.int32], own: Any) -> None:
+    def keep(self, entries: NDArray[np.int32], order: Any) -> None:
         self.host.entries = entries
-        self.copies.keep(self.p, entries, own)
+        self.copies.keep(self.p, entries, order)

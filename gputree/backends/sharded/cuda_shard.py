@@ -24,7 +24,15 @@ from gputree.backends.cuda.encode import row_stride
 from gputree.backends.cuda.finish import finish, pairs_of_row
 from gputree.backends.cuda.histogram import histogram
 from gputree.backends.cuda.kernels import cupy
-from gputree.backends.cuda.layout import Chunks, Grower, HostTable, Rows, Table, to_device, widest
+from gputree.backends.cuda.layout import (
+    DeviceChunks,
+    DeviceRows,
+    Grower,
+    HostTable,
+    UploadedTable,
+    to_device,
+    widest,
+)
 from gputree.backends.cuda.memory import (
     ENTRY_BYTES,
     SORTED_BYTES,
@@ -37,7 +45,7 @@ from gputree.backends.cuda.refine import narrow_targets
 from gputree.backends.cuda.source import bits_of
 from gputree.backends.cuda.workspace import send
 from gputree.backends.sharded import tuning as sharded_tuning
-from gputree.backends.sharded.intervals import Asked, IntervalRows
+from gputree.backends.sharded.intervals import IntervalRows, RequestedIntervals
 from gputree.backends.sharded.shard import Arrays, HostShard, Partitioned
 from gputree.dtypes import ROW
 
@@ -79,7 +87,7 @@ class Place(Protocol):
     def meanwhile(self) -> None:
         """Do the host's work while the device counts."""
 
-    def keep(self, entries: NDArray[np.int32], own: Any) -> None:
+    def keep(self, entries: NDArray[np.int32], order: Any) -> None:
         """Keep the device's copy of a new order."""
 
 
@@ -96,19 +104,19 @@ class Cached:
 
     def grower(self, result_bytes: int, columns: Int64s) -> Grower:
         table, rows = self._rows(2 * result_bytes)
-        own = COPIES.find(self.order_of)
-        if own is None:
-            own = to_device(self.order_of, ROW)
-            COPIES.keep(self.order_of, own, self.order_of.nbytes)
-        return Grower.over(self.host.task, table, rows, own, NO_MEMORY)
+        order = COPIES.find(self.order_of)
+        if order is None:
+            order = to_device(self.order_of, ROW)
+            COPIES.keep(self.order_of, order, self.order_of.nbytes)
+        return Grower.over(self.host.task, table, rows, order, NO_MEMORY)
 
     def meanwhile(self) -> None:
         pass
 
-    def keep(self, entries: NDArray[np.int32], own: Any) -> None:
-        COPIES.keep(entries, own, entries.nbytes)
+    def keep(self, entries: NDArray[np.int32], order: Any) -> None:
+        COPIES.keep(entries, order, entries.nbytes)
 
-    def _rows(self, extra: int) -> tuple[Table, Rows]:
+    def _rows(self, extra: int) -> tuple[UploadedTable, DeviceRows]:
         """Return the rows on the device, with `extra` bytes of memory left free."""
         size, work = shard_bytes(self.host)
         budget = budget_of(self.host.task, COPIES.nbytes)
@@ -140,14 +148,14 @@ class CudaShard:
         self, sums: Arrays, begin: Int64s, end: Int64s, slots: Int64s, columns: tuple[int, int]
     ) -> None:
         """See `Shard`; on the device histograms have all columns: those not counted stay 0."""
-        own = begin < end
-        begin, end, slots, out = begin[own], end[own], slots[own], sums[0]
+        nodes = begin < end
+        begin, end, slots, out = begin[nodes], end[nodes], slots[nodes], sums[0]
         first, last = self.host.table.offset[list(columns)] * self.host.channels
         width = int(self.host.table.offset[-1]) * self.host.channels
         most = max(self.place.result_bytes // (width * out.itemsize), 1)
         grower = self.place.grower(min(most, begin.size) * width * out.itemsize, NO_COLUMNS)
-        for at in range(0, begin.size, most):
-            some = slice(at, at + most)
+        for start in range(0, begin.size, most):
+            some = slice(start, start + most)
             m = slots[some].size
             found = cupy().zeros((m, width), dtype=grower.cell_dtype)
             histogram(grower, begin[some], end[some], found, np.arange(m), None, columns)
@@ -160,21 +168,23 @@ class CudaShard:
         width = self.host.task.statistics
         most = self.place.result_bytes // (8 * width) or 1
         grower = self.place.grower(8 * width * min(most, begin.size), NO_COLUMNS)
-        for at in range(0, begin.size, most):
-            own = slice(at, at + most)
-            sums[0][own] += node_statistics(grower, begin[own], end[own])
+        for start in range(0, begin.size, most):
+            group = slice(start, start + most)
+            sums[0][group] += node_statistics(grower, begin[group], end[group])
 
     @_in_turn
-    def count_intervals(self, sums: Arrays, begin: Int64s, end: Int64s, asked: Asked) -> None:
-        counts, least, greatest = sums
+    def count_intervals(
+        self, sums: Arrays, begin: Int64s, end: Int64s, intervals: RequestedIntervals
+    ) -> None:
+        counts, lowest, highest = sums
         size = sum(array.nbytes for array in sums)
-        grower = self.place.grower(size, np.unique(asked.column))
-        own, low, high = cells.count_intervals(
-            grower, begin, end, *asked[:-1], meanwhile=self.place.meanwhile
+        grower = self.place.grower(size, np.unique(intervals.column))
+        cell_counts, low, high = cells.count_intervals(
+            grower, begin, end, *intervals[:-1], meanwhile=self.place.meanwhile
         )
-        counts[...] += own
-        np.fmin(least, low, out=least)
-        np.fmax(greatest, high, out=greatest)
+        counts[...] += cell_counts
+        np.fmin(lowest, low, out=lowest)
+        np.fmax(highest, high, out=highest)
 
     @_in_turn
     def count_categories(self, sums: Arrays, begin: Int64s, end: Int64s, column: int) -> None:
@@ -184,13 +194,15 @@ class CudaShard:
     @_in_turn
     def narrow_targets(self, sums: Arrays, begin: Int64s, end: Int64s) -> None:
         grower = self.place.grower(0, NO_COLUMNS)
-        low, high = narrow_targets(grower, Chunks.of(begin, end), *send(*widest(begin.size)))
+        low, high = narrow_targets(grower, DeviceChunks.of(begin, end), *send(*widest(begin.size)))
         np.fmax(sums[0], _of_order(low.get()), out=sums[0])
         np.fmin(sums[1], _of_order(high.get()), out=sums[1])
 
-    def gather_intervals(self, begin: Int64s, end: Int64s, asked: Asked, most: int) -> IntervalRows:
+    def gather_intervals(
+        self, begin: Int64s, end: Int64s, intervals: RequestedIntervals, most: int
+    ) -> IntervalRows:
         """See `Shard`; the host has the rows."""
-        return HostShard(self.host).gather_intervals(begin, end, asked, most)
+        return HostShard(self.host).gather_intervals(begin, end, intervals, most)
 
     def categories(
         self, begin: Int64s, end: Int64s, feature: NDArray[np.int32]
@@ -200,15 +212,15 @@ class CudaShard:
 
     @_in_turn
     def partition(self, begin: Int64s, end: Int64s, splits: Splits) -> Partitioned:
-        own = np.flatnonzero(begin < end)
+        nodes = np.flatnonzero(begin < end)
         middle, low, high = begin.copy(), np.full(begin.size, -np.inf), np.full(begin.size, np.inf)
-        splits = splits.take(own)
+        splits = splits.take(nodes)
         column = splits.feature[splits.feature >= 0].astype(np.int64)
         values_of = np.unique(column[~self.host.table.by_code[column]])
         grower = self.place.grower(0, values_of)
         grower = grower._replace(entries=grower.entries.astype(ROW))
-        middle[own], low[own], high[own] = partition_rows(
-            grower, begin[own], end[own], splits, self.place.meanwhile
+        middle[nodes], low[nodes], high[nodes] = partition_rows(
+            grower, begin[nodes], end[nodes], splits, self.place.meanwhile
         )
         entries: NDArray[np.int32] = grower.entries.get()
         self.place.keep(entries, grower.entries)
@@ -253,16 +265,18 @@ class CudaGrower:
         return subtrees
 
 
-def copy_rows(host: CpuBackend) -> tuple[Table, Rows]:
+def copy_rows(host: CpuBackend) -> tuple[UploadedTable, DeviceRows]:
     """Copy a coded table, and the statistics of its rows, to the device."""
-    own = host.table
-    n, d = own.values.shape
-    bits = own.values.view(bits_of(own.values.dtype))
+    coded = host.table
+    n, d = coded.values.shape
+    bits = coded.values.view(bits_of(coded.values.dtype))
     padded = np.zeros((n, row_stride(d)), np.uint8)
-    padded[:, :d] = own.codes
+    padded[:, :d] = coded.codes
     values = to_device(bits) if needs_values(host) else None
-    table = Table.of(bits.dtype, values, to_device(padded), HostTable.of(own), own.single)
-    return table, Rows.of(host.rows, host.task.n_classes)
+    table = UploadedTable.of(
+        bits.dtype, values, to_device(padded), HostTable.of(coded), coded.single
+    )
+    return table, DeviceRows.of(host.rows, host.task.n_classes)
 
 
 def needs_values(host: CpuBackend) -> bool:

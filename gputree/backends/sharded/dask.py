@@ -28,12 +28,18 @@ from gputree.backends.cpu.layout import Rows
 from gputree.backends.sharded import tuning
 from gputree.backends.sharded.backend import ShardedBackend
 from gputree.backends.sharded.coding import Layout, code, empty_table
-from gputree.backends.sharded.histograms import Block, Histograms, add_up, all_nodes, cut_columns
+from gputree.backends.sharded.histograms import (
+    HistogramBlock,
+    Histograms,
+    add_up,
+    all_nodes,
+    cut_columns,
+)
 from gputree.backends.sharded.keys import BinKeys
 from gputree.backends.sharded.ranges import ShardRanges
 from gputree.backends.sharded.rows import Read, rows_of
 from gputree.backends.sharded.shard import HostShard, Partitioned, RowBlock, Shard, join_partitions
-from gputree.backends.sharded.shards import Budget, Shape, SmallNodes, Sum
+from gputree.backends.sharded.shards import Budget, Shape, SubtreeRoots, Sum
 from gputree.backends.sharded.subtrees import (
     Finished,
     group_nodes,
@@ -85,11 +91,16 @@ class DaskShards:
 
     @property
     def budget(self) -> Budget:
-        own = tuning.TUNING
-        level = min(own.level_bytes_per_worker * self.tasks.workers, own.most_level_bytes)
+        tuned = tuning.TUNING
+        level = min(tuned.level_bytes_per_worker * self.tasks.workers, tuned.most_level_bytes)
         most = max(level, self.summary.histogram_bytes)
         return Budget(
-            most, own.round_bytes, own.round_bytes, own.category_bytes, 4 * own.listed_bytes, False
+            most,
+            tuned.round_bytes,
+            tuned.round_bytes,
+            tuned.category_bytes,
+            4 * tuned.listed_bytes,
+            False,
         )
 
     def report(self) -> dict[str, int]:
@@ -104,9 +115,9 @@ class DaskShards:
         self, out: Histograms, ranges: ShardRanges, slots: Int64s, larger: Larger | None
     ) -> None:
         """See `Shards`; futures are not waited for."""
-        own, whole = self.summary, None if larger is None else larger.whole
-        offset = own.table.offset
-        size = slots.size * own.histogram_bytes
+        summary, whole = self.summary, None if larger is None else larger.whole
+        offset = summary.table.offset
+        size = slots.size * summary.histogram_bytes
         most = self.tasks.pieces(size, self.sizes.size)
         number = 1 << (most.bit_length() - 1)  # a power of two, see `cut_columns`
         if whole is not None:  # a block is inside one of the level above
@@ -116,75 +127,75 @@ class DaskShards:
         derived = (none, none, none) if larger is None else larger[1:]
         level = self.tasks.share((out.m, slots, derived))
         for columns in cut_columns(offset, number):
-            found = self._map(count_columns, ranges, columns, own.cell_dtype.str)
+            found = self._map(count_columns, ranges, columns, summary.cell_dtype.str)
             pieces = self.tasks.narrowed(add_up, found)
             parent = None if whole is None else whole.around(columns)
             cells = self.tasks.submit(
                 all_nodes, self._summary, pieces, columns, level, parent and parent.first,
                 parent and parent.cells,
             )  # fmt: skip
-            out.blocks.append(Block(*columns, cells))
+            out.blocks.append(HistogramBlock(*columns, cells))
 
-    def sum(self, method: str, sums: Sequence[Sum], ranges: ShardRanges, *asked: Any) -> None:
-        shapes = [own.shape() for own in sums]
-        found = self._map(counted, ranges, method, shapes, *asked)
+    def sum(self, method: str, sums: Sequence[Sum], ranges: ShardRanges, *args: Any) -> None:
+        shapes = [one.shape() for one in sums]
+        found = self._map(counted, ranges, method, shapes, *args)
         if found:
-            for own, other in zip(sums, self.tasks.tree(combined, found), strict=True):
-                own.combine(other)
+            for one, other in zip(sums, self.tasks.tree(combined, found), strict=True):
+                one.combine(other)
 
     def collect(
-        self, method: str, ranges: ShardRanges, *asked: Any, join: Callable[..., Any] | None = None
+        self, method: str, ranges: ShardRanges, *args: Any, join: Callable[..., Any] | None = None
     ) -> list[Any]:
-        found = self._map(answer, ranges, method, *asked)
+        found = self._map(answer, ranges, method, *args)
         if join is None:
             return self.tasks.fetch(found)
         return [self.tasks.tree(join, found)] if found else []
 
     def _map(self, function: Callable[..., Any], ranges: ShardRanges, *given: Any) -> list[Any]:
         """Map ``function(shard, begin, end, *given)`` over shards with rows; returns futures."""
-        own, shared = ranges.shards(), self.tasks.share(given)
+        shards, shared = ranges.shards(), self.tasks.share(given)
         return self.tasks.map(
-            apply, *self._of(own, ranges), [function] * len(own), [shared] * len(own)
+            apply, *self._of(shards, ranges), [function] * len(shards), [shared] * len(shards)
         )
 
-    def _of(self, own: list[int], ranges: ShardRanges) -> list[list[Any]]:
+    def _of(self, shards: list[int], ranges: ShardRanges) -> list[list[Any]]:
         """Arguments of the tasks of some shards: shared ones, shards, and places of nodes."""
-        places = [ranges.in_shard(p) for p in own]
+        places = [ranges.in_shard(p) for p in shards]
         return [
-            [self._shared] * len(own),
-            [self.blocks[p] for p in own],
-            [self._order[p] for p in own],
+            [self._shared] * len(shards),
+            [self.blocks[p] for p in shards],
+            [self._order[p] for p in shards],
             [begin for begin, _ in places],
             [end for _, end in places],
         ]
 
     # -------------------------------------------------------------------- rows
     def partition(self, ranges: ShardRanges, splits: Splits) -> tuple[Int64s, Floats, Floats]:
-        given, own = self.tasks.share(splits), ranges.shards()
-        ordered = self.tasks.map(partitioned, *self._of(own, ranges), [given] * len(own))
-        for p, order in zip(own, ordered, strict=True):
+        given, shards = self.tasks.share(splits), ranges.shards()
+        ordered = self.tasks.map(partitioned, *self._of(shards, ranges), [given] * len(shards))
+        for p, order in zip(shards, ordered, strict=True):
             self._order[p] = order
         found = self.tasks.fetch(self.tasks.map(without_order, ordered))
-        return join_partitions(ranges, zip(own, found, strict=True))
+        return join_partitions(ranges, zip(shards, found, strict=True))
 
-    def subtrees(self, nodes: SmallNodes) -> Iterator[tuple[Subtrees, Finished]]:
+    def subtrees(self, nodes: SubtreeRoots) -> Iterator[tuple[Subtrees, Finished]]:
         tasks, futures = self.tasks, []
-        for own in group_nodes(nodes.sizes, most_rows(self.summary, self._group_bytes(nodes))):
-            group = nodes.take(own)
-            held = group.ranges.shards()
-            pieces = tasks.map(rows_of_nodes, *self._of(held, group.ranges))
+        for chosen in group_nodes(nodes.sizes, most_rows(self.summary, self._group_bytes(nodes))):
+            group = nodes.take(chosen)
+            shards = group.ranges.shards()
+            pieces = tasks.map(rows_of_nodes, *self._of(shards, group.ranges))
             given = tasks.share((group.begin, group.depth, group.keys, group.bounds))
-            sizes = group.ranges.rows[:, held]
+            sizes = group.ranges.rows[:, shards]
             futures.append(tasks.submit(grow_group, self._shared, pieces, sizes, given))
         for future in futures:
             yield tasks.fetch([future])[0]
 
-    def _group_bytes(self, nodes: SmallNodes) -> int:
+    def _group_bytes(self, nodes: SubtreeRoots) -> int:
         """Bytes of rows per group: all threads have some, if it is worth the tasks."""
         row = self.summary.columns * (self.summary.table.values.dtype.itemsize + 9)
         whole = int(nodes.sizes.sum()) * row
-        own = whole // self.tasks.pieces(whole, self.sizes.size) + 1
-        return min(tuning.TUNING.gathered_bytes, own)
+        piece = whole // self.tasks.pieces(whole, self.sizes.size) + 1
+        return min(tuning.TUNING.gathered_bytes, piece)
 
 
 # ------------------------------------------------------------------------- tasks
@@ -194,9 +205,9 @@ def all_rows(n: int) -> Partitioned:
     return Partitioned(np.arange(n, dtype=ROW), none.astype(np.int64), none, none)
 
 
-def without_order(own: Partitioned) -> Partitioned:
+def without_order(part: Partitioned) -> Partitioned:
     """Return the results of partitioning without the order of rows."""
-    return own._replace(entries=own.entries[:0].copy())
+    return part._replace(entries=part.entries[:0].copy())
 
 
 def opened(shared: Shared, block: RowBlock, order: Partitioned) -> Shard:
@@ -236,25 +247,25 @@ def count_columns(
 
 
 def counted(
-    shard: Shard, begin: Int64s, end: Int64s, method: str, shapes: list[Shape], *asked: Any
+    shard: Shard, begin: Int64s, end: Int64s, method: str, shapes: list[Shape], *args: Any
 ) -> list[Sum]:
     """Return the sums of one shard."""
-    sums = [own.start() for own in shapes]
-    getattr(shard, method)([own.array for own in sums], begin, end, *asked)
+    sums = [one.start() for one in shapes]
+    getattr(shard, method)([one.array for one in sums], begin, end, *args)
     return sums
 
 
-def answer(shard: Shard, begin: Int64s, end: Int64s, method: str, *asked: Any) -> Any:
+def answer(shard: Shard, begin: Int64s, end: Int64s, method: str, *args: Any) -> Any:
     """Call a method of one shard."""
-    return getattr(shard, method)(begin, end, *asked)
+    return getattr(shard, method)(begin, end, *args)
 
 
 def combined(found: list[list[Sum]]) -> list[Sum]:
     """Add up the sums of some shards."""
-    total = [own._replace(array=own.array.copy()) for own in found[0]]
+    total = [one._replace(array=one.array.copy()) for one in found[0]]
     for others in found[1:]:
-        for own, other in zip(total, others, strict=True):
-            own.combine(other)
+        for one, other in zip(total, others, strict=True):
+            one.combine(other)
     return total
 
 
@@ -288,8 +299,8 @@ def grow_group(
     for piece, first, n in zip(pieces, places.T, sizes.T, strict=True):
         out.put(concatenated_ranges(first, n), piece)
     grower = grower_on(shared.choose(), shared.summary.writable().on_cpu(*out))
-    own = bounds and Bounds(*map(writable, bounds))
-    return grow_gathered(grower, begin, sizes.sum(axis=1), writable(depth), writable(keys), own)
+    limits = bounds and Bounds(*map(writable, bounds))
+    return grow_gathered(grower, begin, sizes.sum(axis=1), writable(depth), writable(keys), limits)
 
 
 # ----------------------------------------------------------------------- from rows
@@ -320,12 +331,12 @@ def spread(
     return ShardedBackend(DaskShards(tasks, summary, choose, blocks, sizes))
 
 
-def make_block(own: Read, bins: Bins, layout: Layout, how: Statistics) -> RowBlock:
+def make_block(part: Read, bins: Bins, layout: Layout, how: Statistics) -> RowBlock:
     """Code the rows of a partition, and convert their statistics to units."""
-    codes = code(own, bins, layout).codes if own.codes is None else own.codes
-    return RowBlock(rows_of(own).values, codes, in_units(own, *how))
+    codes = code(part, bins, layout).codes if part.codes is None else part.codes
+    return RowBlock(rows_of(part).values, codes, in_units(part, *how))
 
 
-def count_rows(own: Read) -> int:
+def count_rows(shard: Read) -> int:
     """Return the number of rows of a shard."""
-    return len(own.values)
+    return len(shard.values)

@@ -32,7 +32,7 @@ from gputree.backends.sharded.histograms import Histograms
 from gputree.backends.sharded.local import LocalShards, count_one_block, partition_each
 from gputree.backends.sharded.plan import Sizes, share_out
 from gputree.backends.sharded.ranges import ShardRanges
-from gputree.backends.sharded.shards import Budget, SmallNodes, Sum
+from gputree.backends.sharded.shards import Budget, SubtreeRoots, Sum
 from gputree.backends.sharded.subtrees import Finished
 from gputree.backends.sharded.summary import TableSummary
 from gputree.backends.sharded.table import ShardedTable
@@ -132,13 +132,13 @@ class DeviceShards:
 
     @property
     def budget(self) -> Budget:
-        own = self.host.budget
+        budget = self.host.budget
         if self.copies is None:
-            return own
+            return budget
         most = self.copies.plan.result_bytes
-        return own._replace(
+        return budget._replace(
             round_bytes=min(tuning.TUNING.round_bytes, most // ROUND_SHARE),
-            category_bytes=min(own.category_bytes, most),
+            category_bytes=min(budget.category_bytes, most),
             one_first=False,
         )
 
@@ -150,9 +150,9 @@ class DeviceShards:
     def _in_turn(self, ranges: ShardRanges) -> Iterator[tuple[int, CudaShard]]:
         """Iterate over shards with rows of nodes; while one is counted, the next is copied."""
         assert self.copies is not None
-        own = ranges.shards()
-        for at, p in enumerate(own):
-            self.copies.next = own[at + 1] if at + 1 < len(own) else None
+        shards = ranges.shards()
+        for i, p in enumerate(shards):
+            self.copies.next = shards[i + 1] if i + 1 < len(shards) else None
             yield p, self.shards[p]
 
     def new_histograms(self, m: int) -> Histograms:
@@ -163,19 +163,19 @@ class DeviceShards:
     ) -> None:
         count_one_block(out, ranges, slots, larger, self._in_turn(ranges))
 
-    def sum(self, method: str, sums: Sequence[Sum], ranges: ShardRanges, *asked: Any) -> None:
+    def sum(self, method: str, sums: Sequence[Sum], ranges: ShardRanges, *args: Any) -> None:
         if self.copies is None:
-            self.host.sum(method, sums, ranges, *asked)
+            self.host.sum(method, sums, ranges, *args)
             return
-        arrays = [own.array for own in sums]
+        arrays = [one.array for one in sums]
         for p, shard in self._in_turn(ranges):
-            getattr(shard, method)(arrays, *ranges.in_shard(p), *asked)
+            getattr(shard, method)(arrays, *ranges.in_shard(p), *args)
 
     def collect(
-        self, method: str, ranges: ShardRanges, *asked: Any, join: Callable[..., Any] | None = None
+        self, method: str, ranges: ShardRanges, *args: Any, join: Callable[..., Any] | None = None
     ) -> list[Any]:
         """See `Shards`; the host lists rows."""
-        return self.host.collect(method, ranges, *asked, join=join)
+        return self.host.collect(method, ranges, *args, join=join)
 
     # -------------------------------------------------------------------- rows
     def partition(
@@ -183,10 +183,10 @@ class DeviceShards:
     ) -> tuple[Int64s, NDArray[np.float64], NDArray[np.float64]]:
         return partition_each(self._in_turn(ranges), ranges, splits)
 
-    def subtrees(self, nodes: SmallNodes) -> Iterator[tuple[Subtrees, Finished]]:
-        own, task = tuning.TUNING.gathered_bytes, self.summary.task
-        room = memory.budget_of(task, 0) - cuda_tuning.TUNING.least_work
-        most = max(min(own, room // GATHERED_SHARE), 1)
+    def subtrees(self, nodes: SubtreeRoots) -> Iterator[tuple[Subtrees, Finished]]:
+        gathered, task = tuning.TUNING.gathered_bytes, self.summary.task
+        free_bytes = memory.budget_of(task, 0) - cuda_tuning.TUNING.least_work
+        most = max(min(gathered, free_bytes // GATHERED_SHARE), 1)
         if self.copies is None:  # not coded: few rows
             return self.host.subtrees_on("cpu", nodes, most)
         self.copies.release()  # their memory is needed

@@ -30,7 +30,7 @@ from gputree.threads import run
 LISTED_BINS = 1 << 16
 
 
-class Block(NamedTuple):
+class HistogramBlock(NamedTuple):
     """Histograms of columns ``first .. last``."""
 
     first: int
@@ -72,29 +72,29 @@ class Histograms:
 
     def __init__(self, m: int, tasks: Tasks, summary: TableSummary, shared: Any) -> None:
         self.m, self.tasks, self.summary, self.shared = m, tasks, summary, shared
-        self.blocks: list[Block] = []  # ascending; empty until they are counted
+        self.blocks: list[HistogramBlock] = []  # ascending; empty until they are counted
         self.number = 1  # number of blocks, before those without a column are dropped
 
-    def around(self, columns: tuple[int, int]) -> Block:
+    def around(self, columns: tuple[int, int]) -> HistogramBlock:
         """Return the block that contains the given columns."""
         first, last = columns
-        return next(own for own in self.blocks if own.first <= first and last <= own.last)
+        return next(block for block in self.blocks if block.first <= first and last <= block.last)
 
     def score(self, slots: Int64s, bounds: Bounds | None) -> Scored:
         """Score all columns of the nodes in some slots."""
         given = self.tasks.share((slots, bounds))
         found: list[Scored] = self.tasks.fetch(
             [
-                self.tasks.submit(score_block, self.shared, own.cells, own.columns, given)
-                for own in self.blocks
+                self.tasks.submit(score_block, self.shared, block.cells, block.columns, given)
+                for block in self.blocks
             ]
         )
         if len(found) == 1:
             return found[0]
-        fields = zip(*(own.scores[1:] for own in found), strict=True)
+        fields = zip(*(scored.scores[1:] for scored in found), strict=True)
         scores = Scores(found[0].scores.total.copy(), *(np.hstack(field) for field in fields))
-        beside = zip(*(own[1:] for own in found), strict=True)
-        return Scored(scores, *(np.hstack(field) for field in beside))
+        others = zip(*(scored[1:] for scored in found), strict=True)
+        return Scored(scores, *(np.hstack(field) for field in others))
 
     def candidates(
         self, slots: Int64s, scoring: Scoring, best: Floats, bounds: Floats, columns: Int64s
@@ -103,22 +103,22 @@ class Histograms:
 
         `bounds` (m, d) are the highest of the bins of each column; `columns` (m, k) are searched.
         """
-        columns, asked, futures = np.sort(columns, axis=1), [], []
-        for own in self.blocks:
-            inside = (columns >= own.first) & (columns < own.last)
+        columns, sent, futures = np.sort(columns, axis=1), [], []
+        for block in self.blocks:
+            inside = (columns >= block.first) & (columns < block.last)
             node = np.flatnonzero(inside.any(axis=1))
             if node.size:
                 first = np.append(0, np.cumsum(inside[node].sum(axis=1)))
-                chosen = columns[node][inside[node]] - own.first
-                asked.append((node, own.first))
-                of_block = self.shared, own.cells, own.columns
+                chosen = columns[node][inside[node]] - block.first
+                sent.append((node, block.first))
+                of_block = self.shared, block.cells, block.columns
                 of_nodes = slots[node], scoring.totals[node], best[node]
-                found_bounds = bounds[node, slice(*own.columns)]
+                found_bounds = bounds[node, slice(*block.columns)]
                 given = *of_block, *of_nodes, found_bounds, chosen, first
                 futures.append(self.tasks.submit(candidates_in_block, *given))
         found = [
-            own._replace(node=node[own.node], column=own.column + first)
-            for (node, first), own in zip(asked, self.tasks.fetch(futures), strict=True)
+            candidates._replace(node=node[candidates.node], column=candidates.column + first)
+            for (node, first), candidates in zip(sent, self.tasks.fetch(futures), strict=True)
         ]
         return joined([Candidates.empty(0, scoring.totals.shape[1]), *found])
 
@@ -127,17 +127,17 @@ class Histograms:
     ) -> NDArray[np.object_]:
         """Categories that go left of nodes that are split by columns of few categories."""
         codes, places, futures = np.full(node.size, None), [], []
-        for own in self.blocks:
-            at = np.flatnonzero((column >= own.first) & (column < own.last))
-            j, f = node[at], column[at]
-            if at.size:
-                places.append(at)
-                of_block = self.shared, own.cells, own.columns
-                of_nodes = slots[j], scores.total[j], f - own.first
+        for block in self.blocks:
+            chosen = np.flatnonzero((column >= block.first) & (column < block.last))
+            j, f = node[chosen], column[chosen]
+            if chosen.size:
+                places.append(chosen)
+                of_block = self.shared, block.cells, block.columns
+                of_nodes = slots[j], scores.total[j], f - block.first
                 subset = scores.bin[j, f], scores.order[j, f]
                 futures.append(self.tasks.submit(list_in_block, *of_block, *of_nodes, *subset))
-        for at, found in zip(places, self.tasks.fetch(futures), strict=True):
-            codes[at] = found
+        for chosen, found in zip(places, self.tasks.fetch(futures), strict=True):
+            codes[chosen] = found
         return codes
 
 
@@ -182,9 +182,9 @@ def all_nodes(
     if parent is None:
         return cells
     offset = summary.table.offset
-    at = int(offset[columns[0]] - offset[parent_first]) * summary.task.channels
+    start = int(offset[columns[0]] - offset[parent_first]) * summary.task.channels
     for whole, part, slot in zip(*derived, strict=True):
-        np.subtract(parent[whole, at : at + cells.shape[1]], cells[part], out=cells[slot])
+        np.subtract(parent[whole, start : start + cells.shape[1]], cells[part], out=cells[slot])
     return cells
 
 
@@ -197,17 +197,17 @@ def score_block(
     """Score the columns of a block."""
     slots, bounds = given
     slots, cells = writable(slots), writable(cells)
-    own = summary.writable().of_columns(*columns)
-    scores = own.on_cpu().score(cells, slots, bounds and Bounds(*map(writable, bounds)))
-    few = own.of_few_categories()
-    nodes = _nodes(own, cells, slots, scores.total)
+    block = summary.writable().of_columns(*columns)
+    scores = block.on_cpu().score(cells, slots, bounds and Bounds(*map(writable, bounds)))
+    few = block.of_few_categories()
+    nodes = _nodes(block, cells, slots, scores.total)
     few.on_cpu().score_subsets(nodes, scores, np.flatnonzero(few.table.categories))
-    beside = np.empty(scores.bin.shape, np.int64), np.empty(scores.bin.shape, np.bool_)
-    counted = own.task.criterion, own.table, own.weighted, cells, slots
-    beside_best(*counted, scores.best, scores.bin, *beside)
+    others = np.empty(scores.bin.shape, np.int64), np.empty(scores.bin.shape, np.bool_)
+    counted = block.task.criterion, block.table, block.weighted, cells, slots
+    beside_best(*counted, scores.best, scores.bin, *others)
     if columns[0] > 0:  # one block has the totals, which are the same in all
         scores = scores._replace(total=scores.total[:, :0])
-    return Scored(scores, *beside)
+    return Scored(scores, *others)
 
 
 def candidates_in_block(
@@ -222,25 +222,25 @@ def candidates_in_block(
     first: Int64s,
 ) -> Candidates:
     """List the candidates among columns ``chosen[first[i] .. first[i + 1]]`` of nodes."""
-    own = summary.writable().of_columns(*columns)
+    block = summary.writable().of_columns(*columns)
     slots, totals, best, chosen, first = map(writable, (slots, totals, best, chosen, first))
     bounds, cells = np.ascontiguousarray(bounds), writable(cells)
-    task, bins = own.task, np.append(0, np.cumsum(np.diff(own.table.offset)[chosen]))
-    room = bins[first]  # offset of each node
-    group = room[:-1] // LISTED_BINS
+    task, bins = block.task, np.append(0, np.cumsum(np.diff(block.table.offset)[chosen]))
+    offset = bins[first]  # offset of each node
+    group = offset[:-1] // LISTED_BINS
     ends = np.append(np.flatnonzero(np.diff(group, prepend=-1)), slots.size)
 
     def list_some(a: int, b: int) -> Candidates:
-        out = Candidates.empty(int(room[b] - room[a]), task.channels)
+        out = Candidates.empty(int(offset[b] - offset[a]), task.channels)
         keys = np.zeros(b - a, np.uint64)  # no random draws
-        scoring = Scoring(task.criterion, task.limits, own.weighted, None, totals[a:b], keys)
-        given = scoring, own.table, cells, slots[a:b], best[a:b], bounds[a:b]
+        scoring = Scoring(task.criterion, task.limits, block.weighted, None, totals[a:b], keys)
+        given = scoring, block.table, cells, slots[a:b], best[a:b], bounds[a:b]
         n = candidate_bins(*given, chosen, first[a : b + 1], out)
         listed = Candidates(*(field[:n].copy() for field in out))
         return listed._replace(node=listed.node + a)
 
     spans = list(zip(ends.tolist(), ends[1:].tolist(), strict=False))
-    found = run(own.n_threads, list_some, spans)
+    found = run(block.n_threads, list_some, spans)
     return Candidates(*(np.concatenate(field) for field in zip(*found, strict=True)))
 
 
@@ -255,21 +255,21 @@ def list_in_block(
     order: Int64s,
 ) -> NDArray[np.object_]:
     """Categories that go left of nodes that are split by a column of the block."""
-    own = summary.writable().of_columns(*columns).of_few_categories()
+    block = summary.writable().of_columns(*columns).of_few_categories()
     shape = column.size, columns[1] - columns[0]
-    at = np.arange(column.size)
+    indices = np.arange(column.size)
     places, orders = np.zeros(shape, np.int64), np.zeros(shape, np.int64)
-    places[at, column], orders[at, column] = place, order
+    places[indices, column], orders[indices, column] = place, order
     none, no = np.empty(shape), np.empty(shape, np.bool_)
     totals, slots, cells = writable(totals), writable(slots), writable(cells)
     splits = Splits.none(column.size)
     splits.feature[:] = column
     scores = Scores(totals, none, places, no, none, orders)
-    own.on_cpu().list_subsets(_nodes(own, cells, slots, totals), scores, splits, at)
+    block.on_cpu().list_subsets(_nodes(block, cells, slots, totals), scores, splits, indices)
     return splits.codes
 
 
-def _nodes(own: TableSummary, cells: NDArray, slots: Int64s, totals: Int64s) -> Nodes:
+def _nodes(summary: TableSummary, cells: NDArray, slots: Int64s, totals: Int64s) -> Nodes:
     """Make nodes with histograms and totals, but without rows."""
-    rows = own.row_counts(totals)
+    rows = summary.row_counts(totals)
     return Nodes(np.zeros(slots.size, np.int64), rows, cells, slots)

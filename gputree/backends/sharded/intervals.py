@@ -23,7 +23,7 @@ from gputree.backends.sharded.keys import Keys, key_of
 BLOCK_ROWS = 1 << 13
 
 
-class Source(NamedTuple):
+class IntervalSource(NamedTuple):
     """Rows of m nodes: ``entries[begin[j]] .. entries[end[j]]`` of a table."""
 
     table: Table
@@ -33,7 +33,7 @@ class Source(NamedTuple):
     end: Int64s
 
 
-class Asked(NamedTuple):
+class RequestedIntervals(NamedTuple):
     """Intervals whose rows shards count or list.
 
     Pairs ``node_pairs[j] .. node_pairs[j + 1]`` are columns of node j, and pair p has the intervals
@@ -60,13 +60,13 @@ class IntervalRows(NamedTuple):
 
 
 @borrowing
-def rows_in_bins(source, asked, start, stop, p, is_first, found):
+def rows_in_bins(source, intervals, start, stop, p, is_first, found):
     """Collect rows among entries ``start .. stop`` in bins with intervals of pair p; how many.
 
     Without a branch; the first column of a node loads the cache lines with the codes of the others.
     """
-    table, entries, bins = source.table, source.entries, asked.bins
-    f, final, n = np.uintp(asked.column[p]), stop - 1, np.uintp(0)
+    table, entries, bins = source.table, source.entries, intervals.bins
+    f, final, n = np.uintp(intervals.column[p]), stop - 1, np.uintp(0)
     for i in range(start, stop):
         if is_first:
             prefetch(table.codes, entries[min(i + PREFETCH_ROWS, final)], f)
@@ -80,50 +80,52 @@ def rows_in_bins(source, asked, start, stop, p, is_first, found):
 
 
 @borrowing
-def interval_of(asked, p, code, key):
+def interval_of(intervals, p, code, key):
     """The interval of pair p that contains a key, whose value is in bin `code`; or -1."""
-    first, last = np.int64(asked.bins[p, code]), np.int64(asked.bins[p, code + 1])
-    if key < asked.low[first]:
+    first, last = np.int64(intervals.bins[p, code]), np.int64(intervals.bins[p, code + 1])
+    if key < intervals.low[first]:
         return -1
     while last - first > 1:  # the last interval that begins at the key or before
         middle = (first + last) // 2
-        if asked.low[middle] <= key:
+        if intervals.low[middle] <= key:
             first = middle
         else:
             last = middle
-    return first if key <= asked.high[first] else -1
+    return first if key <= intervals.high[first] else -1
 
 
 @borrowing
-def count_rows(criterion, source, asked, p, found, n, counts, least, greatest):
+def count_rows(criterion, source, intervals, p, found, n, counts, lowest, highest):
     """Add rows ``found[:n]`` to the cells of pair p."""
-    table, rows, f = source.table, source.rows, asked.column[p]
-    channels = counts.size // least.size
+    table, rows, f = source.table, source.rows, intervals.column[p]
+    channels = counts.size // lowest.size
     for i in range(n):
         row = found[i]
         x = np.float64(table.values[row, f])
-        key = key_of(x) >> np.uint64(asked.key_shift)
-        a = interval_of(asked, p, table.codes[row, f], key)
+        key = key_of(x) >> np.uint64(intervals.key_shift)
+        a = interval_of(intervals, p, table.codes[row, f], key)
         if a < 0:
             continue
-        c = asked.first[a] + np.int64((key - asked.low[a]) >> asked.shift[a])
+        c = intervals.first[a] + np.int64((key - intervals.low[a]) >> intervals.shift[a])
         count_row(criterion, rows, row, counts, c * channels, channels)
-        least[c] = min(least[c], x)
-        greatest[c] = max(greatest[c], x)
+        lowest[c] = min(lowest[c], x)
+        highest[c] = max(highest[c], x)
 
 
 @borrowing
-def list_rows(source, asked, p, found, n, used, out):
+def list_rows(source, intervals, p, found, n, used, out):
     """List the rows of ``found[:n]`` that are in intervals of pair p, from place `used` on.
 
     `out` are arrays of intervals, values and rows. Returns the number of places used so far.
     """
-    table, f = source.table, asked.column[p]
+    table, f = source.table, intervals.column[p]
     interval, values, row_of = out
     for i in range(n):
         row = found[i]
         x = table.values[row, f]
-        a = interval_of(asked, p, table.codes[row, f], key_of(x) >> np.uint64(asked.key_shift))
+        a = interval_of(
+            intervals, p, table.codes[row, f], key_of(x) >> np.uint64(intervals.key_shift)
+        )
         if a >= 0:
             interval[used], values[used], row_of[used] = a, x, row
             used += 1
@@ -131,7 +133,7 @@ def list_rows(source, asked, p, found, n, used, out):
 
 
 @kernel
-def visit_intervals(criterion, source, asked, sums, out):
+def visit_intervals(criterion, source, intervals, sums, out):
     """Add the rows of nodes in intervals to sums of cells, or list them; returns the number listed.
 
     `sums` are counts, minimum and maximum values, or None; `out` is as for `list_rows`, or None.
@@ -139,17 +141,17 @@ def visit_intervals(criterion, source, asked, sums, out):
     used = np.int64(0)
     found = np.empty(BLOCK_ROWS + 1, source.entries.dtype)
     for j in range(source.begin.size):
-        first, last = asked.node_pairs[j], asked.node_pairs[j + 1]
+        first, last = intervals.node_pairs[j], intervals.node_pairs[j + 1]
         if first == last:
             continue
         for start in range(source.begin[j], source.end[j], BLOCK_ROWS):
             stop = min(start + BLOCK_ROWS, source.end[j])
             for p in range(first, last):
-                n = rows_in_bins(source, asked, start, stop, p, p == first, found)
+                n = rows_in_bins(source, intervals, start, stop, p, p == first, found)
                 if sums is not None:
-                    count_rows(criterion, source, asked, p, found, n, *sums)
+                    count_rows(criterion, source, intervals, p, found, n, *sums)
                 if out is not None:
-                    used = list_rows(source, asked, p, found, n, used, out)
+                    used = list_rows(source, intervals, p, found, n, used, out)
     return used
 
 
@@ -158,13 +160,13 @@ def count_categories(criterion, source, f, channels, counts):
     """Add the rows of node j to the cells of their categories in ``counts[j]``, missing last."""
     table, rows, entries = source.table, source.rows, source.entries
     for j in range(source.begin.size):
-        own = counts[j]
+        cells = counts[j]
         for i in range(source.begin[j], source.end[j]):
             row = entries[i]
             prefetch(table.values, entries[min(i + PREFETCH_ROWS, source.end[j] - 1)], f)
             x = table.values[row, f]
-            c = np.int64(x) if x == x else np.int64(own.size // channels - 1)
-            count_row(criterion, rows, row, own, c * channels, channels)
+            c = np.int64(x) if x == x else np.int64(cells.size // channels - 1)
+            count_row(criterion, rows, row, cells, c * channels, channels)
 
 
 @kernel

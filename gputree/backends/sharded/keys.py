@@ -46,13 +46,13 @@ class BinKeys(NamedTuple):
     shift: int  # number of low bits dropped
 
     @classmethod
-    def of(cls, bins: Bins, least: NDArray, greatest: NDArray) -> BinKeys:
-        """Compute keys from bins; no value of a column is beyond its `least` and `greatest`."""
+    def of(cls, bins: Bins, lowest: NDArray, highest: NDArray) -> BinKeys:
+        """Compute keys from bins; no value of a column is beyond its `lowest` and `highest`."""
         d = bins.count.size
         shift = FLOAT32_SHIFT if bins.edge.dtype == np.float32 else 0
         edges = keys_of(bins.edge[:, : MAX_BINS - 1].copy(), shift)
         low, high = np.zeros((d, MAX_BINS), np.uint64), np.zeros((d, MAX_BINS), np.uint64)
         low[:, 1:], high[:, :-1] = edges + np.uint64(1), edges
-        low[:, 0] = keys_of(least, shift)
-        high[np.arange(d), bins.count - 1] = keys_of(greatest, shift)
+        low[:, 0] = keys_of(lowest, shift)
+        high[np.arange(d), bins.count - 1] = keys_of(highest, shift)
         return cls(low, high, shift)

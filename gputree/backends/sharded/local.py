@@ -12,10 +12,10 @@ from gputree.backends.cpu import tuning as cpu_tuning
 from gputree.backends.cpu.backend import CpuBackend
 from gputree.backends.cpu.layout import Table
 from gputree.backends.sharded import tuning
-from gputree.backends.sharded.histograms import Block, Histograms
+from gputree.backends.sharded.histograms import HistogramBlock, Histograms
 from gputree.backends.sharded.ranges import ShardRanges
 from gputree.backends.sharded.shard import HostShard, RowBlock, join_partitions
-from gputree.backends.sharded.shards import Budget, SmallNodes, Sum
+from gputree.backends.sharded.shards import Budget, SubtreeRoots, Sum
 from gputree.backends.sharded.subtrees import (
     Finished,
     group_nodes,
@@ -42,27 +42,27 @@ class LocalShards:
 
     def __init__(
         self,
-        held: ShardedTable,
+        table: ShardedTable,
         task: Task,
         n_threads: int,
         entries: Int64s | None = None,
         spans: list[tuple[int, int]] | None = None,
     ) -> None:
-        self.held, self.n_threads = held, n_threads
-        self.spans = held.spans() if spans is None else spans
-        self.summary = TableSummary.of(held.whole.bare(), task, n_threads, None)
+        self.data, self.n_threads = table, n_threads
+        self.spans = table.spans() if spans is None else spans
+        self.summary = TableSummary.of(table.whole.bare(), task, n_threads, None)
 
         def shard(a: int, b: int) -> HostShard:
-            own, part = rows_of(task, slice(a, b)), between(entries, a, b)
-            return HostShard(CpuBackend(held.part(a, b), own, n_threads, part))
+            rows, part = rows_of(task, slice(a, b)), between(entries, a, b)
+            return HostShard(CpuBackend(table.part(a, b), rows, n_threads, part))
 
         self.shards = [shard(a, b) for a, b in self.spans]
         self.sizes = np.array([shard.host.entries.size for shard in self.shards])
 
     def encode(self, max_bins: int) -> None:
         task = self.summary.task
-        coded = self.held.coded(max_bins, task.exact, self.n_threads)
-        self.take_codes(coded, self.held.bin_keys(max_bins, task.exact))
+        coded = self.data.coded(max_bins, task.exact, self.n_threads)
+        self.take_codes(coded, self.data.bin_keys(max_bins, task.exact))
 
     def take_codes(self, coded: Table, keys: Any) -> None:
         """Set the codes of the rows of all shards."""
@@ -72,16 +72,16 @@ class LocalShards:
 
     @property
     def budget(self) -> Budget:
-        own, least = tuning.TUNING, cpu_tuning.TUNING.least_histogram_bytes
-        most = min(self.held.whole.values.nbytes // 2, own.most_histogram_bytes)
+        tuned, smallest = tuning.TUNING, cpu_tuning.TUNING.least_histogram_bytes
+        most = min(self.data.whole.values.nbytes // 2, tuned.most_histogram_bytes)
         # at least one histogram, or the whole table would be gathered instead
-        most = max(least, most, self.summary.histogram_bytes)
+        most = max(smallest, most, self.summary.histogram_bytes)
         return Budget(
             histograms=most,
-            round_bytes=own.local_round_bytes,
-            sorted_bytes=own.sorted_bytes,
-            category_bytes=own.category_bytes,
-            listed_bytes=own.listed_bytes,
+            round_bytes=tuned.local_round_bytes,
+            sorted_bytes=tuned.sorted_bytes,
+            category_bytes=tuned.category_bytes,
+            listed_bytes=tuned.listed_bytes,
             one_first=True,
         )
 
@@ -97,25 +97,27 @@ class LocalShards:
     ) -> None:
         count_one_block(out, ranges, slots, larger, ((p, self.shards[p]) for p in ranges.shards()))
 
-    def sum(self, method: str, sums: Sequence[Sum], ranges: ShardRanges, *asked: Any) -> None:
+    def sum(self, method: str, sums: Sequence[Sum], ranges: ShardRanges, *args: Any) -> None:
         """Run shards in threads, each with separate sums; if shards are few, divide the nodes."""
-        own = ranges.shards()
+        numbers = ranges.shards()
         size = sum(each.array.nbytes for each in sums)
         fit = max(tuning.TUNING.partial_bytes // max(size, 1), 1)
         rows = ranges.rows
-        if len(own) >= 2 * self.n_threads or len(rows) == 1:
-            parts = cut(rows[:, own].sum(axis=0), min(self.n_threads, fit, len(own)))
+        if len(numbers) >= 2 * self.n_threads or len(rows) == 1:
+            parts = cut(rows[:, numbers].sum(axis=0), min(self.n_threads, fit, len(numbers)))
             partial = [sums, *([each.shape().start() for each in sums] for _ in parts[1:])]
-            work = [(own[a:b], ranges, mine) for (a, b), mine in zip(parts, partial, strict=True)]
+            work = [
+                (numbers[a:b], ranges, mine) for (a, b), mine in zip(parts, partial, strict=True)
+            ]
         else:
             partial = [sums]
             parts = cut(rows.sum(axis=1), min(4 * self.n_threads, len(rows)))
-            work = [(own, only(ranges, a, b), sums) for a, b in parts]
+            work = [(numbers, only(ranges, a, b), sums) for a, b in parts]
 
         def add(shards: list[int], ranges: ShardRanges, mine: Sequence[Sum]) -> None:
             arrays = [each.array for each in mine]
             for p in shards:
-                getattr(self.shards[p], method)(arrays, *ranges.in_shard(p), *asked)
+                getattr(self.shards[p], method)(arrays, *ranges.in_shard(p), *args)
 
         run(self.n_threads, add, work)
         for others in partial[1:]:
@@ -123,15 +125,15 @@ class LocalShards:
                 each.combine(other)
 
     def collect(
-        self, method: str, ranges: ShardRanges, *asked: Any, join: Callable[..., Any] | None = None
+        self, method: str, ranges: ShardRanges, *args: Any, join: Callable[..., Any] | None = None
     ) -> list[Any]:
-        own, rows = ranges.shards(), ranges.rows
-        pieces = -(-2 * self.n_threads // max(len(own), 1)) if self.n_threads > 1 else 1
+        shards, rows = ranges.shards(), ranges.rows
+        pieces = -(-2 * self.n_threads // max(len(shards), 1)) if self.n_threads > 1 else 1
         parts = cut(rows.sum(axis=1), min(pieces, len(rows)))
-        work = [(p, only(ranges, a, b)) for p in own for a, b in parts]
+        work = [(p, only(ranges, a, b)) for p in shards for a, b in parts]
 
         def find(p: int, ranges: ShardRanges) -> Any:
-            return getattr(self.shards[p], method)(*ranges.in_shard(p), *asked)
+            return getattr(self.shards[p], method)(*ranges.in_shard(p), *args)
 
         return run(self.n_threads, find, work)
 
@@ -139,15 +141,15 @@ class LocalShards:
     def partition(self, ranges: ShardRanges, splits: Splits) -> tuple[Int64s, Floats, Floats]:
         return partition_each(((p, self.shards[p]) for p in ranges.shards()), ranges, splits)
 
-    def subtrees(self, nodes: SmallNodes) -> Iterator[tuple[Subtrees, Finished]]:
+    def subtrees(self, nodes: SubtreeRoots) -> Iterator[tuple[Subtrees, Finished]]:
         return self.subtrees_on("cpu", nodes, tuning.TUNING.gathered_bytes)
 
     def subtrees_on(
-        self, device: str, nodes: SmallNodes, most_bytes: int
+        self, device: str, nodes: SubtreeRoots, most_bytes: int
     ) -> Iterator[tuple[Subtrees, Finished]]:
         """Like `subtrees`, on "cpu" or "cuda", gathering at most `most_bytes` of rows at once."""
-        for own in group_nodes(nodes.sizes, most_rows(self.summary, most_bytes)):
-            group = nodes.take(own)
+        for chosen in group_nodes(nodes.sizes, most_rows(self.summary, most_bytes)):
+            group = nodes.take(chosen)
             grower = grower_on(device, self._gather(group.ranges))
             yield grow_gathered(
                 grower, group.begin, group.sizes, group.depth, group.keys, group.bounds
@@ -160,8 +162,8 @@ class LocalShards:
         out = RowBlock.empty(int(sizes.sum()), like, coded=self.summary.is_coded)
 
         def put(p: int) -> None:
-            at = concatenated_ranges(places[:, p], sizes[:, p])
-            self.shards[p].gather(*ranges.in_shard(p), out, at)
+            positions = concatenated_ranges(places[:, p], sizes[:, p])
+            self.shards[p].gather(*ranges.in_shard(p), out, positions)
 
         run(self.n_threads, put, [(p,) for p in ranges.shards()])
         return self.summary.on_cpu(*out)
@@ -175,13 +177,13 @@ def count_one_block(
     shards: Iterator[tuple[int, Any]],
 ) -> None:
     """Count shards, one after another, into histograms that are one block; then subtract."""
-    own = out.summary
-    cells = np.zeros((out.m, own.histogram_cells * own.task.channels), own.cell_dtype)
+    summary = out.summary
+    cells = np.zeros((out.m, summary.histogram_cells * summary.task.channels), summary.cell_dtype)
     for p, shard in shards:
-        shard.count([cells], *ranges.in_shard(p), slots, (0, own.columns))
+        shard.count([cells], *ranges.in_shard(p), slots, (0, summary.columns))
     if larger is not None:
-        own.on_cpu().subtract(cells, larger._replace(whole=larger.whole.blocks[0].cells))
-    out.blocks = [Block(0, own.columns, cells)]
+        summary.on_cpu().subtract(cells, larger._replace(whole=larger.whole.blocks[0].cells))
+    out.blocks = [HistogramBlock(0, summary.columns, cells)]
 
 
 def partition_each(

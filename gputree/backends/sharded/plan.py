@@ -74,11 +74,11 @@ def share_out(task: Task, sizes: Sizes) -> Plan:
     MemoryError
         Not even shards of few rows fit; names the bytes that these need.
     """
-    budget, own = budget_of(task, 0), tuning.TUNING
+    budget, tuned = budget_of(task, 0), tuning.TUNING
     row, passing_row = _row_bytes(task, sizes)
-    fewest = min(own.chunk_rows, sizes.rows)
-    beside = own.least_work + column_bytes(sizes) + 4 * ARRAYS * ALIGNMENT
-    needed = beside + sizes.result_bytes + fewest * passing_row
+    fewest = min(tuned.chunk_rows, sizes.rows)
+    fixed = tuned.least_work + column_bytes(sizes) + 4 * ARRAYS * ALIGNMENT
+    needed = fixed + sizes.result_bytes + fewest * passing_row
     if needed > budget:
         what = "max_device_memory allows" if task.max_device_memory else "the free device memory is"
         raise MemoryError(
@@ -91,16 +91,16 @@ def share_out(task: Task, sizes: Sizes) -> Plan:
         sizes.result_bytes + budget - needed,
     )
     results = max(results, sizes.result_bytes)
-    room = budget - beside - results
-    rows = min(max(room // PASSING_SHARE // passing_row, fewest), sizes.rows)
+    free_bytes = budget - fixed - results
+    rows = min(max(free_bytes // PASSING_SHARE // passing_row, fewest), sizes.rows)
     shards = -(-sizes.rows // rows)
     passing, shard = min(2, shards), rows * row + ARRAYS * ALIGNMENT
-    room -= rows * passing_row
-    if shards * shard <= room + passing * shard:  # where all stay, none passes
-        room += passing * shard
-    staying = min(room // shard, shards)
+    free_bytes -= rows * passing_row
+    if shards * shard <= free_bytes + passing * shard:  # where all stay, none passes
+        free_bytes += passing * shard
+    staying = min(free_bytes // shard, shards)
     values = rows * sizes.columns * sizes.value_bytes
-    valued = min((room - staying * shard) // (values + ALIGNMENT), shards) if values else 0
+    valued = min((free_bytes - staying * shard) // (values + ALIGNMENT), shards) if values else 0
     return Plan(rows, staying, valued, passing, results)
 
 

@@ -33,7 +33,7 @@ class Read(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Measure:
+class RowSummary:
     """Number, ranges, missing and distinct values of the rows with weight in some partitions."""
 
     n_rows: int
@@ -50,23 +50,23 @@ def join_ends(a: tuple[float, float], b: tuple[float, float]) -> tuple[float, fl
     return min(a[0], b[0]), max(a[1], b[1])
 
 
-def measure(own: Read, nominal: Bools) -> Measure:
+def measure(part: Read, nominal: Bools) -> RowSummary:
     """Measure the rows of a partition."""
-    values = own.values
+    values = part.values
     if len(values) == 0:
         none = [None if coded else values[:0, f] for f, coded in enumerate(nominal)]
         start = np.full(nominal.size, np.inf)
         ends = (np.inf, -np.inf)
-        return Measure(0, np.zeros(nominal.size, np.bool_), start, -start, none, ends, ends)
+        return RowSummary(0, np.zeros(nominal.size, np.bool_), start, -start, none, ends, ends)
     distinct = [None if coded else distinct_values(values[:, f]) for f, coded in enumerate(nominal)]
-    weight = own.weight
-    return Measure(
+    weight = part.weight
+    return RowSummary(
         len(values),
         np.isnan(values).any(axis=0),
         np.fmin.reduce(values, axis=0, initial=np.inf).astype(np.float64),
         np.fmax.reduce(values, axis=0, initial=-np.inf).astype(np.float64),
         distinct,
-        (float(own.target.min()), float(own.target.max())),
+        (float(part.target.min()), float(part.target.max())),
         (1.0, 1.0) if weight is None else (float(weight.min()), float(weight.max())),
     )
 
@@ -81,13 +81,13 @@ def distinct_values(column: NDArray) -> NDArray | None:
     return found
 
 
-def join_measures(found: list[Measure]) -> Measure:
+def join_measures(found: list[RowSummary]) -> RowSummary:
     """Join the measures of some partitions."""
     return reduce(_join_measures, found)
 
 
-def _join_measures(a: Measure, b: Measure) -> Measure:
-    return Measure(
+def _join_measures(a: RowSummary, b: RowSummary) -> RowSummary:
+    return RowSummary(
         a.n_rows + b.n_rows,
         a.missing | b.missing,
         np.minimum(a.low, b.low),
@@ -105,7 +105,7 @@ def _union(a: NDArray | None, b: NDArray | None) -> NDArray | None:
     return both if both.size <= MAX_BINS else None
 
 
-def rows_of(own: Read) -> Read:
+def rows_of(part: Read) -> Read:
     """Return the rows with arrays of the types of kernels."""
-    weight = None if own.weight is None else writable(own.weight)
-    return Read(writable(own.values), writable(own.target), weight)
+    weight = None if part.weight is None else writable(part.weight)
+    return Read(writable(part.values), writable(part.target), weight)

@@ -34,7 +34,7 @@ from gputree.backends.sharded.cells import (
     score_cells,
 )
 from gputree.backends.sharded.histograms import Histograms, Scored
-from gputree.backends.sharded.intervals import Asked, IntervalRows
+from gputree.backends.sharded.intervals import IntervalRows, RequestedIntervals
 from gputree.backends.sharded.keys import Keys, keys_of
 from gputree.backends.sharded.ranges import ShardRanges
 from gputree.backends.sharded.shards import Shards, Sum
@@ -45,7 +45,7 @@ from gputree.threads import run
 ROW_BYTES = 4 + 3 * 8 + 2 * 8
 
 
-class Level(NamedTuple):
+class ShardLevel(NamedTuple):
     """The m nodes of a search."""
 
     histograms: Histograms
@@ -59,7 +59,7 @@ class Level(NamedTuple):
 class CutSearch:
     """Search of the cuts of the nodes of a level, over coded shards."""
 
-    def __init__(self, shards: Shards, level: Level) -> None:
+    def __init__(self, shards: Shards, level: ShardLevel) -> None:
         assert shards.summary.keys is not None
         self.shards, self.level = shards, level
         self.summary, self.keys = shards.summary, shards.summary.keys
@@ -102,9 +102,9 @@ class CutSearch:
         """
         reach = self.scores.bound[nodes[:, None], columns] >= self.cuts.score[nodes][:, None]
         bins = (np.diff(self.summary.table.offset)[columns] * reach).sum(axis=1)
-        for own in _groups(bins * self._interval_bytes, self.budget.listed_bytes):
-            for some in self._in_order(nodes[own], columns[own]):
-                self._refine(self._candidates(nodes[own], some))
+        for group in _groups(bins * self._interval_bytes, self.budget.listed_bytes):
+            for some in self._in_order(nodes[group], columns[group]):
+                self._refine(self._candidates(nodes[group], some))
 
     def _in_order(self, nodes: Int64s, columns: Int64s) -> Iterator[Int64s]:
         """Iterate over groups of columns of nodes, searched one after another.
@@ -142,8 +142,8 @@ class CutSearch:
                 return
             shift, cells = _cells(intervals, self._bits(intervals.rows))
             found: list[Intervals] = []
-            for own in _groups(cells * self._cell_bytes, self.budget.round_bytes):
-                found.append(self._count(intervals.take(own), shift[own], cells[own]))
+            for group in _groups(cells * self._cell_bytes, self.budget.round_bytes):
+                found.append(self._count(intervals.take(group), shift[group], cells[group]))
                 if sum(some.node.size for some in found) > self._most_intervals:
                     self._refine(Intervals.join(found))
                     found = []
@@ -165,50 +165,57 @@ class CutSearch:
 
     def _bits(self, rows: Int64s) -> Int64s:
         """Binary logarithms of the numbers of cells of intervals, which fit the memory together."""
-        own = tuning.TUNING
-        bits = np.log2(np.maximum(rows / own.cell_rows, 1)).astype(np.int64)
-        bits = bits.clip(own.least_bits, own.most_bits)
-        while (bits > own.least_bits).any() and (
+        tuned = tuning.TUNING
+        bits = np.log2(np.maximum(rows / tuned.cell_rows, 1)).astype(np.int64)
+        bits = bits.clip(tuned.least_bits, tuned.most_bits)
+        while (bits > tuned.least_bits).any() and (
             1 << bits
         ).sum() * self._cell_bytes > self.budget.round_bytes:
-            bits = np.maximum(bits - 1, own.least_bits)
+            bits = np.maximum(bits - 1, tuned.least_bits)
         return bits
 
-    def _count(self, own: Intervals, shift: Keys, sizes: Int64s) -> Intervals:
+    def _count(self, intervals: Intervals, shift: Keys, sizes: Int64s) -> Intervals:
         """Count intervals into cells; returns the cells that are the next intervals."""
         channels = self.summary.task.channels
         first = np.append(0, np.cumsum(sizes))
         n = int(first[-1])
         counts = Sum(np.zeros(n * channels, np.int64))
-        least, greatest = Sum(np.full(n, np.inf), "minimum"), Sum(np.full(n, -np.inf), "maximum")
-        nodes, asked = self._asked(own, shift, first)
+        lowest, highest = Sum(np.full(n, np.inf), "minimum"), Sum(np.full(n, -np.inf), "maximum")
+        nodes, requested = self._asked(intervals, shift, first)
         self.shards.sum(
-            "count_intervals", [counts, least, greatest], self.level.ranges.take(nodes), asked
+            "count_intervals", [counts, lowest, highest], self.level.ranges.take(nodes), requested
         )
-        cells = Cells(first, counts.array, least.array, greatest.array)
-        self._compare(score_cells, own, sizes, cells)
+        cells = Cells(first, counts.array, lowest.array, highest.array)
+        self._compare(score_cells, intervals, sizes, cells)
         rows, left = np.zeros(n, np.int64), np.empty((n, channels), np.int64)
-        given = self.scoring, own, cells, self.cuts.score, rows, left
+        given = self.scoring, intervals, cells, self.cuts.score, rows, left
         spans = self._spans(sizes)
         run(self.summary.n_threads, lambda a, b: candidate_cells(*given, a, b), spans)
         kept = np.flatnonzero(rows)
         owner = np.searchsorted(first, kept, side="right") - 1
-        low, high = (keys_of(end[kept], self.keys.shift) for end in (cells.least, cells.greatest))
-        node, column, b = (field[owner] for field in own[:3])
-        return Intervals(node, column, b, low, high, rows[kept], left[kept], own.missing[owner])
+        low, high = (keys_of(end[kept], self.keys.shift) for end in (cells.lowest, cells.highest))
+        node, column, b = (field[owner] for field in intervals[:3])
+        return Intervals(
+            node, column, b, low, high, rows[kept], left[kept], intervals.missing[owner]
+        )
 
-    def _asked(self, own: Intervals, shift: Keys, first: Int64s) -> tuple[Int64s, Asked]:
+    def _asked(
+        self, intervals: Intervals, shift: Keys, first: Int64s
+    ) -> tuple[Int64s, RequestedIntervals]:
         """Return the nodes of intervals, and the arrays that shards need to count them."""
-        is_first = (np.diff(own.node, prepend=-1) != 0) | (np.diff(own.column, prepend=-1) != 0)
+        is_first = (np.diff(intervals.node, prepend=-1) != 0) | (
+            np.diff(intervals.column, prepend=-1) != 0
+        )
         pair = np.flatnonzero(is_first)
-        nodes = np.unique(own.node)
-        node_pairs = np.append(np.searchsorted(own.node[pair], nodes), pair.size)
+        nodes = np.unique(intervals.node)
+        node_pairs = np.append(np.searchsorted(intervals.node[pair], nodes), pair.size)
         width = int(np.diff(self.summary.table.offset).max()) + 1
-        place = (np.cumsum(is_first) - 1) * width + own.bin + 1
+        place = (np.cumsum(is_first) - 1) * width + intervals.bin + 1
         bins = np.cumsum(np.bincount(place, minlength=pair.size * width)).astype(np.int32)
-        return nodes, Asked(
-            self.keys.shift, node_pairs, own.column[pair], np.append(pair, own.node.size), own.low,
-            own.high, shift, first, bins.reshape(-1, width),
+        return nodes, RequestedIntervals(
+            self.keys.shift, node_pairs, intervals.column[pair],
+            np.append(pair, intervals.node.size), intervals.low, intervals.high, shift, first,
+            bins.reshape(-1, width),
         )  # fmt: skip
 
     def _spans(self, sizes: Int64s) -> list[tuple[int, int]]:
@@ -217,13 +224,13 @@ class CutSearch:
         return cut_spans(sizes, 4 * threads if threads > 1 else 1)
 
     def _compare(
-        self, kernel: Callable[..., Any], own: Intervals, sizes: Int64s, *given: Any
+        self, kernel: Callable[..., Any], intervals: Intervals, sizes: Int64s, *given: Any
     ) -> None:
         """Compare cuts with those that a kernel finds in intervals, and keep the better ones."""
         spans = self._spans(sizes)
         found = [self.cuts.copy() for _ in spans]
         work = [
-            (self.scoring, own, *given, cuts, a, b)
+            (self.scoring, intervals, *given, cuts, a, b)
             for (a, b), cuts in zip(spans, found, strict=True)
         ]
         run(self.summary.n_threads, kernel, work)
@@ -231,31 +238,33 @@ class CutSearch:
             merge_cuts(self.cuts, cuts)
 
     # ------------------------------------------------------------ the last round
-    def _most_gathered(self, own: Intervals) -> int:
+    def _most_gathered(self, intervals: Intervals) -> int:
         """Maximum number of rows in intervals that are gathered: limited by memory and by cost."""
         size = self.summary.table.values.dtype.itemsize + ROW_BYTES
-        is_first = (np.diff(own.node, prepend=-1) != 0) | (np.diff(own.column, prepend=-1) != 0)
-        passed = int(self.level.ranges.rows.sum(axis=1)[own.node[is_first]].sum())
+        is_first = (np.diff(intervals.node, prepend=-1) != 0) | (
+            np.diff(intervals.column, prepend=-1) != 0
+        )
+        passed = int(self.level.ranges.rows.sum(axis=1)[intervals.node[is_first]].sum())
         return min(self.budget.sorted_bytes // size, int(tuning.TUNING.sorted_share * passed))
 
-    def _gather(self, own: Intervals) -> None:
+    def _gather(self, intervals: Intervals) -> None:
         """Compare cuts with the best between the rows of intervals, and keep the better ones."""
-        first = np.append(0, np.cumsum(own.rows))
-        shift = np.zeros(own.node.size, np.uint64)
-        nodes, asked = self._asked(own, shift, first)
+        first = np.append(0, np.cumsum(intervals.rows))
+        shift = np.zeros(intervals.node.size, np.uint64)
+        nodes, requested = self._asked(intervals, shift, first)
         found: list[IntervalRows] = self.shards.collect(
-            "gather_intervals", self.level.ranges.take(nodes), asked, int(first[-1])
+            "gather_intervals", self.level.ranges.take(nodes), requested, int(first[-1])
         )
         values = np.empty(int(first[-1]), self.summary.table.values.dtype)
         items, next_ = np.empty(values.size, np.int64), first.copy()
-        at = 0
+        used = 0
         for listed in found:
-            place_rows(listed, at, next_, values, items)
-            at += listed.value.size
+            place_rows(listed, used, next_, values, items)
+            used += listed.value.size
         rows: list[Any] = [
-            _joined(field) for field in zip(*(own.rows for own in found), strict=True)
+            _joined(field) for field in zip(*(gathered.rows for gathered in found), strict=True)
         ]
-        self._compare(scan_intervals, own, own.rows, Rows(*rows), first, values, items)
+        self._compare(scan_intervals, intervals, intervals.rows, Rows(*rows), first, values, items)
 
 
 def _groups(sizes: Int64s, most: int) -> Iterator[slice]:
@@ -272,9 +281,9 @@ def _joined(columns: tuple[NDArray | None, ...]) -> NDArray | None:
     return np.concatenate(known) if known else None
 
 
-def _cells(own: Intervals, bits: Int64s) -> tuple[Keys, Int64s]:
+def _cells(intervals: Intervals, bits: Int64s) -> tuple[Keys, Int64s]:
     """Right shift of keys in each interval, and the number of cells that result."""
-    span = own.high - own.low
+    span = intervals.high - intervals.low
     length = np.frexp(span.astype(np.float64))[1]  # one more where it is rounded up
     shift = np.maximum(length - bits, 0).astype(np.uint64)
     return shift, (span >> shift).astype(np.int64) + 1

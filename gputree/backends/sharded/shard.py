@@ -15,9 +15,9 @@ from gputree.backends.base import Floats, Int64s, Splits
 from gputree.backends.cpu.backend import CpuBackend
 from gputree.backends.cpu.layout import Rows
 from gputree.backends.sharded.intervals import (
-    Asked,
     IntervalRows,
-    Source,
+    IntervalSource,
+    RequestedIntervals,
     count_categories,
     narrow_targets,
     visit_intervals,
@@ -43,10 +43,10 @@ def join_partitions(
     """Join the results of shards: see `Shards.partition`."""
     middle = ranges.first.copy()
     low, high = np.full(len(middle), -np.inf), np.full(len(middle), np.inf)
-    for p, own in found:
-        middle[:, p] = own.middle
-        np.maximum(low, own.low, out=low)
-        np.minimum(high, own.high, out=high)
+    for p, part in found:
+        middle[:, p] = part.middle
+        np.maximum(low, part.low, out=low)
+        np.minimum(high, part.high, out=high)
     return middle, low, high
 
 
@@ -64,7 +64,7 @@ class RowBlock(NamedTuple):
         def room(array: NDArray, n: int) -> NDArray:
             return np.empty((n, *array.shape[1:]), array.dtype)
 
-        rows: list[Any] = [None if own is None else room(own, n) for own in like.rows]
+        rows: list[Any] = [None if array is None else room(array, n) for array in like.rows]
         return cls(room(like.values, n), room(like.codes, n if coded else 0), Rows(*rows))
 
     def put(self, places: Int64s, other: RowBlock, rows: NDArray | slice = slice(None)) -> None:
@@ -94,7 +94,9 @@ class Shard(Protocol):
     def node_statistics(self, sums: Arrays, begin: Int64s, end: Int64s) -> None:
         """Add the row statistics of node j to ``sums[0][j]``."""
 
-    def count_intervals(self, sums: Arrays, begin: Int64s, end: Int64s, asked: Asked) -> None:
+    def count_intervals(
+        self, sums: Arrays, begin: Int64s, end: Int64s, intervals: RequestedIntervals
+    ) -> None:
         """Add rows to the cells of intervals: `sums` are counts, minimum and maximum values."""
 
     def count_categories(self, sums: Arrays, begin: Int64s, end: Int64s, column: int) -> None:
@@ -103,7 +105,9 @@ class Shard(Protocol):
     def narrow_targets(self, sums: Arrays, begin: Int64s, end: Int64s) -> None:
         """Narrow the interval of a target that all rows of each node may have: lows, highs."""
 
-    def gather_intervals(self, begin: Int64s, end: Int64s, asked: Asked, most: int) -> IntervalRows:
+    def gather_intervals(
+        self, begin: Int64s, end: Int64s, intervals: RequestedIntervals, most: int
+    ) -> IntervalRows:
         """List the rows in intervals; all shards together have `most`."""
 
     def categories(
@@ -121,23 +125,25 @@ class HostShard:
     def __init__(self, host: CpuBackend) -> None:
         self.host = host
 
-    def _source(self, begin: Int64s, end: Int64s) -> Source:
-        return Source(self.host.table, self.host.rows, self.host.entries, begin, end)
+    def _source(self, begin: Int64s, end: Int64s) -> IntervalSource:
+        return IntervalSource(self.host.table, self.host.rows, self.host.entries, begin, end)
 
     def count(
         self, sums: Arrays, begin: Int64s, end: Int64s, slots: Int64s, columns: tuple[int, int]
     ) -> None:
-        own = begin < end
-        if own.any():
-            self.host.count(begin[own], end[own], sums[0], slots[own], columns)
+        nodes = begin < end
+        if nodes.any():
+            self.host.count(begin[nodes], end[nodes], sums[0], slots[nodes], columns)
 
     def node_statistics(self, sums: Arrays, begin: Int64s, end: Int64s) -> None:
-        own = np.flatnonzero(begin < end)
-        sums[0][own] += self.host.node_statistics(begin[own], end[own])
+        nodes = np.flatnonzero(begin < end)
+        sums[0][nodes] += self.host.node_statistics(begin[nodes], end[nodes])
 
-    def count_intervals(self, sums: Arrays, begin: Int64s, end: Int64s, asked: Asked) -> None:
+    def count_intervals(
+        self, sums: Arrays, begin: Int64s, end: Int64s, intervals: RequestedIntervals
+    ) -> None:
         sums = tuple(sums)
-        visit_intervals(self.host.task.criterion, self._source(begin, end), asked, sums, None)
+        visit_intervals(self.host.task.criterion, self._source(begin, end), intervals, sums, None)
 
     def count_categories(self, sums: Arrays, begin: Int64s, end: Int64s, column: int) -> None:
         criterion, channels = self.host.task.criterion, self.host.channels
@@ -146,16 +152,20 @@ class HostShard:
     def narrow_targets(self, sums: Arrays, begin: Int64s, end: Int64s) -> None:
         narrow_targets(self._source(begin, end), self.host.task.limits.rounded, *sums)
 
-    def gather_intervals(self, begin: Int64s, end: Int64s, asked: Asked, most: int) -> IntervalRows:
-        pairs = int(((end - begin) * np.diff(asked.node_pairs)).sum())
-        room = min(most, pairs)
-        values = np.empty(room, self.host.table.values.dtype)
-        interval, row = np.empty(room, np.int32), np.empty(room, self.host.entries.dtype)
+    def gather_intervals(
+        self, begin: Int64s, end: Int64s, intervals: RequestedIntervals, most: int
+    ) -> IntervalRows:
+        pairs = int(((end - begin) * np.diff(intervals.node_pairs)).sum())
+        size = min(most, pairs)
+        values = np.empty(size, self.host.table.values.dtype)
+        interval, row = np.empty(size, np.int32), np.empty(size, self.host.entries.dtype)
         out = interval, values, row
-        n = visit_intervals(self.host.task.criterion, self._source(begin, end), asked, None, out)
-        own: list[Any] = [None if x is None else x[row[:n]] for x in self.host.rows[:3]]
+        n = visit_intervals(
+            self.host.task.criterion, self._source(begin, end), intervals, None, out
+        )
+        arrays: list[Any] = [None if x is None else x[row[:n]] for x in self.host.rows[:3]]
         return IntervalRows(
-            interval[:n].copy(), values[:n].copy(), Rows(own[0], own[1], own[2], None)
+            interval[:n].copy(), values[:n].copy(), Rows(arrays[0], arrays[1], arrays[2], None)
         )
 
     def categories(
@@ -165,11 +175,11 @@ class HostShard:
         return np.stack([np.repeat(np.arange(begin.size), counts), code.astype(np.int64)])
 
     def partition(self, begin: Int64s, end: Int64s, splits: Splits) -> Partitioned:
-        own = np.flatnonzero(begin < end)
+        nodes = np.flatnonzero(begin < end)
         middle, low, high = begin.copy(), np.full(begin.size, -np.inf), np.full(begin.size, np.inf)
         self.host.entries = self.host.entries.copy()
-        middle[own], low[own], high[own] = self.host.partition_rows(
-            begin[own], end[own], splits.take(own)
+        middle[nodes], low[nodes], high[nodes] = self.host.partition_rows(
+            begin[nodes], end[nodes], splits.take(nodes)
         )
         return Partitioned(self.host.entries, middle, low, high)
 

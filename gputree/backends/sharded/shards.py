@@ -60,7 +60,7 @@ class Budget(NamedTuple):
     one_first: bool  # True: one column of each node is searched before others
 
 
-class SmallNodes(NamedTuple):
+class SubtreeRoots(NamedTuple):
     """Nodes whose whole subtrees are built."""
 
     ranges: ShardRanges
@@ -75,11 +75,15 @@ class SmallNodes(NamedTuple):
         sizes: Int64s = self.ranges.rows.sum(axis=1)
         return sizes
 
-    def take(self, own: slice) -> SmallNodes:
+    def take(self, chosen: slice) -> SubtreeRoots:
         """Return the given nodes."""
-        bounds = self.bounds and self.bounds.take(own)
-        return SmallNodes(
-            self.ranges.take(own), self.begin[own], self.depth[own], self.keys[own], bounds
+        bounds = self.bounds and self.bounds.take(chosen)
+        return SubtreeRoots(
+            self.ranges.take(chosen),
+            self.begin[chosen],
+            self.depth[chosen],
+            self.keys[chosen],
+            bounds,
         )
 
 
@@ -109,14 +113,14 @@ class Shards(Protocol):
     ) -> None:
         """Count the histogram of node j into slot ``slots[j]``; then subtract."""
 
-    def sum(self, method: str, sums: Sequence[Sum], ranges: ShardRanges, *asked: Any) -> None:
+    def sum(self, method: str, sums: Sequence[Sum], ranges: ShardRanges, *args: Any) -> None:
         """Combine the statistics of m nodes of all shards, by a method of `Shard`.
 
         The method changes nothing but its sums, so that a lost shard can count again.
         """
 
     def collect(
-        self, method: str, ranges: ShardRanges, *asked: Any, join: Callable[..., Any] | None = None
+        self, method: str, ranges: ShardRanges, *args: Any, join: Callable[..., Any] | None = None
     ) -> list[Any]:
         """Collect the results of a method of each shard with rows of the nodes.
 
@@ -129,7 +133,7 @@ class Shards(Protocol):
         Returns the first places of second children, (m, P), and the values next to each cut.
         """
 
-    def subtrees(self, nodes: SmallNodes) -> Iterator[tuple[Subtrees, Finished]]:
+    def subtrees(self, nodes: SubtreeRoots) -> Iterator[tuple[Subtrees, Finished]]:
         """Iterate over groups of subtrees of nodes, each with the statistics needed later.
 
         Their places are in the order of all rows.

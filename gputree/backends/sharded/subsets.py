@@ -20,18 +20,18 @@ from gputree.backends.cpu.categories import (
     new_scratch,
     score_subsets,
 )
-from gputree.backends.cpu.layout import Nodes, Scores, Source, Table
+from gputree.backends.cpu.layout import EntrySource, Nodes, Scores, Table
 from gputree.backends.cpu.runs import new_runs
 from gputree.backends.sharded.summary import TableSummary
 
 
 def score_counted(summary: TableSummary, f: int, counts: NDArray, scores: Scores, j: int) -> None:
     """Set the scores of node j in column f to those of the best subset."""
-    own = _present(counts)
-    if own.size == 0:
+    codes = _present(counts)
+    if codes.size == 0:
         return
     found = _of_column(scores, j, f)
-    score_subsets(*_search(summary, counts, own, found))
+    score_subsets(*_search(summary, counts, codes, found))
     for whole, part in zip(scores[1:], found[1:], strict=True):
         whole[j, f] = part[0, 0]
 
@@ -40,10 +40,10 @@ def list_counted(
     summary: TableSummary, f: int, counts: NDArray, scores: Scores, j: int
 ) -> NDArray[np.uint32]:
     """Categories of column f that go left in node j."""
-    own = _present(counts)
-    found, codes = np.empty(1, np.int64), np.empty(own.size, np.uint32)
-    list_left(*_search(summary, counts, own, _of_column(scores, j, f)), found, codes)
-    return own[codes[: found[0]]].astype(np.uint32)
+    categories = _present(counts)
+    found, codes = np.empty(1, np.int64), np.empty(categories.size, np.uint32)
+    list_left(*_search(summary, counts, categories, _of_column(scores, j, f)), found, codes)
+    return categories[codes[: found[0]]].astype(np.uint32)
 
 
 def _of_column(scores: Scores, j: int, f: int) -> Scores:
@@ -52,20 +52,22 @@ def _of_column(scores: Scores, j: int, f: int) -> Scores:
     return Scores(scores.total[j : j + 1], *one)
 
 
-def _search(summary: TableSummary, counts: NDArray, own: Int64s, scores: Scores) -> tuple[Any, ...]:
+def _search(
+    summary: TableSummary, counts: NDArray, categories: Int64s, scores: Scores
+) -> tuple[Any, ...]:
     """Arguments of the kernels of subsets: one node of a table of one column."""
     host, zero = summary.on_cpu(), np.zeros(1, np.int64)
-    table, cells = _table(summary, counts, own)
+    table, cells = _table(summary, counts, categories)
     return (
         host.subset_rules,
-        Source(table, host.rows, host.entries),
+        EntrySource(table, host.rows, host.entries),
         many_categories(table, 1),
         Nodes(zero, zero, cells, zero),
         scores,
         NodeColumns(zero, zero),
         0,
         1,
-        _scratch(summary, own.size),
+        _scratch(summary, categories.size),
     )
 
 
@@ -74,17 +76,17 @@ def _present(counts: NDArray) -> Int64s:
     return np.flatnonzero(counts[:-1].any(axis=1))
 
 
-def _table(summary: TableSummary, counts: NDArray, own: Int64s) -> tuple[Table, NDArray]:
+def _table(summary: TableSummary, counts: NDArray, categories: Int64s) -> tuple[Table, NDArray]:
     """Make a table with some categories of a column as bins, and the histogram of a node."""
-    bins = own.size + 1  # with that of missing values
+    bins = categories.size + 1  # with that of missing values
     table = summary.table._replace(
         offset=np.array([0, bins]),
         missing=np.ones(1, np.bool_),
         single=np.ones(bins, np.bool_),
         by_code=np.ones(1, np.bool_),
-        categories=np.array([own.size]),
+        categories=np.array([categories.size]),
     )
-    cells = counts[np.append(own, -1)].reshape(1, -1)
+    cells = counts[np.append(categories, -1)].reshape(1, -1)
     return table, cells.astype(summary.cell_dtype)
 
 
@@ -92,5 +94,5 @@ def _scratch(summary: TableSummary, count: int) -> Scratch:
     """Scratch with the sums of `count` categories."""
     scratch = new_scratch(summary.table, summary.task, 1, sorted_=False)
     assert scratch is not None
-    room = count + 2
-    return scratch._replace(runs=new_runs(room, room * max(summary.task.n_classes, 3)))
+    size = count + 2
+    return scratch._replace(runs=new_runs(size, size * max(summary.task.n_classes, 3)))

@@ -70,8 +70,8 @@ class Finished:
         begin, end = subtrees.begin[node], subtrees.end[node]
         counts, code = backend.categories(begin, end, feature)
         ranges = zip((begin + shift[node]).tolist(), (end + shift[node]).tolist(), strict=True)
-        for place, own in zip(ranges, np.split(code, np.cumsum(counts))[:-1], strict=True):
-            self._codes[place] = own.copy()
+        for place, codes in zip(ranges, np.split(code, np.cumsum(counts))[:-1], strict=True):
+            self._codes[place] = codes.copy()
 
     def statistics(self, begin: Int64s, end: Int64s, width: int) -> tuple[NDArray, Int64s]:
         """Mark the nodes, of m, whose subtrees were built, and return their sums, (m, width)."""

@@ -80,21 +80,21 @@ class TableSummary:
         """Return the summary of columns ``first .. last`` only."""
         table, limits, inside = self.table, self.task.limits, slice(first, last)
         offset = table.offset[first : last + 1]
-        own = Table(
+        columns = Table(
             values=table.values[:, inside],
             codes=table.codes[:, inside],
             offset=offset - offset[0],
             missing=table.missing[inside],
             single=table.single[offset[0] : offset[-1]],
             by_code=table.by_code[inside],
-            greatest=table.greatest[inside],
-            least=table.least[inside],
+            highest=table.highest[inside],
+            lowest=table.lowest[inside],
             categories=table.categories[inside],
         )
         if limits.monotonic is not None:
             signs = limits.monotonic.signs[inside]
             limits = limits._replace(monotonic=limits.monotonic._replace(signs=signs))
-        return replace(self, table=_contiguous(own), task=replace(self.task, limits=limits))
+        return replace(self, table=_contiguous(columns), task=replace(self.task, limits=limits))
 
     def of_few_categories(self) -> TableSummary:
         """Return the summary with columns of more categories than bins as if they were numeric."""
@@ -106,8 +106,8 @@ class TableSummary:
         """Return the summary with arrays of the types of kernels: tasks receive read-only ones."""
         task, monotonic = self.task, self.task.limits.monotonic
         if monotonic is not None:
-            own = monotonic._replace(signs=writable(monotonic.signs))
-            task = replace(task, limits=task.limits._replace(monotonic=own))
+            monotonic_writable = monotonic._replace(signs=writable(monotonic.signs))
+            task = replace(task, limits=task.limits._replace(monotonic=monotonic_writable))
         return replace(self, table=Table(*map(writable, self.table)), task=task)
 
     def on_cpu(
@@ -126,9 +126,9 @@ class TableSummary:
             table = table._replace(values=values, codes=codes)
         if rows is not None:
             task = with_rows(task, rows)
-        held = CpuTable(table.values, table.missing, table.categories)
+        coded = CpuTable(table.values, table.missing, table.categories)
         none = None if entries is None else np.empty(0, np.int64)
-        backend = CpuBackend(held, task, self.n_threads, none)
+        backend = CpuBackend(coded, task, self.n_threads, none)
         backend.table = table
         if entries is not None:
             backend.entries = entries

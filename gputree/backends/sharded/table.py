@@ -25,8 +25,8 @@ class BinnedTable(CpuTable):
         return self.values, self.missing, self.categories, {}  # codes and bins are recomputed
 
     def _code(self, max_bins: int, exact: bool, n_threads: int) -> Table:
-        own = self.bare(), self._new_codes, max_bins, exact, n_threads
-        table, self.bins[max_bins, exact] = code(*own)
+        arguments = self.bare(), self._new_codes, max_bins, exact, n_threads
+        table, self.bins[max_bins, exact] = code(*arguments)
         return table
 
 

@@ -18,7 +18,7 @@ class Here:
         return function(*arguments)
 
     def map(self, function: Callable[..., Any], *arguments: list[Any], pure: bool) -> list[Any]:
-        return [function(*own) for own in zip(*arguments, strict=True)]
+        return [function(*given) for given in zip(*arguments, strict=True)]
 
     def gather(self, results: list[Any]) -> list[Any]:
         return results
@@ -78,9 +78,9 @@ class Tasks:
         n pieces divide the time of the work by n, and cost ``n * parts`` tasks: the sum is minimal
         at the root of their ratio.
         """
-        own = tuning.TUNING
-        worth = isqrt(size // (parts * own.task_bytes))
-        return max(min(worth, own.pieces_per_thread * self.threads), 1)
+        tuned = tuning.TUNING
+        worth = isqrt(size // (parts * tuned.task_bytes))
+        return max(min(worth, tuned.pieces_per_thread * self.threads), 1)
 
     def narrowed(self, combine: Callable[[list[Any]], Any], futures: list[Any]) -> list[Any]:
         """Combine results until one task can process the rest; returns their futures."""

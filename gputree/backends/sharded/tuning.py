@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 
-class Tuning(NamedTuple):
+class ShardTuning(NamedTuple):
     """Sizes that measurements may change, and tests do: see `TUNING`."""
 
     # Maximum bytes of histograms of one level: on this machine, and on a cluster, per worker and in
@@ -51,4 +51,4 @@ class Tuning(NamedTuple):
     pieces_per_thread: int = 2
 
 
-TUNING = Tuning()
+TUNING = ShardTuning()

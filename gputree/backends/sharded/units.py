@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gputree.backends.cpu.layout import Rows
-from gputree.backends.sharded.rows import Measure, Read, rows_of
+from gputree.backends.sharded.rows import Read, RowSummary, rows_of
 from gputree.backends.sharded.tasks import Tasks
 from gputree.criteria.named import fix
 from gputree.fixed_point import (
@@ -29,15 +29,15 @@ class Rounding(NamedTuple):
     shift: int
 
 
-def weight_units(tasks: Tasks, parts: list[Any], found: Measure) -> tuple[Rounding, Weights]:
+def weight_units(tasks: Tasks, parts: list[Any], found: RowSummary) -> tuple[Rounding, Weights]:
     """Choose the units of all weights, as `gputree.fixed_point.fix_weights` does.
 
     The weights that are returned have no rows.
     """
-    least, greatest = found.weights
-    if least == greatest:
-        return Rounding(None, 0), Weights(None, 1.0, greatest, found.n_rows)
-    coarse = coarse_unit(greatest, found.n_rows)
+    lowest, highest = found.weights
+    if lowest == highest:
+        return Rounding(None, 0), Weights(None, 1.0, highest, found.n_rows)
+    coarse = coarse_unit(highest, found.n_rows)
     finest = finest_unit(coarse, tasks.combine(total_units, add_up, parts, coarse))
     common, total = tasks.combine(rounded_sums, join_sums, parts, finest)
     shift = common_shift(common)
@@ -45,9 +45,9 @@ def weight_units(tasks: Tasks, parts: list[Any], found: Measure) -> tuple[Roundi
     return Rounding(finest, shift), weights
 
 
-def total_units(own: Read, coarse: float) -> int:
+def total_units(part: Read, coarse: float) -> int:
     """Weight of a part in coarse units."""
-    return 0 if own.weight is None else count_units(own.weight, coarse)
+    return 0 if part.weight is None else count_units(part.weight, coarse)
 
 
 def add_up(found: list[int]) -> int:
@@ -55,10 +55,10 @@ def add_up(found: list[int]) -> int:
     return sum(found)
 
 
-def rounded_sums(own: Read, finest: float) -> tuple[int, int]:
+def rounded_sums(part: Read, finest: float) -> tuple[int, int]:
     """Bitwise OR of the weights of a part in units, and their sum."""
-    assert own.weight is not None
-    weight = round_weights(own.weight, finest)
+    assert part.weight is not None
+    weight = round_weights(part.weight, finest)
     return int(np.bitwise_or.reduce(weight)), int(weight.sum())
 
 
@@ -76,15 +76,15 @@ def target_units(criterion: str, weights: Weights, ends: Ends) -> Targets:
 
 
 def in_units(
-    own: Read, weights: Weights, rounding: Rounding, criterion: str | None, ends: Ends
+    part: Read, weights: Weights, rounding: Rounding, criterion: str | None, ends: Ends
 ) -> Rows:
     """Statistics of the rows of a part in units; `criterion` is that of regression, or None."""
-    own = rows_of(own)
+    part = rows_of(part)
     if rounding.finest is not None:
-        assert own.weight is not None
-        weight = round_weights(own.weight, rounding.finest) >> rounding.shift
+        assert part.weight is not None
+        weight = round_weights(part.weight, rounding.finest) >> rounding.shift
         weights = weights._replace(weight=weight)
     if criterion is None:
-        return Rows(own.target, weights.weight, None, None)
-    targets = fix(criterion, own.target, weights, ends)
+        return Rows(part.target, weights.weight, None, None)
+    targets = fix(criterion, part.target, weights, ends)
     return Rows(targets.target, weights.weight, targets.square, targets.square_rest)

@@ -43,9 +43,9 @@ def set_apart(arrays: list[Pointed]) -> Iterator[None]:
     flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | MAP_NORESERVE
     with mmap.mmap(-1, int(places[-1]) + PAGE, flags) as room:
         copies = []
-        own = ctypes.c_char.from_buffer(room)
-        first = ctypes.addressof(own)
-        del own  # or it could not be closed
+        buffer = ctypes.c_char.from_buffer(room)
+        first = ctypes.addressof(buffer)
+        del buffer  # or it could not be closed
         for (begin, size, members), place in zip(groups, places, strict=False):
             copy = first + int(place) + begin % PAGE  # aligned as the array itself
             ctypes.memmove(copy, begin, size)

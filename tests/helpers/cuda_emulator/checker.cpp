@@ -124,10 +124,10 @@ static Region* find_region(const char* begin, unsigned size) {
     std::vector<Region>* regions = &arrays;
     size_t first = 0, last = arrays.size();
     if (begin >= shared.begin && begin < shared.begin + shared.blocks * shared.bytes) {
-        const size_t own = of_blocks.size() / shared.blocks;
+        const size_t share = of_blocks.size() / shared.blocks;
         regions = &of_blocks;
-        first = (block->shared - shared.begin) / shared.bytes * own;
-        last = first + own;
+        first = (block->shared - shared.begin) / shared.bytes * share;
+        last = first + share;
     }
     for (size_t i = first; i < last; ++i) {
         Region& region = (*regions)[i];
@@ -200,8 +200,8 @@ void begin_checks(const Buffer* buffers, int count) {
         char* begin = shared.begin + b * shared.bytes;
         add_region(of_blocks, begin + aligned(shared.static_bytes), shared.dynamic_bytes, 1, false,
                    nullptr, "dynamic shared memory");
-        for (const Variable& own : static_shared)
-            add_region(of_blocks, begin + own.offset, own.bytes, 1, false, nullptr, "shared memory");
+        for (const Variable& one : static_shared)
+            add_region(of_blocks, begin + one.offset, one.bytes, 1, false, nullptr, "shared memory");
     }
 }
 
@@ -215,9 +215,9 @@ void end_checks() {
 
 size_t static_shared_bytes() { return static_bytes; }
 
-// Remember the loaded segments of the library that holds `own`, and the size of that of its
+// Remember the loaded segments of the library that holds `address`, and the size of that of its
 // "thread_local" variables.
-static int find_image(dl_phdr_info* info, size_t, void* own) {
+static int find_image(dl_phdr_info* info, size_t, void* address) {
     std::vector<Span> segments;
     size_t thread_local_bytes = 0;
     bool mine = false;
@@ -227,7 +227,7 @@ static int find_image(dl_phdr_info* info, size_t, void* own) {
         char* begin = (char*)info->dlpi_addr + info->dlpi_phdr[i].p_vaddr;
         char* end = begin + info->dlpi_phdr[i].p_memsz;
         segments.push_back({begin, end});
-        mine = mine || ((char*)own >= begin && (char*)own < end);
+        mine = mine || ((char*)address >= begin && (char*)address < end);
     }
     if (mine) image = segments;
     if (mine) static_bytes = thread_local_bytes;

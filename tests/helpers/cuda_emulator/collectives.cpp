@@ -21,20 +21,20 @@ const char* name_of(int operation) {
 }
 
 uint64_t collective(int operation, unsigned mask, uint64_t value, unsigned source, int line) {
-    Thread* own = current;
-    if (!(mask >> own->lane & 1)) {
+    Thread* thread = current;
+    if (!(mask >> thread->lane & 1)) {
         fail("line %d: %s: lane %u calls with mask 0x%08x that does not name it", line,
-             name_of(operation), own->lane, mask);
+             name_of(operation), thread->lane, mask);
         stop_thread();
     }
-    own->operation = operation;
-    own->mask = mask;
-    own->value = value;
-    own->source = source;
-    own->line = line;
-    own->state = IN_COLLECTIVE;
+    thread->operation = operation;
+    thread->mask = mask;
+    thread->value = value;
+    thread->source = source;
+    thread->line = line;
+    thread->state = IN_COLLECTIVE;
     yield();
-    return own->answer;
+    return thread->answer;
 }
 
 static uint64_t start_value(int operation) {

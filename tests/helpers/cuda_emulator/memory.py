@@ -93,9 +93,9 @@ class Memory:
 
     def require_device(self, host: NDArray) -> None:
         """Raise LaunchError where `host` lies on another device than the current one."""
-        if host.nbytes and (own := self.device(host)) != current_device():
+        if host.nbytes and (device := self.device(host)) != current_device():
             raise LaunchError(
-                f"an array of device {own} while device {current_device()} is current"
+                f"an array of device {device} while device {current_device()} is current"
             )
 
     def flags(self, host: NDArray) -> NDArray[np.uint8] | None:

@@ -27,12 +27,12 @@ class Nvrtc:
 
     def compile(self, text: str, options: tuple[str, ...]) -> tuple[str, str]:
         """The log and the PTX of a source."""
-        program, own = ctypes.c_void_p(), [option.encode() for option in options]
+        program, arguments = ctypes.c_void_p(), [option.encode() for option in options]
         self._library.nvrtcCreateProgram(
             ctypes.byref(program), text.encode(), b"kernels.cu", 0, None, None
         )
         failed = self._library.nvrtcCompileProgram(
-            program, len(own), (ctypes.c_char_p * len(own))(*own)
+            program, len(arguments), (ctypes.c_char_p * len(arguments))(*arguments)
         )
         log = self._text("ProgramLog", program)
         assert not failed, log
@@ -63,4 +63,4 @@ def libraries() -> list[Path]:
 @cache
 def newest() -> Nvrtc:
     """The library of the highest version."""
-    return max(map(Nvrtc, libraries()), key=lambda own: own.version)
+    return max(map(Nvrtc, libraries()), key=lambda library: library.version)

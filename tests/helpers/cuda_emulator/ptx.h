@@ -137,13 +137,13 @@ EMULATOR_WORD void* global_place(u64 address, unsigned size, int line) {
     require(!is_shared, "shared memory as global memory", line);
     return generic_place(address, size, line);
 }
-EMULATOR_WORD void* place_within(Room own, u64 address, unsigned size, const char* why, int line) {
-    require(address <= own.bytes && size <= own.bytes - address, why, line);
-    return generic_place(u64(own.begin) + address, size, line);
+EMULATOR_WORD void* place_within(Room area, u64 address, unsigned size, const char* why, int line) {
+    require(address <= area.bytes && size <= area.bytes - address, why, line);
+    return generic_place(u64(area.begin) + address, size, line);
 }
 EMULATOR_WORD void* shared_place(u64 address, unsigned size, int line) {
-    const Room own{emulator::block->shared, emulator::shared.bytes};
-    return place_within(own, address, size, "outside of shared memory", line);
+    const Room area{emulator::block->shared, emulator::shared.bytes};
+    return place_within(area, address, size, "outside of shared memory", line);
 }
 EMULATOR_WORD u64 shared_begin() { return u64(emulator::block->shared); }
 EMULATOR_WORD u64 shared_offset(const void* variable) {

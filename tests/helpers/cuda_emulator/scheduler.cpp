@@ -73,13 +73,13 @@ static void make_shared(unsigned blocks, size_t dynamic_bytes) {
 
 // ------------------------------------------------------------------ blocks
 int barrier(int operation, int predicate, int line) {
-    Thread* own = current;
-    own->operation = operation;
-    own->value = predicate;
-    own->line = line;
-    own->state = AT_BARRIER;
+    Thread* thread = current;
+    thread->operation = operation;
+    thread->value = predicate;
+    thread->line = line;
+    thread->state = AT_BARRIER;
     yield();
-    return int(own->answer);
+    return int(thread->answer);
 }
 
 void pause() {
@@ -89,9 +89,9 @@ void pause() {
 
 static unsigned warps() { return (thread_count + 31) / 32; }
 
-static void turn_to(Block& own) {
-    block = &own;
-    block_index = own.index;
+static void turn_to(Block& next) {
+    block = &next;
+    block_index = next.index;
 }
 
 // Let the threads of a warp that can run, each until it waits, pauses or ends; returns whether any
@@ -109,21 +109,23 @@ static bool run_threads(unsigned number) {
     return any;
 }
 
-static void start_block(Block& own, uint32_t b) {
+static void start_block(Block& next, uint32_t b) {
     const uint3 index = {b % grid_size.x, b / grid_size.x % grid_size.y,
                          b / grid_size.x / grid_size.y};
-    const size_t slot = &own - blocks;
-    own = {index, ++blocks_begun, threads + slot * thread_count, shared.begin + slot * shared.bytes};
-    if (shared.bytes) memset(own.shared, fill, shared.bytes);  // a GPU does not initialise it
+    const size_t slot = &next - blocks;
+    next = {
+        index, ++blocks_begun, threads + slot * thread_count, shared.begin + slot * shared.bytes
+    };
+    if (shared.bytes) memset(next.shared, fill, shared.bytes);  // a GPU does not initialise it
     for (unsigned i = 0; i < thread_count; ++i) {
-        Thread& thread = own.threads[i] = Thread{};
+        Thread& thread = next.threads[i] = Thread{};
         thread.index = {i % block_size.x, i / block_size.x % block_size.y,
                         i / block_size.x / block_size.y};
         thread.linear = i;
         thread.lane = i & 31;
         thread.warp = i >> 5;
     }
-    turn_to(own);
+    turn_to(next);
 }
 
 static void report_deadlock(bool at_barrier) {
@@ -203,16 +205,16 @@ static void run_side_by_side(const std::vector<uint32_t>& place) {
         start_block(blocks[begun], place[begun]);
     }
     while (!failed && !running.empty()) {
-        Block*& own = running[next_random() % running.size()];
-        turn_to(*own);
+        Block*& chosen = running[next_random() % running.size()];
+        turn_to(*chosen);
         bool live = true;
         for (unsigned steps = 1u << next_random() % patience; live && !failed && steps > 0; --steps)
             live = step();
         if (live) continue;
         if (begun < place.size()) {
-            start_block(*own, place[begun++]);
+            start_block(*chosen, place[begun++]);
         } else {
-            own = running.back();
+            chosen = running.back();
             running.pop_back();
         }
     }

@@ -65,8 +65,8 @@ class ndarray:
 
     @property
     def data(self) -> _MemoryPointer:
-        own = _UnownedMemory(self.host.ctypes.data, self.host.nbytes, self.host, self.device.id)
-        return _MemoryPointer(own, 0)
+        memory = _UnownedMemory(self.host.ctypes.data, self.host.nbytes, self.host, self.device.id)
+        return _MemoryPointer(memory, 0)
 
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
@@ -307,8 +307,8 @@ def entered_streams() -> list[tuple[int, _Stream]]:
 
 
 def get_current_stream(device_id: int = -1) -> _Stream:
-    own = current_device() if device_id == -1 else device_id
-    return next((s for device, s in reversed(entered_streams()) if device == own), _Stream.null)
+    current = current_device() if device_id == -1 else device_id
+    return next((s for device, s in reversed(entered_streams()) if device == current), _Stream.null)
 
 
 class _Event:

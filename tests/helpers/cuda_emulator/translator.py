@@ -203,19 +203,19 @@ class _Entry:
             return self._directive(text)
         try:
             negated, guard, name, operands = _INSTRUCTION.fullmatch(text).groups()
-            own = self._instruction(name, _OPERANDS.findall(operands))
+            code = self._instruction(name, _OPERANDS.findall(operands))
             condition = f"if ({negated}{self._read(guard, 'pred')}) " if guard else ""
         except (AttributeError, LookupError, ValueError) as error:
             raise UnknownPTX(f"line {line + 1}: {text} ({error})") from error
-        return f"{condition}{{ {own.replace('LINE', str(line + 1))} }}"
+        return f"{condition}{{ {code.replace('LINE', str(line + 1))} }}"
 
     def _directive(self, text: str) -> str:
         if found := _REGISTERS.fullmatch(text):
             kind, name, count = found.groups()
             names = [f"{name}{i}" for i in range(int(count))] if count else [name]
-            own = dict.fromkeys(names, kind)
-            self.registers.update(own)
-            return _variables(own) if self.outer else ""
+            declared = dict.fromkeys(names, kind)
+            self.registers.update(declared)
+            return _variables(declared) if self.outer else ""
         if text.startswith(".shared"):
             return _declare(text, self.variables)
         if text.startswith(".local") and not self.local:
@@ -243,7 +243,7 @@ class _Entry:
             return self._halves(*operands)
         result, kinds, value = find_form(name)
         target, *sources = operands
-        values = [self._read(own, kind) for own, kind in zip(sources, kinds, strict=True)]
+        values = [self._read(source, kind) for source, kind in zip(sources, kinds, strict=True)]
         return self._write(target, result, value.format(*values))
 
     def _memory(self, way: str, space: str, width: str, kind: str, operands: list[str]) -> str:
@@ -256,10 +256,10 @@ class _Entry:
             raise ValueError("read-only")
         place = self._place(space, kind, len(registers), address)
         moves = [
-            self._write(own, kind, f"at[{i}]")
+            self._write(register, kind, f"at[{i}]")
             if way == "ld"
-            else f"at[{i}] = {self._read(own, kind)};"
-            for i, own in enumerate(registers)
+            else f"at[{i}] = {self._read(register, kind)};"
+            for i, register in enumerate(registers)
         ]
         return f"{_ctype(kind)}* at = {place}; {' '.join(moves)}"
 
@@ -268,8 +268,8 @@ class _Entry:
         base, offset = _ADDRESS.fullmatch(address).groups()
         place, size = int(offset or 0), BITS[kind] // 8 * count
         if base in self.parameters:
-            own = self.parameters[base][1]
-            if space != "param" or not 0 <= place <= own - size:
+            bound = self.parameters[base][1]
+            if space != "param" or not 0 <= place <= bound - size:
                 raise ValueError("outside of the parameter")
         is_short = space in ("shared", "local", "param") and self.registers.get(base) == "b32"
         value = f"(u64){self._read(base, 'u32' if is_short else 'u64')} + (u64){place}, {size}"
@@ -284,17 +284,17 @@ class _Entry:
         if kind not in kinds:
             raise ValueError("of another type")
         target, address, *sources = operands if way == "atom" else ["_", *operands]
-        values = [self._read(own, kind) for own in sources]
+        values = [self._read(source, kind) for source in sources]
         place = self._place(space, kind, 1, address)
         call = f"{function}({', '.join([place, *values])})"
         return f"{call};" if target == "_" else self._write(target, kind, call)
 
     def _shuffle(self, direction: str, operands: list[str]) -> str:
         target, *sources = operands
-        own, _, is_there = target.partition("|")
+        register, _, is_there = target.partition("|")
         values = ", ".join(self._read(source, "u32") for source in sources)
         found = f"&{self._read(is_there, 'pred')}" if is_there else "nullptr"
-        return self._write(own, "u32", f"shfl({direction}, {values}, {found}, LINE)")
+        return self._write(register, "u32", f"shfl({direction}, {values}, {found}, LINE)")
 
     def _halves(self, target: str, source: str) -> str:
         """Two registers to one, or one to two: the low half first."""
@@ -316,12 +316,12 @@ class _Entry:
         if found := _INDEX.fullmatch(operand):
             return f"({ctype}){found[1] + '_' + found[2] if found[1] else found[3]}()"
         if operand.startswith("%"):
-            own = self.registers[operand]
-            if own == kind or (own != "f64" and ctype == f"u{own[1:]}"):
+            register = self.registers[operand]
+            if register == kind or (register != "f64" and ctype == f"u{register[1:]}"):
                 return operand[1:]
-            if BITS[own] < BITS[kind] or "pred" in (own, kind):
-                raise ValueError(f"{operand} is a .{own}")
-            value = f"__builtin_bit_cast(u64, {operand[1:]})" if own == "f64" else operand[1:]
+            if BITS[register] < BITS[kind] or "pred" in (register, kind):
+                raise ValueError(f"{operand} is a .{register}")
+            value = f"__builtin_bit_cast(u64, {operand[1:]})" if register == "f64" else operand[1:]
             return f"__builtin_bit_cast(f64, {value})" if kind == "f64" else f"({ctype}){value}"
         if operand.startswith("0d"):
             value = f"0x{operand[2:]}ull"
@@ -338,13 +338,13 @@ class _Entry:
 
     def _write(self, target: str, kind: str, value: str) -> str:
         """Set a register; what is narrower is extended, by its sign if it has one."""
-        own, ctype = self.registers[target], _ctype(kind)
-        if BITS[own] < BITS[kind] or (own == "pred") != (kind == "pred"):
-            raise ValueError(f"{target} is a .{own}")
-        if (own == "f64") != (kind == "f64"):
-            if BITS[kind] != BITS[own]:
-                raise ValueError(f"{target} is a .{own}")
-            return f"{target[1:]} = __builtin_bit_cast({_ctype(own)}, ({ctype})({value}));"
+        register, ctype = self.registers[target], _ctype(kind)
+        if BITS[register] < BITS[kind] or (register == "pred") != (kind == "pred"):
+            raise ValueError(f"{target} is a .{register}")
+        if (register == "f64") != (kind == "f64"):
+            if BITS[kind] != BITS[register]:
+                raise ValueError(f"{target} is a .{register}")
+            return f"{target[1:]} = __builtin_bit_cast({_ctype(register)}, ({ctype})({value}));"
         return f"{target[1:]} = ({ctype})({value});"
 
 

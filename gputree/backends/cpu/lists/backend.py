@@ -16,16 +16,16 @@ from gputree.backends.cpu.lists.layout import (
     ListRules,
     Lists,
     Moved,
-    Opened,
+    OpenedNodes,
 )
 from gputree.backends.cpu.lists.partition import assign_entries, move_entries, move_lists, sum_parts
 from gputree.backends.cpu.lists.score import score_columns
-from gputree.backends.lists import Candidates, ColumnCodes, ListTask, Parts, Tests
+from gputree.backends.lists import CandidateTests, ColumnCodes, ListTask, TestParts, Tests
 from gputree.dtypes import MOST_ROWS, ROW
 from gputree.threads import SPANS_PER_THREAD, cut, run
 
 
-class Memory:
+class ArrayPool:
     """Reusable arrays: to allocate new memory costs more than the work done in it."""
 
     def __init__(self) -> None:
@@ -58,7 +58,7 @@ class CpuLists:
         self.codes = codes
         self.task = task
         self.n_threads = n_threads
-        self.memory = Memory()
+        self.memory = ArrayPool()
 
     def root(self) -> CpuLevel:
         """Return the level of the root: the sorted columns become its lists, without a copy."""
@@ -77,13 +77,13 @@ def tests_of(tests: Tests, assigned: Assigned, parts: Int64s) -> tuple[Tests, As
     """Tests of `parts` only, with their assigned parts."""
     first = int(np.searchsorted(tests.part, parts[0], side="right")) - 1
     last = int(np.searchsorted(tests.part, parts[-1], side="right"))
-    own = Tests(
+    restricted = Tests(
         node=tests.node[first:last],
         feature=tests.feature[first:last],
         cut=tests.cut[first:last],
         part=tests.part[first : last + 1],
     )
-    return own, assigned._replace(missing=assigned.missing[first:last])
+    return restricted, assigned._replace(missing=assigned.missing[first:last])
 
 
 class CpuLevel:
@@ -94,7 +94,7 @@ class CpuLevel:
         self.entries = entries
         self.lists = lists
         self.begin, self.end, self.weights, self.resting = nodes
-        self._assigned: tuple[Tests, Parts, Assigned] | None = None
+        self._assigned: tuple[Tests, TestParts, Assigned] | None = None
 
     @property
     def rows(self) -> int:
@@ -104,9 +104,9 @@ class CpuLevel:
     def _nodes(self) -> ListNodes:
         return ListNodes(self.begin, self.end, self.weights, self.resting)
 
-    def score(self) -> Candidates:
+    def score(self) -> CandidateTests:
         d, m = self.resting.shape
-        out = Candidates.empty(d, m)
+        out = CandidateTests.empty(d, m)
         rules = ListRules.of(self.backend.task)
         self._run(
             score_columns,
@@ -117,10 +117,10 @@ class CpuLevel:
         self.resting = self.resting | (out.parts == 1)
         return out
 
-    def assign(self, tests: Tests) -> Parts:
+    def assign(self, tests: Tests) -> TestParts:
         task, nodes, entries = self.backend.task, self._nodes, self.entries
         n_parts = int(tests.part[-1])
-        parts = Parts(
+        parts = TestParts(
             code=np.empty(n_parts, np.uint32),
             rows=np.zeros(n_parts, np.int64),
             weights=np.zeros((n_parts, task.n_classes), np.int64),
@@ -158,14 +158,16 @@ class CpuLevel:
         begin = np.full(assigned.part_weight.size, -1)
         begin[parts] = end - sizes
         first = np.searchsorted(parts, tests.part)
-        room = assigned.missing * np.diff(first)
-        opened = Opened(parts, first, begin, np.cumsum(room) - room)
-        entries, moved = self._move_entries(tests, assigned, opened, int(end[-1]), int(room.sum()))
+        spread = assigned.missing * np.diff(first)
+        opened = OpenedNodes(parts, first, begin, np.cumsum(spread) - spread)
+        entries, moved = self._move_entries(
+            tests, assigned, opened, int(end[-1]), int(spread.sum())
+        )
         resting, task = self.resting, self.backend.task
         skip = resting[:, tests.node]
-        own = tests.feature[None, :] == np.arange(skip.shape[0])[:, None]
+        is_tested = tests.feature[None, :] == np.arange(skip.shape[0])[:, None]
         if not task.one_against_rest:  # one category is left in each part
-            skip = skip | (own & task.nominal[:, None])
+            skip = skip | (is_tested & task.nominal[:, None])
         shape, memory = (resting.shape[0], entries.target.size), self.backend.memory
         lists = Lists(memory.take(shape, ROW), memory.take(shape, np.uint32))
         given = self.lists, self._nodes, tests, skip, opened, moved, lists
@@ -177,7 +179,7 @@ class CpuLevel:
         return CpuLevel(self.backend, entries, lists, nodes)
 
     def _move_entries(
-        self, tests: Tests, assigned: Assigned, opened: Opened, size: int, fractions: int
+        self, tests: Tests, assigned: Assigned, opened: OpenedNodes, size: int, fractions: int
     ) -> tuple[Entries, Moved]:
         """Entries of the next level, and the places to which the entries of this one move."""
         old = self.entries

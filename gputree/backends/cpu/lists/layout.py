@@ -60,7 +60,7 @@ class NodeList(NamedTuple):
 
 
 class Assigned(NamedTuple):
-    """Parts to which the entries of a level are assigned; see `gputree.backends.lists.Parts`."""
+    """Parts that the entries of a level are assigned to; see `gputree.backends.lists.TestParts`."""
 
     child: NDArray[Any]  # (E,) int32: part of the test for each entry, -1 where it has none
     part_code: NDArray[Any]  # (P,) uint32
@@ -68,7 +68,7 @@ class Assigned(NamedTuple):
     missing: NDArray[Any]  # (tests,) int64: entries without a part
 
 
-class Opened(NamedTuple):
+class OpenedNodes(NamedTuple):
     """Parts that become nodes: test j has ``part[first[j]] .. part[first[j + 1]]``."""
 
     part: NDArray[Any]  # int64

@@ -31,12 +31,12 @@ def assign_node(rules, lists, weight, nodes, tests, j, out):
     item, code, by_category = lists.item[f], lists.code[f], rules.nominal[f]
     begin, end = nodes.begin[node], nodes.end[node]
     against_rest = by_category and rules.one_against_rest
-    part, own, missing, previous = first - 1, np.int32(-1), 0, MISSING_CODE
+    part, branch, missing, previous = first - 1, np.int32(-1), 0, MISSING_CODE
     if against_rest:
         out.part_code[first], out.part_code[first + 1] = cut, MISSING_CODE
         out.part_weight[first] = out.part_weight[first + 1] = 0
-    # `part` is the part of the entry before, the `own`-th of the test; it has the same code, or is
-    # on the same side of the cut, as long as it does not change.
+    # `part` is the part of the entry before, and `branch` its number in the test; it has the same
+    # code, or is on the same side of the cut, as long as it does not change.
     for i in range(begin, end):
         e, this = item[i], code[i]
         if this == MISSING_CODE and (against_rest or not rules.missing_is_category):
@@ -44,8 +44,8 @@ def assign_node(rules, lists, weight, nodes, tests, j, out):
             missing += 1
             continue
         if against_rest:
-            own = np.int32(this != cut)
-            part = first + own
+            branch = np.int32(this != cut)
+            part = first + branch
         else:
             is_new = i == begin or (
                 this != previous if by_category else previous <= cut and this > cut
@@ -53,10 +53,10 @@ def assign_node(rules, lists, weight, nodes, tests, j, out):
             previous = this
             if is_new:
                 part += 1
-                own += np.int32(1)
+                branch += np.int32(1)
                 out.part_code[part] = this
                 out.part_weight[part] = 0
-        out.child[e] = own
+        out.child[e] = branch
         out.part_weight[part] += pick(weight, e, 1)
     return missing
 
@@ -104,9 +104,9 @@ def move_entries(entries, nodes, tests, first, last, assigned, opened, place, mo
         for e in range(nodes.begin[tests.node[j]], nodes.end[tests.node[j]]):
             w = pick(entries.weight, e, 1)
             if child[e] >= 0:
-                own = np.int64(child[e])
-                at = put(entries, e, w, start + own, place, new, new.weight)
-                moved.route[e] = (own << 32) | at if at >= 0 else -1
+                branch = np.int64(child[e])
+                position = put(entries, e, w, start + branch, place, new, new.weight)
+                moved.route[e] = (branch << 32) | position if position >= 0 else -1
                 continue
             moved.route[e] = -2 - free
             for q in range(opened.first[j], opened.first[j + 1]):
@@ -124,14 +124,14 @@ def put(entries, e, share, part, place, new, weight):
 
     `weight` is the one of the `new` entries, None where every entry has a weight of one unit.
     """
-    at = place[part]
-    if at < 0:
+    position = place[part]
+    if position < 0:
         return np.int64(-1)
-    place[part] = at + 1
-    new.target[at] = entries.target[e]
+    place[part] = position + 1
+    new.target[position] = entries.target[e]
     if weight is not None:
-        weight[at] = share
-    return at
+        weight[position] = share
+    return position
 
 
 @kernel
@@ -163,15 +163,15 @@ def move_list(lists, f, nodes, tests, j, opened, moved, place, new):
         way = moved.route[item[i]]
         if way >= 0:
             part = start + (way >> 32)
-            at = place[part]
-            place[part] = at + 1
-            new_item[at] = way & 0xFFFFFFFF
-            new_code[at] = code[i]
+            position = place[part]
+            place[part] = position + 1
+            new_item[position] = way & 0xFFFFFFFF
+            new_code[position] = code[i]
         elif way < -1:
             for q in range(begin_opened, end_opened):
                 to = moved.spread[-2 - way + q - begin_opened]
                 if to >= 0:
-                    at = place[opened.part[q]]
-                    place[opened.part[q]] = at + 1
-                    new_item[at] = to
-                    new_code[at] = code[i]
+                    position = place[opened.part[q]]
+                    place[opened.part[q]] = position + 1
+                    new_item[position] = to
+                    new_code[position] = code[i]

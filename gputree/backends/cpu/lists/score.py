@@ -14,7 +14,7 @@ from gputree.criteria.information import GAIN_BITS, TOLERANCE, in_steps, term
 from gputree.dtypes import MISSING_CODE
 
 
-class Scan(NamedTuple):
+class ClassScan(NamedTuple):
     """Class weights, shape (K,), during a scan of a list."""
 
     known: NDArray[np.int64]  # of the node; missing values are subtracted once they are found
@@ -26,7 +26,7 @@ class Scan(NamedTuple):
 @inner
 def new_scan(n_classes):
     """Scratch of one scan."""
-    return Scan(
+    return ClassScan(
         np.empty(n_classes, np.int64),
         np.zeros(n_classes, np.int64),
         np.zeros(n_classes, np.int64),
@@ -69,11 +69,11 @@ def class_terms(information, weights):
 @borrowing
 def least_side(limits, total, count):
     """Minimum units on either side of a cut; `total` + 1 where too few rows are known."""
-    least = limits.cut_share * np.float64(total)
-    least = limits.least if least <= limits.least + limits.slack else min(least, limits.most)
-    if np.float64(count) < (2.0 * least - limits.slack) * limits.unit:
+    weight = limits.cut_share * np.float64(total)
+    weight = limits.least if weight <= limits.least + limits.slack else min(weight, limits.most)
+    if np.float64(count) < (2.0 * weight - limits.slack) * limits.unit:
         return total + 1
-    return max(np.int64(np.ceil(least - limits.slack)), np.int64(1))
+    return max(np.int64(np.ceil(weight - limits.slack)), np.int64(1))
 
 
 @borrowing
@@ -96,9 +96,9 @@ def read_run(column, begin):
 def move_class(information, scan, k, weight):
     """Move weight of one class to the left; returns the change of the sum of terms."""
     scan.left[k] += weight
-    own = term(information, scan.left[k]) + term(information, scan.known[k] - scan.left[k])
-    change = own - scan.terms[k]
-    scan.terms[k] = own
+    terms = term(information, scan.left[k]) + term(information, scan.known[k] - scan.left[k])
+    change = terms - scan.terms[k]
+    scan.terms[k] = terms
     return change
 
 
@@ -118,7 +118,7 @@ def move_rows(information, column, begin, end, scan):
 
 
 @borrowing
-def best_cut(information, column, scan, total, least):
+def best_cut(information, column, scan, total, min_weight):
     """Best cut between sorted known values of weight `total`: of equal gains the first.
 
     A cut between two values of one and the same class is never the best (Fayyad and Irani
@@ -140,17 +140,17 @@ def best_cut(information, column, scan, total, least):
     # `before` is the weight of the entries begin .. start. Those up to `pending`, of weight
     # `moved`, are in `scan` and `gained`; the others, all of `pending_class` unless it is negative,
     # follow once a cut is evaluated.
-    while start < end and total - before >= least:
+    while start < end and total - before >= min_weight:
         stop, run, k = read_run(column, start)
-        if before >= least and start > begin:
+        if before >= min_weight and start > begin:
             tries += 1
-            if tries == 1 or total - before - run < least or k < 0 or k != previous:
+            if tries == 1 or total - before - run < min_weight or k < 0 or k != previous:
                 if pending_class >= 0:
                     gained += move_class(information, scan, pending_class, before - moved)
                 else:
                     gained += move_rows(information, column, pending, start, scan)
-                own = term(information, before) + term(information, total - before)
-                gain = in_steps(information, gained - own)
+                split_terms = term(information, before) + term(information, total - before)
+                gain = in_steps(information, gained - split_terms)
                 if gain > best:
                     best = gain
                     place = start - 1
@@ -173,15 +173,15 @@ def score_numeric(rules, column, weight, whole, scan, sieve, f, j, out):
         return
     out.parts[f, j] = 2
     total = whole - unknown
-    least = least_side(rules.limits, total, end - column.begin)
-    if total < 2 * least:
+    min_weight = least_side(rules.limits, total, end - column.begin)
+    if total < 2 * min_weight:
         return
     known = before_missing(column, end)
     if weight is None:
-        gain, tries, place, before = best_cut(information, known, scan, total, least)
+        gain, tries, place, before = best_cut(information, known, scan, total, min_weight)
     else:
         gain, tries, place, before = best_cut_of_fractions(
-            information, known, scan.known, sieve, total, least
+            information, known, scan.known, sieve, total, min_weight
         )
     if place < 0:
         return
@@ -241,9 +241,9 @@ def score_nominal(rules, column, whole, scan, f, j, out):
         branch += w
         if i + 1 < end and code[i + 1] == code[i]:
             continue
-        own = term(information, branch)
-        gain += fresh_terms(information, column, start, i + 1, scan.fresh) - own
-        split -= own
+        branch_term = term(information, branch)
+        gain += fresh_terms(information, column, start, i + 1, scan.fresh) - branch_term
+        split -= branch_term
         parts += 1
         heavy += np.float64(branch) >= limits.least - limits.slack
         start, branch = i + 1, np.int64(0)
@@ -298,9 +298,9 @@ def score_one_against_rest(rules, column, whole, scan, f, j, out):
         terms, change, branch = run_terms(information, column, start, stop, scan)
         lighter = np.float64(min(branch, total - branch))
         if lighter >= limits.least - limits.slack:
-            own = term(information, branch) + term(information, total - branch)
-            gain = max(in_steps(information, before + terms + class_sum + change - own), 0)
-            split = np.float64(bits - own) / information.scale
+            split_terms = term(information, branch) + term(information, total - branch)
+            gain = max(in_steps(information, before + terms + class_sum + change - split_terms), 0)
+            split = np.float64(bits - split_terms) / information.scale
             worth = 0.0
             if split > TOLERANCE:
                 divisor = np.float64(whole) * information.unit if rules.by_gain else split
@@ -308,7 +308,7 @@ def score_one_against_rest(rules, column, whole, scan, f, j, out):
             if out.tries[f, j] == 0 or worth > best + TOLERANCE:
                 best = worth
                 out.gain[f, j] = gain
-                out.split[f, j] = bits - own
+                out.split[f, j] = bits - split_terms
                 out.cut[f, j] = code[start]
             out.tries[f, j] += 1
         start = stop

@@ -67,9 +67,9 @@ def about_term(weight):
     """Approximate ``x log2 x`` of a weight in units; 0 at 0."""
     x = np.float64(weight)
     bits = x.view(np.int64)
-    at = np.uintp((bits >> (52 - _BITS)) & ((1 << _BITS) - 1))
+    chord = np.uintp((bits >> (52 - _BITS)) & ((1 << _BITS) - 1))
     mantissa = np.int64((bits & _MANTISSA) | _ONE).view(np.float64)
-    return x * (np.float64(bits >> 52) + (_CHORDS[at, 0] + _CHORDS[at, 1] * mantissa))
+    return x * (np.float64(bits >> 52) + (_CHORDS[chord, 0] + _CHORDS[chord, 1] * mantissa))
 
 
 @borrowing
@@ -87,16 +87,16 @@ def class_of_run(column, begin, end):
 
 
 @borrowing
-def may_be_best(column, start, stop, left_weight, least):
+def may_be_best(column, start, stop, left_weight, min_weight):
     """Return True if a cut between the runs that begin at `start` and at `stop` may be the best.
 
     It is not between two runs of the same class, unless the next cut is not admissible.
     """
     following, run = class_of_run(column, stop, column.end)
-    if following < 0 or left_weight - run < least:
+    if following < 0 or left_weight - run < min_weight:
         return True
-    own, _ = class_of_run(column, start, stop)
-    return own != following
+    class_before, _ = class_of_run(column, start, stop)
+    return class_before != following
 
 
 @borrowing
@@ -110,8 +110,10 @@ def best_waiting(information, known, total, sieve, n, best, place, before):
         for k in range(known.size):
             left = sieve.lefts[j, k]
             terms += term(information, left) + term(information, known[k] - left)
-        own = term(information, sieve.before[j]) + term(information, total - sieve.before[j])
-        gain = in_steps(information, terms - own)
+        split_terms = term(information, sieve.before[j]) + term(
+            information, total - sieve.before[j]
+        )
+        gain = in_steps(information, terms - split_terms)
         if gain > best:
             best, place, before = gain, sieve.place[j], sieve.before[j]
     return best, place, before
@@ -134,7 +136,7 @@ def _window(information, total, count, n_classes):
 
 
 @borrowing
-def best_cut_of_fractions(information, column, known, sieve, total, least):
+def best_cut_of_fractions(information, column, known, sieve, total, min_weight):
     """`best_cut` where entries are weighted: the same cut.
 
     Every entry is scored as if a cut were before it: a branch on that, unpredictable, would take
@@ -156,15 +158,15 @@ def best_cut_of_fractions(information, column, known, sieve, total, least):
     # highest approximate gain so far. Cuts that may still be the best wait, or are in `best` by
     # their exact gain.
     for i in range(begin, end):
-        if total - before < least:
+        if total - before < min_weight:
             break
         cut = code[i] != value
         value = code[i]
-        admitted = cut & (before >= least)
+        admitted = cut & (before >= min_weight)
         tries += admitted
         gain = terms - (about_term(before) + about_term(total - before))
         near = admitted & (gain >= most - window)
-        if near and (tries == 1 or may_be_best(column, start, i, total - before, least)):
+        if near and (tries == 1 or may_be_best(column, start, i, total - before, min_weight)):
             if waiting == WAITING:
                 best, place, best_before = best_waiting(
                     information, known, total, sieve, waiting, best, place, best_before
@@ -180,9 +182,9 @@ def best_cut_of_fractions(information, column, known, sieve, total, least):
         before += units
         left = sieve.left[k] + units
         sieve.left[k] = left
-        own = about_term(left) + about_term(known[k] - left)
-        terms += own - sieve.terms[k]
-        sieve.terms[k] = own
+        class_terms = about_term(left) + about_term(known[k] - left)
+        terms += class_terms - sieve.terms[k]
+        sieve.terms[k] = class_terms
     best, place, best_before = best_waiting(
         information, known, total, sieve, waiting, best, place, best_before
     )

@@ -9,17 +9,17 @@ import numpy as np
 from gputree.backends.base import Int64s
 from gputree.backends.cuda.kernels import Kernels
 from gputree.backends.cuda.layout import to_device
-from gputree.backends.cuda.lists.launch import Entries, Level, Lists, Table
+from gputree.backends.cuda.lists.launch import DeviceEntries, DeviceLists, LevelArrays, LevelData
 from gputree.backends.cuda.lists.memory import Ledger, assign_bytes, most_entries, nbytes_of
 from gputree.backends.cuda.lists.partition import (
-    Assigned,
+    AssignedTests,
     assign,
     cursor_room,
     move_entries,
     move_lists,
 )
 from gputree.backends.cuda.lists.score import score
-from gputree.backends.lists import Candidates, ColumnCodes, ListTask, Parts, Tests
+from gputree.backends.lists import CandidateTests, ColumnCodes, ListTask, TestParts, Tests
 
 
 class CudaLists:
@@ -37,7 +37,7 @@ class CudaLists:
         self.codes = codes
         self.task = task
         categorical, terms = to_device(task.nominal, np.uint8), to_device(task.information.terms)
-        self.table = Table(Kernels(None, False, 32), task, categorical, terms, ledger)
+        self.table = LevelData(Kernels(None, False, 32), task, categorical, terms, ledger)
 
     def root(self) -> CudaLevel:
         """Return the level of the root: the sorted columns become its lists."""
@@ -46,11 +46,13 @@ class CudaLists:
         np.add.at(weights[0], task.target, 1 if weight is None else weight)
         return CudaLevel(
             self.table,
-            Entries(
+            DeviceEntries(
                 to_device(task.target, np.int32),
                 None if weight is None else to_device(weight, np.int64),
             ),
-            Lists(to_device(self.codes.order, np.int32), to_device(self.codes.code, np.uint32)),
+            DeviceLists(
+                to_device(self.codes.order, np.int32), to_device(self.codes.code, np.uint32)
+            ),
             np.array([0]),
             np.array([n]),
             weights,
@@ -59,10 +61,10 @@ class CudaLists:
 
 
 @dataclass
-class CudaLevel(Level):
+class CudaLevel(LevelArrays):
     """`gputree.backends.lists.Level` on a CUDA device."""
 
-    _assigned: Assigned | None = None
+    _assigned: AssignedTests | None = None
 
     def __post_init__(self) -> None:
         self._used = nbytes_of(*self.entries, *self.lists)
@@ -72,12 +74,12 @@ class CudaLevel(Level):
     def rows(self) -> int:
         return self.entries.target.size
 
-    def score(self) -> Candidates:
+    def score(self) -> CandidateTests:
         found = score(self)
         self.resting = self.resting | (found.parts == 1)
         return found
 
-    def assign(self, tests: Tests) -> Parts:
+    def assign(self, tests: Tests) -> TestParts:
         ledger, n_parts = self.table.ledger, int(tests.part[-1])
         needed = assign_bytes(self.table.task.n_classes, tests.node.size, n_parts, self.rows)
         ledger.require(needed, f"A level of {n_parts:,} parts")
@@ -93,9 +95,9 @@ class CudaLevel(Level):
         end = np.cumsum(sizes)
         is_tested = tests.feature[None, :] == np.arange(len(self.resting))[:, None]
         skip = self.resting[:, tests.node] | (is_tested & self.table.task.nominal[:, None])
-        room = cursor_room(self, done, parts)
+        free_bytes = cursor_room(self, done, parts)
         routes, entries = move_entries(self, done, parts)
-        lists = move_lists(self, done, routes, skip, int(end[-1]), room)
+        lists = move_lists(self, done, routes, skip, int(end[-1]), free_bytes)
         test = np.repeat(np.arange(tests.node.size), np.diff(tests.part))[parts]
         resting = np.ascontiguousarray(skip[:, test])
         weights = done.parts.weights[parts]

@@ -19,8 +19,8 @@ __device__ Branches add_branches(
         const bool ends = place.valid && (i + 1 == segment.known || code[i + 1] != place.code);
         const u32 begun = __ballot_sync(ALL_LANES, starts) & ((2u << lane_of()) - 1u);
         const int first = begun ? 31 - __clz(int(begun)) : -1;  // lane where the branch begins
-        const u64 own = place.valid ? u64(first + 1) << 32 | u64(place.k) : ~u64(0);
-        const u32 alike = __match_any_sync(ALL_LANES, own);
+        const u64 pair = place.valid ? u64(first + 1) << 32 | u64(place.k) : ~u64(0);
+        const u32 alike = __match_any_sync(ALL_LANES, pair);
         i64 after = weight_upto(task.entries, alike, place.weight);
         if (place.valid) {
             if (first < 0) after += left[place.k];
@@ -55,7 +55,7 @@ __device__ Candidate score_categorical(
     __shared__ i64 terms[MOST_WARPS];
     const Information& information = task.information;
     const int warp = threadIdx.x >> 5, warps = blockDim.x >> 5;
-    const Branches own = add_branches(
+    const Branches added = add_branches(
         task, segment, span_of(segment.begin, segment.known, warp, warps),
         vectors.left + warp * task.n_classes
     );
@@ -64,7 +64,7 @@ __device__ Candidate score_categorical(
         within += term(information, vectors.known[k]);
     within = warp_sum(within);
     if (lane_of() == 0) {
-        partial[warp] = own;
+        partial[warp] = added;
         terms[warp] = within;
     }
     const i64 total = sum_of(vectors.known, task.n_classes);

@@ -18,7 +18,7 @@ from gputree.backends.lists import ListTask
 MOST_WARPS = 16
 
 
-class Table(NamedTuple):
+class LevelData(NamedTuple):
     """Data that all levels of one table share."""
 
     kernels: Kernels
@@ -28,14 +28,14 @@ class Table(NamedTuple):
     ledger: Ledger
 
 
-class Entries(NamedTuple):
+class DeviceEntries(NamedTuple):
     """Entries, ordered by node; `weight` is None where every weight is one unit."""
 
     target: Any  # (E,) int32
     weight: Any  # (E,) int64 or None
 
 
-class Lists(NamedTuple):
+class DeviceLists(NamedTuple):
     """Attribute lists: entries in the order of their codes, and the codes, shape (d, E)."""
 
     item: Any  # int32
@@ -43,17 +43,17 @@ class Lists(NamedTuple):
 
     def pack(self, categorical: Any, first: int = 0, last: int | None = None) -> Packed:
         """Pack the lists of columns ``first .. last`` for kernels."""
-        own = [array[first:last] for array in self]
-        return COLUMNS.pack(categorical[first:last], *own[0].shape, *own)
+        arrays = [array[first:last] for array in self]
+        return COLUMNS.pack(categorical[first:last], *arrays[0].shape, *arrays)
 
 
 @dataclass
-class Level:
+class LevelArrays:
     """m nodes with their entries and lists; small arrays are on the host."""
 
-    table: Table
-    entries: Entries
-    lists: Lists
+    table: LevelData
+    entries: DeviceEntries
+    lists: DeviceLists
     begin: Int64s  # (m,)
     end: Int64s  # (m,)
     weights: Int64s  # (m, n_classes)

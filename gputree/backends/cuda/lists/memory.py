@@ -78,15 +78,15 @@ def least_bytes(task: ListTask, d: int, n: int) -> int:
     return (2 * n + -(-n // LEAST_SHARE)) * _entry_bytes(task, d) + n * _work_bytes(task)
 
 
-def most_entries(task: ListTask, d: int, n: int, room: int) -> int:
-    """Maximum number of entries of a level with which growth uses at most `room` bytes.
+def most_entries(task: ListTask, d: int, n: int, free_bytes: int) -> int:
+    """Maximum number of entries of a level with which growth uses at most `free_bytes` bytes.
 
     Levels that wait, and the one that is made below them, add up to two tables and such a level, or
     to three such levels where these are larger than the table.
     """
     entry, work = _entry_bytes(task, d), _work_bytes(task)
-    few = (room - n * work) // entry - 2 * n
-    return min(few if few <= n else room // (3 * entry + work), MOST_ROWS)
+    few = (free_bytes - n * work) // entry - 2 * n
+    return min(few if few <= n else free_bytes // (3 * entry + work), MOST_ROWS)
 
 
 def _entry_bytes(task: ListTask, d: int) -> int:

@@ -45,10 +45,10 @@ __device__ Cut warp_last(Cut cut) {
 // Minimum units on either side of a cut; more than `total` where too few entries are known.
 __device__ i64 least_side(const Task& task, i64 total, i64 count) {
     const BranchLimits& limits = task.limits;
-    double least = limits.cut_share * double(total);
-    least = least <= limits.least + limits.slack ? limits.least : lesser_of(least, limits.most);
-    if (double(count) < (2.0 * least - limits.slack) * limits.unit) return total + 1;
-    const i64 units = i64(ceil(least - limits.slack));
+    double weight = limits.cut_share * double(total);
+    weight = weight <= limits.least + limits.slack ? limits.least : lesser_of(weight, limits.most);
+    if (double(count) < (2.0 * weight - limits.slack) * limits.unit) return total + 1;
+    const i64 units = i64(ceil(weight - limits.slack));
     return units > 1 ? units : 1;
 }
 
@@ -107,14 +107,14 @@ __device__ void take_cuts(const Ends& ends, i64 i0, Walk& walk) {
     walk.tries += __popc(cuts);
     const bool in_tile = ends.begin > i0;  // where the value before ends
     const int lane = in_tile ? int(ends.begin - 1 - i0) : 0;
-    const Open own = {ends.cut, ends.begin};
-    const Open before = from_lane(own, lane), open = in_tile ? before : walk.open;
+    const Open opened = {ends.cut, ends.begin};
+    const Open before = from_lane(opened, lane), open = in_tile ? before : walk.open;
     if (ends.is_end && ends.turn > open.begin) walk.best = better(walk.best, open.cut);
     const u32 ending = __ballot_sync(ALL_LANES, ends.is_end);
     if (!ending) return;
     if (walk.open.cut.place < 0)
         walk.turned = __shfl_sync(ALL_LANES, ends.turn, __ffs(int(ending)) - 1);
-    walk.open = from_lane(own, 31 - __clz(int(ending)));
+    walk.open = from_lane(opened, 31 - __clz(int(ending)));
 }
 
 // The cuts in a warp's span; `turned`: last place before it where the class changed.
@@ -178,9 +178,9 @@ __device__ Candidate score_numeric(
     const int warp = threadIdx.x >> 5, warps = blockDim.x >> 5;
     const Candidate none = {-1, 0, 0, 2, 0, 0};
     const i64 total = sum_of(vectors.known, task.n_classes);
-    const i64 least = least_side(task, total, segment.known - segment.begin);
-    if (total < 2 * least) return none;
-    const Halves sides = {total, least, vectors.known, vectors.left + warp * task.n_classes};
+    const i64 min_weight = least_side(task, total, segment.known - segment.begin);
+    if (total < 2 * min_weight) return none;
+    const Halves sides = {total, min_weight, vectors.known, vectors.left + warp * task.n_classes};
     i64 turned = segment.begin;
     for (int w = 0; w < warp; ++w) turned = vectors.turned[w] > turned ? vectors.turned[w] : turned;
     Walk walk =

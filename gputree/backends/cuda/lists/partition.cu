@@ -75,12 +75,12 @@ __device__ void find_branches(
         const bool valid = i < span.last;
         const bool starts = valid && (i == begin || code[i - 1] != code[i]);
         const u32 vote = __ballot_sync(ALL_LANES, starts);
-        const i64 own = part + __popc(vote & ((2u << lane_of()) - 1u)) - 1;
+        const i64 p = part + __popc(vote & ((2u << lane_of()) - 1u)) - 1;
         if (starts) {
-            parts.first[own] = i;
-            parts.code[own] = code[i];
+            parts.first[p] = i;
+            parts.code[p] = code[i];
         }
-        if (valid && (i + 1 == end || code[i + 1] != code[i])) parts.last[own] = i + 1;
+        if (valid && (i + 1 == end || code[i + 1] != code[i])) parts.last[p] = i + 1;
         part += __popc(vote);
     }
 }
@@ -93,18 +93,18 @@ extern "C" __global__ void __launch_bounds__(512) find_parts(
 ) {
     const i64 j = test[blockIdx.x], f = tests.feature[j];
     const i64 *begin = tests.begin, *end = tests.end;
-    const u32* own = columns.list(f).code;
-    const i64 stop = missing_is_category ? end[j] : known_end(own, begin[j], end[j]);
+    const u32* codes = columns.list(f).code;
+    const i64 stop = missing_is_category ? end[j] : known_end(codes, begin[j], end[j]);
     if (threadIdx.x == 0) tests.missing[j] = end[j] - stop;
     if (columns.categorical[f]) {
-        find_branches(own, begin[j], stop, tests.part[j], parts);
+        find_branches(codes, begin[j], stop, tests.part[j], parts);
     } else if (threadIdx.x == 0) {
-        const i64 p = tests.part[j], middle = behind_cut(own, begin[j], stop, tests.cut[j]);
+        const i64 p = tests.part[j], middle = behind_cut(codes, begin[j], stop, tests.cut[j]);
         parts.first[p] = begin[j];
         parts.last[p] = parts.first[p + 1] = middle;
         parts.last[p + 1] = stop;
-        parts.code[p] = own[begin[j]];
-        parts.code[p + 1] = own[middle];
+        parts.code[p] = codes[begin[j]];
+        parts.code[p + 1] = codes[middle];
     }
 }
 
@@ -119,14 +119,14 @@ extern "C" __global__ void __launch_bounds__(256) sum_parts(
     for (i64 i0 = pieces.first[c] + (threadIdx.x & ~31u); i0 < stop; i0 += blockDim.x) {
         const i64 i = i0 + lane_of();
         const Place place = place_at(list, entries, i, stop);
-        i64 at = -1;
+        i64 cell = -1;
         if (place.valid) {
             const i64 p = part_of(parts.last, tests.part[j], tests.part[j + 1], i);
-            at = p * n_classes + place.k;
+            cell = p * n_classes + place.k;
         }
-        const u32 alike = __match_any_sync(ALL_LANES, at);
+        const u32 alike = __match_any_sync(ALL_LANES, cell);
         const i64 sum = weight_upto(entries, alike, place.weight);
-        if (place.valid && is_last(alike)) add_to_global(parts.weights + at, sum);
+        if (place.valid && is_last(alike)) add_to_global(parts.weights + cell, sum);
     }
 }
 
@@ -151,14 +151,14 @@ extern "C" __global__ void __launch_bounds__(32) add_fractions(
     const i64 p = blockIdx.x, j = parts.test[p], end = tests.end[j];
     const i64 known = parts.known[p], whole = tests.whole[j];
     const List list = columns.list(tests.feature[j]);
-    i64* own = parts.weights + p * n_classes;
+    i64* weights = parts.weights + p * n_classes;
     i64 number = 0;
     for (i64 i0 = end - tests.missing[j]; i0 < end; i0 += 32) {
         const Place place = place_at(list, entries, i0 + lane_of(), end);
         const i64 share = place.valid ? fraction(place.weight, known, whole) : 0;
         const u32 alike = __match_any_sync(ALL_LANES, place.valid ? i32(place.k) : -1);
         const i64 sum = sum_upto(alike, share);
-        if (place.valid && is_last(alike)) own[place.k] += sum;
+        if (place.valid && is_last(alike)) weights[place.k] += sum;
         number += __popc(__ballot_sync(ALL_LANES, share > 0));
         __syncwarp();
     }
@@ -215,8 +215,8 @@ extern "C" __global__ void __launch_bounds__(32) place_fractions(
         const u32 vote = __ballot_sync(ALL_LANES, share > 0);
         const i64 place = free + __popc(vote & ((1u << lane_of()) - 1u));
         free += __popc(vote);
-        const i64 at = routes.room[j] + (i - begin) * width + q - routes.opened[j];
-        if (valid) routes.spread[at] = share > 0 ? i32(place) : -1;
+        const i64 slot = routes.room[j] + (i - begin) * width + q - routes.opened[j];
+        if (valid) routes.spread[slot] = share > 0 ? i32(place) : -1;
         if (share == 0) continue;
         to.target[place] = entries.target[e];
         if (entries.weight) to.weight[place] = share;
@@ -264,15 +264,15 @@ __device__ void walk(
         u32 spread = __ballot_sync(ALL_LANES, way < -1);
         for (int from = 0; from < 32;) {
             const int upto = spread ? __ffs(int(spread)) - 1 : 32;  // whole ones before
-            const bool own = way >= 0 && lane >= from && lane < upto;
-            const i32 part = own ? i32(way >> 32) : -1;
+            const bool moves = way >= 0 && lane >= from && lane < upto;
+            const i32 part = moves ? i32(way >> 32) : -1;
             const u32 alike = __match_any_sync(ALL_LANES, part);
-            const i32 at = own ? cursor[part] + __popc(alike & ((1u << lane) - 1u)) : 0;
+            const i32 position = moves ? cursor[part] + __popc(alike & ((1u << lane) - 1u)) : 0;
             __syncwarp();
-            if (own && is_last(alike)) cursor[part] = at + 1;
-            if (MOVE && own) {
-                to.item[at] = i32(way & 0xffffffff);
-                to.code[at] = code;
+            if (moves && is_last(alike)) cursor[part] = position + 1;
+            if (MOVE && moves) {
+                to.item[position] = i32(way & 0xffffffff);
+                to.code[position] = code;
             }
             __syncwarp();
             if (upto == 32) break;
@@ -306,19 +306,19 @@ extern "C" __global__ void __launch_bounds__(512, 2) move_lists(
         const i64 f = pair % columns.number, j = test[pair / columns.number];
         if (skip[f * tests.number + j]) continue;
         const i64 *part = tests.part, *opened = routes.opened;
-        const i64 parts = part[j + 1] - part[j], room = parts * warps;
+        const i64 parts = part[j + 1] - part[j], n_cursors = parts * warps;
         i32* others = cursors.next + f * cursors.number + cursors.begin[j];
-        i32* cursor = room <= SHARED_CURSORS ? shared : others;
+        i32* cursor = n_cursors <= SHARED_CURSORS ? shared : others;
         const List list = columns.list(f);
-        const OwnRoutes own = {
+        const OwnRoutes test_routes = {
             routes.route, routes.spread, routes.part + opened[j], opened[j + 1] - opened[j],
             part[j]
         };
         const NewList to = {next.item + f * next.entries, next.code + f * next.entries};
         const Span span = span_of(tests.begin[j], tests.end[j], warp, warps);
-        for (i64 c = threadIdx.x; c < room; c += blockDim.x) cursor[c] = 0;
+        for (i64 c = threadIdx.x; c < n_cursors; c += blockDim.x) cursor[c] = 0;
         __syncthreads();
-        if (warps > 1) walk<false>(list, own, span, cursor + warp * parts, to);
+        if (warps > 1) walk<false>(list, test_routes, span, cursor + warp * parts, to);
         __syncthreads();
         for (i64 p = threadIdx.x; p < parts; p += blockDim.x) {
             i32 free = i32(routes.begin[part[j] + p]);
@@ -329,7 +329,7 @@ extern "C" __global__ void __launch_bounds__(512, 2) move_lists(
             }
         }
         __syncthreads();
-        walk<true>(list, own, span, cursor + warp * parts, to);
+        walk<true>(list, test_routes, span, cursor + warp * parts, to);
         __syncthreads();
     }
 }

@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 from gputree.backends.base import Int64s
 from gputree.backends.cuda import tuning
 from gputree.backends.cuda.kernels import LANES, cupy
-from gputree.backends.cuda.layout import Chunks, offsets, to_device
+from gputree.backends.cuda.layout import DeviceChunks, offsets, to_device
 from gputree.backends.cuda.lists.launch import (
     MOST_WARPS,
-    Entries,
-    Level,
-    Lists,
+    DeviceEntries,
+    DeviceLists,
+    LevelArrays,
     by_length,
     in_turns,
 )
@@ -30,17 +30,17 @@ from gputree.backends.cuda.structs import (
     TESTS,
     Packed,
 )
-from gputree.backends.lists import Parts, Tests
+from gputree.backends.lists import TestParts, Tests
 
 
-class Assigned(NamedTuple):
+class AssignedTests(NamedTuple):
     """Tests and their parts, on the host and on the device."""
 
     tests: Tests
-    parts: Parts
+    parts: TestParts
     sizes: Int64s  # entries of the tested nodes
     missing: Int64s  # entries of them that are in no part
-    device: OnDevice
+    device: DeviceTests
 
     @property
     def is_long(self) -> NDArray[np.bool_]:
@@ -57,15 +57,15 @@ class Assigned(NamedTuple):
         return offsets(np.diff(self.tests.part) * np.where(self.is_long, MOST_WARPS, 1))
 
 
-class OnDevice(NamedTuple):
+class DeviceTests(NamedTuple):
     """Tests, their parts, and pieces of the nodes' entries, for kernels."""
 
     tests: Packed
     parts: Packed
-    chunks: Chunks
+    chunks: DeviceChunks
 
 
-def assign(level: Level, tests: Tests) -> Assigned:
+def assign(level: LevelArrays, tests: Tests) -> AssignedTests:
     """See `gputree.backends.lists.Level.assign`."""
     xp, task = cupy(), level.table.task
     m, n_parts, n_classes = tests.node.size, int(tests.part[-1]), task.n_classes
@@ -77,14 +77,14 @@ def assign(level: Level, tests: Tests) -> Assigned:
     )
     first, last, known = (xp.empty(n_parts, dtype=np.int64) for _ in range(3))
     test = to_device(np.repeat(np.arange(m), np.diff(tests.part)))
-    device = OnDevice(
+    device = DeviceTests(
         TESTS.pack(
             m, to_device(begin), to_device(end), to_device(tests.feature, np.int32),
             to_device(tests.cut, np.uint32), to_device(tests.part), missing,
             xp.zeros(m, dtype=np.int64),
         ),
         PARTS.pack(test, first, last, code, rows, known, weights),
-        Chunks.of(begin, end, tuning.TUNING.lists_chunk_places),
+        DeviceChunks.of(begin, end, tuning.TUNING.lists_chunk_places),
     )  # fmt: skip
     columns = level.lists.pack(level.table.categorical)
     for share in by_length(end - begin >= tuning.TUNING.lists_long):
@@ -96,11 +96,13 @@ def assign(level: Level, tests: Tests) -> Assigned:
     _sum_up(level, columns, device, n_parts)
     found = report.get()
     weights, rows, code, missing = np.split(found, bounds)
-    parts = Parts(code.astype(np.uint32), rows.copy(), weights.reshape(n_parts, n_classes).copy())
-    return Assigned(tests, parts, end - begin, missing.copy(), device)
+    parts = TestParts(
+        code.astype(np.uint32), rows.copy(), weights.reshape(n_parts, n_classes).copy()
+    )
+    return AssignedTests(tests, parts, end - begin, missing.copy(), device)
 
 
-def _sum_up(level: Level, columns: Packed, device: OnDevice, n_parts: int) -> None:
+def _sum_up(level: LevelArrays, columns: Packed, device: DeviceTests, n_parts: int) -> None:
     """Sum class weights and entries of the parts, fractions included."""
     kernels, task, entries = level.table.kernels, level.table.task, ENTRIES.pack(*level.entries)
     n_classes, (tests, parts, chunks) = task.n_classes, device
@@ -116,40 +118,44 @@ def _sum_up(level: Level, columns: Packed, device: OnDevice, n_parts: int) -> No
         )  # fmt: skip
 
 
-def move_entries(level: Level, assigned: Assigned, parts: Int64s) -> tuple[Packed, Entries]:
+def move_entries(
+    level: LevelArrays, assigned: AssignedTests, parts: Int64s
+) -> tuple[Packed, DeviceEntries]:
     """Move the entries of a level: returns routes, and the entries of the level of `parts`."""
     xp, kernels, (tests, own_parts, chunks) = cupy(), level.table.kernels, assigned.device
-    room, size = _fractions(assigned, parts), int(assigned.parts.rows[parts].sum())
+    fractions, size = _fractions(assigned, parts), int(assigned.parts.rows[parts].sum())
     weight = None if level.entries.weight is None else xp.empty(size, dtype=np.int64)
-    new = Entries(xp.empty(size, dtype=np.int32), weight)
-    routes = _pack_routes(assigned, parts, room, level.entries.target.size)
+    new = DeviceEntries(xp.empty(size, dtype=np.int32), weight)
+    routes = _pack_routes(assigned, parts, fractions, level.entries.target.size)
     columns, to = level.lists.pack(level.table.categorical), NEW_ENTRIES.pack(*new)
     shared = columns, ENTRIES.pack(*level.entries), tests, own_parts, routes, to
     kernels("lists/partition", "move_entries", (chunks.number,), chunks.packed, *shared)
-    if room[-1] > 0:
+    if fractions[-1] > 0:
         kernels("lists/partition", "place_fractions", (parts.size,), *shared, threads=LANES)
     return routes, new
 
 
-def _pack_routes(assigned: Assigned, parts: Int64s, room: Int64s, n_entries: int) -> Packed:
-    """Pack routes from a level of `n_entries` to that of `parts`, with `room` for fractions."""
+def _pack_routes(
+    assigned: AssignedTests, parts: Int64s, fractions: Int64s, n_entries: int
+) -> Packed:
+    """Pack routes from a level of `n_entries` to that of `parts`, with places for `fractions`."""
     xp, part, sizes = cupy(), assigned.tests.part, assigned.parts.rows[parts]
     begin = np.full(int(part[-1]), -1)
     begin[parts] = np.cumsum(sizes) - sizes
     return ROUTES.pack(
         to_device(begin), to_device(parts), to_device(np.searchsorted(parts, part)),
-        to_device(room), xp.empty(n_entries, dtype=np.int64),
-        xp.empty(max(int(room[-1]), 1), dtype=np.int32),
+        to_device(fractions), xp.empty(n_entries, dtype=np.int64),
+        xp.empty(max(int(fractions[-1]), 1), dtype=np.int32),
     )  # fmt: skip
 
 
-def _fractions(assigned: Assigned, parts: Int64s) -> Int64s:
+def _fractions(assigned: AssignedTests, parts: Int64s) -> Int64s:
     """Offsets of the fractions that the parts of each test get, and the end."""
     opened = np.diff(np.searchsorted(parts, assigned.tests.part))
     return offsets(assigned.missing * opened)
 
 
-def cursor_room(level: Level, assigned: Assigned, parts: Int64s) -> int:
+def cursor_room(level: LevelArrays, assigned: AssignedTests, parts: Int64s) -> int:
     """Bytes for the cursors of `move_lists`, in addition to the level of `parts` and its routes.
 
     Raises
@@ -168,21 +174,21 @@ def cursor_room(level: Level, assigned: Assigned, parts: Int64s) -> int:
 
 
 def move_lists(
-    level: Level,
-    assigned: Assigned,
+    level: LevelArrays,
+    assigned: AssignedTests,
     routes: Packed,
     skip: NDArray[np.bool_],
     size: int,
-    room: int,
-) -> Lists:
+    free_bytes: int,
+) -> DeviceLists:
     """Lists of the next level, of `size` entries; those to `skip` (d, m) are undefined.
 
-    Columns are processed in groups if the cursors of all exceed `room` bytes.
+    Columns are processed in groups if the cursors of all exceed `free_bytes` bytes.
     """
     xp, d, table, begin = cupy(), skip.shape[0], level.table, assigned.cursor_begin
     n_cursors = int(begin[-1])
-    new = Lists(xp.empty((d, size), dtype=np.int32), xp.empty((d, size), dtype=np.uint32))
-    turns = in_turns(d, room // (CURSOR_BYTES * n_cursors))
+    new = DeviceLists(xp.empty((d, size), dtype=np.int32), xp.empty((d, size), dtype=np.uint32))
+    turns = in_turns(d, free_bytes // (CURSOR_BYTES * n_cursors))
     cursors = xp.empty(turns[0][1] * n_cursors, dtype=np.int32)
     skipped, shares = to_device(skip, np.uint8), by_length(assigned.is_long)
     packed = CURSORS.pack(n_cursors, to_device(begin), cursors)

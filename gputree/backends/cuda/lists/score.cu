@@ -24,25 +24,25 @@ extern "C" __global__ void __launch_bounds__(512) score_columns(
 ) {
     extern __shared__ i64 shared[];
     __shared__ i64 turned[MOST_WARPS];
-    const i64 n_classes = task.n_classes, room = ((blockDim.x >> 5) + 1) * n_classes;
-    i64* known = scratch ? scratch + blockIdx.x * room : shared;
+    const i64 n_classes = task.n_classes, width = ((blockDim.x >> 5) + 1) * n_classes;
+    i64* known = scratch ? scratch + blockIdx.x * width : shared;
     const Vectors vectors = {known, known + n_classes, turned};
     for (i64 pair = blockIdx.x; pair < n_nodes * columns.number; pair += gridDim.x) {
         const i64 f = pair % columns.number, j = node[pair / columns.number];
-        const i64 at = f * nodes.number + j;
+        const i64 slot = f * nodes.number + j;
         const i64 *begin = nodes.begin, *end = nodes.end;
         Candidate found = {-1, 0, 0, 1, 0, 0};
         const List list = columns.list(f);
         const bool categorical = columns.categorical[f] != 0;
-        const bool as_is = nodes.resting[at] || (categorical && task.missing_is_category);
+        const bool as_is = nodes.resting[slot] || (categorical && task.missing_is_category);
         const i64 stop = as_is ? end[j] : known_end(list.code, begin[j], end[j]);
         const Segment segment = {list, begin[j], stop, end[j], categorical};
-        const bool varies = !nodes.resting[at] && stop > begin[j] &&
+        const bool varies = !nodes.resting[slot] && stop > begin[j] &&
                             list.code[begin[j]] != list.code[stop - 1];
         if (varies) {
-            const i64* own = nodes.weights + j * n_classes;
-            prepare(task, segment, own, vectors);
-            const i64 whole = sum_of(own, n_classes);
+            const i64* weights = nodes.weights + j * n_classes;
+            prepare(task, segment, weights, vectors);
+            const i64 whole = sum_of(weights, n_classes);
             found = segment.categorical ? score_categorical(task, segment, vectors, whole)
                                     : score_numeric(task, segment, vectors, whole);
         }
@@ -51,7 +51,7 @@ extern "C" __global__ void __launch_bounds__(512) score_columns(
             const i64 fields[] = {
                 found.gain, found.split, found.tries, found.parts, found.cut, found.after
             };
-            for (int field = 0; field < 6; ++field) out[field * plane + at] = fields[field];
+            for (int field = 0; field < 6; ++field) out[field * plane + slot] = fields[field];
         }
         __syncthreads();
     }

@@ -9,13 +9,13 @@ import numpy as np
 from gputree.backends.cuda import tuning
 from gputree.backends.cuda.kernels import cupy
 from gputree.backends.cuda.layout import to_device
-from gputree.backends.cuda.lists.launch import Level, Share, Table, by_length, in_turns
+from gputree.backends.cuda.lists.launch import LevelArrays, LevelData, Share, by_length, in_turns
 from gputree.backends.cuda.lists.memory import score_bytes
 from gputree.backends.cuda.structs import LEVEL_NODES, LIST_TASK, Packed
-from gputree.backends.lists import Candidates
+from gputree.backends.lists import CandidateTests
 
 
-def score(level: Level) -> Candidates:
+def score(level: LevelArrays) -> CandidateTests:
     """See `gputree.backends.lists.Level.score`; columns are scored in groups within the limit."""
     table, (d, m), ledger = level.table, level.resting.shape, level.table.ledger
     sent_bytes, column_bytes = score_bytes(table.task.n_classes, d, m)
@@ -26,23 +26,23 @@ def score(level: Level) -> Candidates:
     out = np.empty((6, d, m), np.int64)
     for first, last in in_turns(d, (ledger.left - sent_bytes) // max(column_bytes, 1)):
         found = cupy().empty((6, last - first, m), dtype=np.int64)
-        room = ledger.left - sent_bytes - found.nbytes
+        free_bytes = ledger.left - sent_bytes - found.nbytes
         columns = level.lists.pack(table.categorical, first, last)
         packed = task, columns, LEVEL_NODES.pack(m, *nodes, resting[first:last])
         for share in shares:
-            _score_columns(table, packed, share, room, found)
+            _score_columns(table, packed, share, free_bytes, found)
         out[:, first:last] = found.get()
         del found
     gain, split, tries, parts, cut, after = out
-    codes = (own.astype(np.uint32) for own in (cut, after))
-    return Candidates(gain, split, tries, parts.astype(np.int32), *codes)
+    codes = (place.astype(np.uint32) for place in (cut, after))
+    return CandidateTests(gain, split, tries, parts.astype(np.int32), *codes)
 
 
-def _pack_task(level: Level) -> Packed:
+def _pack_task(level: LevelArrays) -> Packed:
     """Pack the rules by which entries are scored, for kernels."""
-    task, terms, own = level.table.task, level.table.terms, level.table.task.information
+    task, terms, info = level.table.task, level.table.terms, level.table.task.information
     return LIST_TASK.pack(
-        (own.unit, own.scale, own.shift, own.row_bits, terms, terms.size),
+        (info.unit, info.scale, info.shift, info.row_bits, terms, terms.size),
         task.limits,
         level.entries,
         task.n_classes,
@@ -51,11 +51,11 @@ def _pack_task(level: Level) -> Packed:
 
 
 def _score_columns(
-    table: Table, packed: tuple[Packed, Packed, Packed], share: Share, room: int, out: Any
+    table: LevelData, packed: tuple[Packed, Packed, Packed], share: Share, free_bytes: int, out: Any
 ) -> None:
     """Score columns in the nodes of one share, given task, columns and all nodes.
 
-    Class weights that exceed shared memory use at most `room` bytes.
+    Class weights that exceed shared memory use at most `free_bytes` bytes.
     """
     sizes, (_, d, _) = tuning.TUNING, out.shape
     block_bytes = (share.warps + 1) * table.task.n_classes * 8
@@ -63,8 +63,8 @@ def _score_columns(
     scratch = None
     shared = block_bytes if block_bytes <= sizes.lists_shared_bytes else 0
     if not shared:
-        table.ledger.require(table.ledger.left - room + block_bytes, "Scoring a column")
-        blocks = min(blocks, max(min(sizes.lists_scratch_bytes, room) // block_bytes, 1))
+        table.ledger.require(table.ledger.left - free_bytes + block_bytes, "Scoring a column")
+        blocks = min(blocks, max(min(sizes.lists_scratch_bytes, free_bytes) // block_bytes, 1))
         scratch = cupy().empty(blocks * block_bytes // 8, dtype=np.int64)
     table.kernels(
         "lists/score", "score_columns", (blocks,), *packed, to_device(share.chosen),

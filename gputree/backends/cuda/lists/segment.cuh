@@ -40,8 +40,8 @@ __device__ void take_missing(const Task& task, const Segment& segment, i64* know
 
 // The first place of the code at last - 1, or `first` if it begins before.
 __device__ i64 code_begin(const u32* code, i64 first, i64 last) {
-    const u32 own = code[last - 1];
-    return first_behind(first, last - 1, [&](i64 i) { return code[i] == own; });
+    const u32 last_code = code[last - 1];
+    return first_behind(first, last - 1, [&](i64 i) { return code[i] == last_code; });
 }
 
 // Class of the place before, -1 where there is none.
@@ -83,12 +83,12 @@ __device__ void carry_over(const Task& task, const Segment& segment, int warps, 
         for (int w = 0; w < warps; ++w) {
             const Span span = span_of(segment.begin, segment.known, w, warps);
             if (span.first == span.last) break;
-            i64* own = left + w * task.n_classes + k;
-            const i64 count = *own;
+            i64* place = left + w * task.n_classes + k;
+            const i64 count = *place;
             const bool goes_on = !segment.categorical ||
                                  (w > 0 && code[span.first - 1] == code[span.first]);
             if (!goes_on) carry = 0;
-            *own = carry;
+            *place = carry;
             const bool is_whole = !segment.categorical || code[span.first] == code[span.last - 1];
             carry = count + (is_whole ? carry : 0);
         }
