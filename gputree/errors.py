@@ -40,7 +40,7 @@ class MissingPackageError(GputreeError, ImportError):
 
 
 class MixedColumnWarning(UserWarning):
-    """Nearly all cells of a column of text are numbers."""
+    """All or nearly all cells of a column of text are numbers."""
 
 
 class checks(ContextDecorator):

@@ -81,6 +81,14 @@ def guesses_of_quotes(columns: pa.Table) -> Iterator[Guess]:
 
 
 def _of_few_texts(name: str, near: NearlyNumeric) -> Guess:
+    numeric = Option("numeric", [name])
+    if not near.n_text:
+        return Guess(
+            f"column {name!r} holds {near.n_numbers:,} numbers as text, and is taken for text",
+            "{0} takes it for numbers",
+            (numeric,),
+            name,
+        )
     texts = "1 text" if near.n_text == 1 else f"{near.n_text:,} texts"
     numbers = "1 number" if near.n_numbers == 1 else f"{near.n_numbers:,} numbers"
     examples = ", ".join(map(repr, near.examples))
@@ -88,7 +96,7 @@ def _of_few_texts(name: str, near: NearlyNumeric) -> Guess:
     return Guess(
         f"column {name!r} holds {numbers} and {texts} ({examples}), and is taken for text",
         f"If {stand} for a missing value, add {{0}}; {{1}} makes an error of {it}",
-        (Option("missing", near.examples), Option("numeric", [name])),
+        (Option("missing", near.examples), numeric),
         name,
     )
 

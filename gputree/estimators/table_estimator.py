@@ -128,14 +128,14 @@ class TableEstimator(BaseEstimator):
         values = check_table(self, X, reset=True, order=self._order)
         view = View(Held(self.columns_, values, getattr(self, "feature_names_in_", None)))
         if self._warns_of_columns:
-            self._warn_of_mixed_columns(partial(count_of_view, view))
+            self._warn_of_mixed_columns(partial(count_of_view, view), X)
         return view
 
-    def _warn_of_mixed_columns(self, count: Callable[[int], NDArray]) -> None:
+    def _warn_of_mixed_columns(self, count: Callable[[int], NDArray], X: Any = None) -> None:
         """Warn of columns of text that are nearly numbers, with `count` rows of each category."""
         names, kind = getattr(self, "feature_names_in_", None), type(self).__name__
         listed = getattr(self, "categorical_features", "auto")
-        warn_of_mixed_columns(kind, self.columns_, names, listed, count)
+        warn_of_mixed_columns(kind, self.columns_, names, listed, count, X)
 
     def _warn_of_identifiers(self, view: View, weight: NDArray | None) -> list[Identifier]:
         """Warn about identifiers and excluded columns; the identifiers that are not excluded."""
