@@ -36,7 +36,7 @@ def warn_of_mixed_columns(
 ) -> None:
     """Warn of each column of text that is nearly one of numbers, unless it is listed.
 
-    Of one that is numbers alone, unless its type declares categories, too, where the table is known.
+    Of one of numbers alone, where the table is known, unless its type declares categories, too.
 
     Parameters
     ----------
