@@ -231,7 +231,7 @@ def test_units_and_thousands(write):
     expected = {"p": [12.5, 3.0, None], "c": [1.25, 2.0, -3.0], "t": [1234.5, 7.0, None]}
     for read in (lambda *one, **how: read_table(*one, **how).columns, batches):
         assert guessed(read, path, "y", file_format=form)[0].to_pydict() == expected
-    with pytest.raises(ValueError, match="column 'c' must hold numbers; it holds '€2'"):
+    with pytest.raises(ValueError, match=r"must hold numbers with the unit '\$'; it holds '€2'"):
         read_table(write("c,y\n$1,a\n€2,b\n"), "y", file_format=FileFormat(units=["c"]))
 
 
