@@ -306,7 +306,10 @@ def tables_with_target(
         return found[0]
     columns = pa.concat_tables([t.columns for t in tables], promote_options="permissive")
     target = np.concatenate([t.target for t in tables])
-    weight = None if weights[0] is None else np.concatenate(weights)
+    weight = None
+    if any(given is not None for given in weights):  # of some files of ARFF
+        pairs = zip(tables, weights, strict=True)
+        weight = np.concatenate([np.ones(t.n_rows) if w is None else w for t, w in pairs])
     return replace(tables[0], columns=columns, target=target), weight
 
 

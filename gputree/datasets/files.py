@@ -189,15 +189,11 @@ def open_batches(
     first = sources[0]
     if first.is_stream:
         raise InputError(f"{first.label} can be read once only, and batches are read twice.")
-    schema = schema_of(first)
-    if WEIGHTS in schema.names:
-        raise InputError(
-            f"{first.label} has weights of rows, which are read of one file in memory alone."
-        )
+    schema = _schema_of_batches(first)
     left_out = [name for name in pandas_index(schema) if columns is None and name != target]
     names = feature_names(first.label, schema.names, target, columns, [*ignore, *left_out])
     for source in sources[1:]:
-        feature_names(source.label, schema_of(source).names, target, names, ())
+        feature_names(source.label, _schema_of_batches(source).names, target, names, ())
     codes = {*categorical, *([] if target is None else [target])}.difference(text, numeric)
     given = Kinds([*text], [*numeric], (), sorted(codes), (), [*missing])
     kinds, valueless = _with_inferred(sources, names, target, given)
@@ -227,6 +223,16 @@ def open_batches(
         file_format,
         left_out,
     )
+
+
+def _schema_of_batches(source: Source) -> pa.Schema:
+    """The schema of a file, which must not have weights of rows."""
+    schema = schema_of(source)
+    if WEIGHTS in schema.names:
+        raise InputError(
+            f"{source.label} has weights of rows, which are read of one file in memory alone."
+        )
+    return schema
 
 
 def _look_at_first_rows(

@@ -346,6 +346,10 @@ class Forest(Reporting, TableEstimator):
         joined: Self = join(self, other)
         return joined
 
+    def __radd__(self, other: Any) -> Self:
+        """Return the forest itself, where `sum` adds it to its first number, 0."""
+        return self if isinstance(other, int) and other == 0 else NotImplemented
+
     def __iter__(self) -> Iterator[Any]:
         return iter(self.estimators_)
 

@@ -167,7 +167,13 @@ class LazySequence(Sequence[T]):
     def __getitem__(self, place: int | slice) -> T | list[T]:
         if isinstance(place, slice):
             return list(map(self._make, self._items[place]))
-        return self._make(self._items[place])
+        try:
+            item = self._items[place]
+        except IndexError:
+            raise IndexError(
+                f"{place} is no place among {len(self)} {self._what}, from 0 to {len(self) - 1}."
+            ) from None
+        return self._make(item)
 
     def __repr__(self) -> str:
         return f"<{len(self)} {self._what}>"

@@ -158,7 +158,7 @@ def warn_of_quantities(estimator: Any, X: Any) -> None:
     ]
     if found:
         columns, each = ("Columns", "contain") if len(found) > 1 else ("Column", "contains")
-        name, more = type(estimator).__name__, len(found) - MOST_LISTED
+        name, more = estimator._called, len(found) - MOST_LISTED
         rest = f" and {more} more" if more > 0 else ""
         warn(
             f"{columns} {', '.join(found[:MOST_LISTED])}{rest} of X {each} numbers: {name} creates "

@@ -117,6 +117,18 @@ def test_units_and_decimals_are_kept(train, gputree, tmp_path):
     assert gputree("predict", model, other)[1] == "prediction\nn\np\n"
 
 
+def test_weights_of_some_files_of_arff_count_in_pruning(train, gputree, tmp_path):
+    model, _ = train("a,y\n" + "".join(f"{n},{'np'[n > 5]}\n" for n in range(1, 10)))
+    head = "@relation t\n@attribute a numeric\n@attribute y {n,p}\n@data\n"
+    plain, weighted = tmp_path / "plain.arff", tmp_path / "weighted.arff"
+    plain.write_text(head + "1,n\n9,p\n")
+    weighted.write_text(head + "9,n,{5}\n")
+    pruned = tmp_path / "pruned"
+    prune = ["prune", model, plain, weighted, "--pruning", "reduced_error", "-o", pruned]
+    assert gputree(*prune)[0] == 0
+    assert load_model(pruned).tree_.n_leaves == 1
+
+
 def test_other_units_than_those_of_training(train, gputree, fails, tmp_path):
     text = "a,y\n" + "".join(f"{n} kg,{'np'[n > 5]}\n" for n in range(1, 10))
     model, _ = train(text, "--units", "a", name="kg.csv")

@@ -80,6 +80,7 @@ def test_two_forests_answer_with_the_mean_of_their_trees(forest):
     assert_same(both[:4], forest)
     assert_same(both[4:], other)
     assert_same(forest[:1] + forest[1:], forest)
+    assert_same(sum(forest[t : t + 1] for t in range(4)), forest)
     assert not hasattr(both, "oob_score_")
     assert clone(both).n_estimators == 6
 
@@ -147,6 +148,11 @@ def test_what_cannot_be_cut_or_joined(forest):
         forest + grown(1, kind=ExtraTreesRegressor)
     with pytest.raises(TypeError, match="unsupported operand"):
         forest + 1
+    with pytest.raises(TypeError, match="unsupported operand"):
+        1 + forest
+    for place in (4, -5):
+        with pytest.raises(IndexError, match=rf"{place} is no place among 4 trees of Random"):
+            forest[place]
     renamed = clone(forest).set_params(oob_score=False)
     renamed.fit(TABLE.rename(columns={"a": "z"}), TARGET)
     with pytest.raises(ValueError, match="must have the same names and categories"):

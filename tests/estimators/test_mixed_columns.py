@@ -65,6 +65,15 @@ def test_each_fit_warns_once_of_the_cells_and_says_what_to_do(fit):
     assert "pandas.to_numeric(column, errors='coerce')" in message
 
 
+def test_warnings_name_the_class_that_is_called():
+    (message,) = said(FITS["rules"], X)
+    assert "and C45Rules (by C45Classifier) takes all of it for categories" in message
+    model = C45Rules(C45Classifier())
+    with pytest.warns(UserWarning, match=r"C45Rules \(by C45Classifier\) cannot learn from it"):
+        model.fit([[f"k{n}"] for n in range(20)], Y)
+    assert "_caller" not in vars(model.estimator_)
+
+
 READ = {
     "text": X.astype({"age": "string"}),
     "categorical": X.astype({"age": "category"}),
