@@ -134,7 +134,7 @@ def _train(arguments: argparse.Namespace) -> None:
     forbid_terminal(arguments.output, "A model file")
     check_kinds(arguments)
     _check_together(arguments)
-    with watched_memory(arguments.memory, is_estimated=True):
+    with watched_memory(arguments.memory):
         _train_on(arguments, files)
 
 
