@@ -26,7 +26,9 @@ LEAST_DECIMALS = 20
 
 MOST_EXAMPLES = 3
 
-_NUMBER = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*", re.ASCII)
+MINUS = "\u2212"  # as typeset tables have it
+
+_NUMBER = re.compile(rf"\s*[+{MINUS}-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*", re.ASCII)
 
 
 class NearlyNumeric(NamedTuple):
@@ -40,12 +42,15 @@ class NearlyNumeric(NamedTuple):
         Different texts, the most frequent first, at most three.
     marks : list of str
         Those of `MARKS` among all texts, the most frequent first.
+    has_minus : bool
+        A number is negative by `MINUS`.
     """
 
     n_numbers: int
     n_text: int
     examples: list[str]
     marks: list[str]
+    has_minus: bool = False
 
 
 def is_decimal(text: str) -> bool:
@@ -79,9 +84,10 @@ def nearly_numeric(words: Any, counts: Any = None) -> NearlyNumeric | None:
     texts = Counter({text: count for text, count in cells.items() if not is_decimal(text)})
     n_text, n_cells = texts.total(), cells.total()
     n_distinct = len(cells) - len(texts)
+    has_minus = any(MINUS in text for text in cells.keys() - texts.keys())
     if not n_text:
         is_decimals = n_distinct >= LEAST_DECIMALS and all("." in text for text in cells)
-        return NearlyNumeric(n_cells, 0, [], []) if is_decimals else None
+        return NearlyNumeric(n_cells, 0, [], [], has_minus) if is_decimals else None
     if not n_distinct:
         return None
     ranked = [text for text, _ in texts.most_common()]
@@ -89,4 +95,4 @@ def nearly_numeric(words: Any, counts: Any = None) -> NearlyNumeric | None:
     few = n_cells - n_text >= LEAST_SHARE * n_cells and n_distinct >= LEAST_NUMBERS * len(texts)
     if not few and len(marks) < len(texts):
         return None
-    return NearlyNumeric(n_cells - n_text, n_text, ranked[:MOST_EXAMPLES], marks)
+    return NearlyNumeric(n_cells - n_text, n_text, ranked[:MOST_EXAMPLES], marks, has_minus)

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from gputree.columns.near_numbers import MINUS
 from gputree.errors import InputError
 
 # Missing cells in columns of numbers, as R, pandas and NumPy write them.
@@ -29,7 +30,8 @@ BLANKS = "\u00a0\u2009\u202f"
 
 _HEXADECIMAL = r"^[+-]?0[xX][0-9a-fA-F]+$"
 _TRUTHS = {"true": "1", "True": "1", "TRUE": "1", "false": "0", "False": "0", "FALSE": "0"}
-_UNIT = re.compile(r"^([^\d\s.,+-]*)\s*([+-]?)([^\d\s.,+-]*)\s*([\d.,]+(?:[eE][+-]?\d+)?)\s*(.*?)$")
+_MARK = rf"([^\d\s.,+{MINUS}-]*)"
+_UNIT = re.compile(rf"^{_MARK}\s*([+{MINUS}-]?){_MARK}\s*([\d.,]+(?:[eE][+-]?\d+)?)\s*(.*?)$")
 
 
 class Spelling(NamedTuple):
@@ -86,7 +88,8 @@ def without_missing(words: pa.ChunkedArray, missing: Sequence[str] = ()) -> pa.C
 
 
 def _as_plain(cells: pa.ChunkedArray, spelling: Spelling) -> pa.ChunkedArray:
-    """Numbers without marks between thousands, and with decimal points."""
+    """Numbers without marks between thousands, with decimal points and the minus of ASCII."""
+    cells = pc.replace_substring_regex(cells, f"^{MINUS}", "-")
     if spelling.thousands == " ":
         cells = pc.replace_substring_regex(cells, f"[{BLANKS}]", " ")
     if spelling.thousands is not None:

@@ -16,6 +16,7 @@ from gputree.columns.categories import NUMBERS
 from gputree.columns.near_numbers import (
     LEAST_NUMBERS,
     MARKS,
+    MINUS,
     MOST_EXAMPLES,
     NearlyNumeric,
     is_decimal,
@@ -54,7 +55,7 @@ def warn_of_mixed_columns(
     if not mixed:
         return
     d = columns.nominal.size
-    listed = _listed(categorical_features, names, d)
+    listed = listed_of(categorical_features, names, d)
     declared = listed if X is None else declared_nominal(X, categorical_features, d)
     for f, found in mixed:
         if not (listed if found.n_text else declared)[f]:
@@ -67,7 +68,7 @@ def warn_of_mixed_columns(
             )
 
 
-def _listed(categorical_features: Any, names: NDArray | None, d: int) -> Bools:
+def listed_of(categorical_features: Any, names: NDArray | None, d: int) -> Bools:
     """The columns that the user lists, of a table of such names."""
     table: Any = np.empty((0, d))
     if names is not None:
@@ -101,11 +102,12 @@ def claim(found: NearlyNumeric) -> str:
 
 def conversion(found: NearlyNumeric) -> str:
     """Advice on the conversion of a column to numbers, without its stop."""
+    column = f"column.str.replace({MINUS!r}, '-')" if found.has_minus else "column"
     if not found.n_text:
-        return "Convert it, as by pandas.to_numeric(column)"
+        return f"Convert it, as by pandas.to_numeric({column})"
     return (
         "If other cells than numbers are missing values, convert it, as by "
-        "pandas.to_numeric(column, errors='coerce')"
+        f"pandas.to_numeric({column}, errors='coerce')"
     )
 
 

@@ -160,6 +160,7 @@ class TableEstimator(BaseEstimator):
             partial(count_of_view, view),
             names,
             self._every_nominal,
+            getattr(self, "categorical_features", "auto"),
         )
         found = [column for column in found if not excluded[column.feature]]
         warn_of_identifiers(found, kind)

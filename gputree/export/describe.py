@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.columns.near_numbers import is_decimal
+from gputree.columns.near_numbers import MINUS, is_decimal
 from gputree.costs import Costs
 from gputree.criteria.named import OF_TARGETS
 from gputree.dtypes import NO_CHILD, THRESHOLD_SPLIT, Floats, Int32s, Int64s
@@ -216,7 +216,7 @@ def level_below(categories: Any, threshold: float) -> str:
 
 def _ascend(categories: Any) -> bool:
     """Return whether ordered categories are numbers that ascend."""
-    words = list(map(str, categories))
+    words = [str(category).replace(MINUS, "-") for category in categories]
     if not all(map(is_decimal, words)):
         return False
     numbers = list(map(float, words))

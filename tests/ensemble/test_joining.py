@@ -132,10 +132,10 @@ def test_trees_of_tables_of_other_sizes():
     shorter.fit(TABLE[:50], TARGET[:50])
     both = grown(2) + shorter
     assert [rows.size for rows in both.estimators_samples_] == [60, 60, 50]
-    with pytest.raises(ValueError, match="takes the 50 rows of fit; X has 60"):
+    with pytest.raises(ValueError, match=r"X has 60, and estimators_\[2\] was grown on 50"):
         both.oob_permutation_importance(TABLE, TARGET)
     both.set_params(n_estimators=4, warm_start=True, oob_score=True)
-    with pytest.raises(ValueError, match="oob_score=True takes the 50 rows of fit; X has 60"):
+    with pytest.raises(ValueError, match=r"oob_score=True .* X has 60, and estimators_\[2\] was"):
         both.fit(TABLE, TARGET)
     both.set_params(oob_score=False).fit(TABLE, TARGET)
     assert [rows.size for rows in both.estimators_samples_] == [60, 60, 50, 60]

@@ -65,6 +65,24 @@ def test_each_fit_warns_once_of_the_cells_and_says_what_to_do(fit):
     assert "pandas.to_numeric(column, errors='coerce')" in message
 
 
+def test_numbers_as_text_are_no_names_of_rows():
+    unique = X.assign(age=[*map(str, range(19)), "unknown"])
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        DecisionTreeClassifier().fit(unique, Y)
+    assert [w.category for w in found] == [MixedColumnWarning]
+    listed = DecisionTreeClassifier(categorical_features=["age"])
+    with pytest.warns(UserWarning, match="Column 'age' of X has a unique value"):
+        listed.fit(unique, Y)
+
+
+def test_a_typeset_minus_is_a_minus():
+    column = DECIMALS["a"].str.replace("^1", "\u22121", regex=True)
+    (message,) = said(DecisionTreeClassifier().fit, pd.DataFrame({"a": column}), HALVES)
+    advice = "column.str.replace('\u2212', '-')"
+    assert f"Convert it, as by pandas.to_numeric({advice});" in message
+
+
 def test_warnings_name_the_class_that_is_called():
     (message,) = said(FITS["rules"], X)
     assert "and C45Rules (by C45Classifier) takes all of it for categories" in message

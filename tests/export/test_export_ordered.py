@@ -174,6 +174,12 @@ def test_lightgbm_takes_matrices_and_frames(model):
         np.testing.assert_array_equal(booster.predict(given).reshape(len(ROWS), -1), answers(model))
 
 
+def test_lightgbm_of_an_order_without_levels():
+    empty = pd.DataFrame({"s": pd.Categorical([None] * 9, [], ordered=True), "b": np.arange(9.0)})
+    text = export_lightgbm(DecisionTreeRegressor().fit(empty, np.arange(9.0)))
+    assert "feature_infos=none [-1.79" in text
+
+
 def test_scikit_learn_takes_ranks():
     model = DecisionTreeClassifier(max_depth=4).fit(X[["level", "z"]], LABELS)
     coded = model.columns_.encode(ROWS[["level", "z"]])
