@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import argparse
 import shlex
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from gputree.cli.names import HOW, as_argument, parse_names
 from gputree.cli.streams import STANDARD
 from gputree.datasets.file_format import DECIMALS, FORMATS, INFERRED, FileFormat
-
-if TYPE_CHECKING:
-    from gputree.cli.training import Training
 
 # What a model keeps, so that tables like that of its training are read as that was.
 _KEPT = ("encoding", "has_header", "names", "delimiter", "decimal", "thousands", "units")
@@ -96,14 +93,20 @@ def format_of(arguments: argparse.Namespace, estimator: Any = None) -> FileForma
     )
 
 
-def keep_reading(estimator: Any, arguments: argparse.Namespace, file: str, table: Training) -> None:
+def keep_reading(
+    estimator: Any,
+    arguments: argparse.Namespace,
+    file: str,
+    left_out: Iterable[str],
+    units: Mapping[str, str | None],
+) -> None:
     """Store in a model the options that its table was read with: model files contain them."""
     from gputree.datasets.readers import read_names
 
     if arguments.missing:
         estimator.missing_marks_ = [mark.strip() for mark in arguments.missing]
-    form = format_of(arguments)._replace(units=dict(table.units) or ())
-    ignored = list(dict.fromkeys([*arguments.ignore, *table.left_out]))
+    form = format_of(arguments)._replace(units=dict(units) or ())
+    ignored = list(dict.fromkeys([*arguments.ignore, *left_out]))
     if form.is_headless and form.names is None and (file != STANDARD or not arguments.columns):
         # of one without the target, others would have the names of its columns
         known = {*estimator.feature_names_in_, *ignored, arguments.target, arguments.weights}
