@@ -13,6 +13,7 @@ __all__ = [
     "DeviceError",
     "GputreeError",
     "InputError",
+    "InputIndexError",
     "InputTypeError",
     "MissingPackageError",
     "MixedColumnWarning",
@@ -31,6 +32,10 @@ class InputTypeError(GputreeError, TypeError):
     """An argument has an unsupported type."""
 
 
+class InputIndexError(GputreeError, IndexError):
+    """A sequence has no such place."""
+
+
 class DeviceError(GputreeError, RuntimeError):
     """A device, its driver or its libraries are missing or too old."""
 
@@ -40,7 +45,7 @@ class MissingPackageError(GputreeError, ImportError):
 
 
 class MixedColumnWarning(UserWarning):
-    """Nearly all cells of a column of text are numbers."""
+    """A column of text holds numbers, and nothing or hardly anything else."""
 
 
 class checks(ContextDecorator):
@@ -56,3 +61,11 @@ class checks(ContextDecorator):
             raise InputError(str(error)) from None
         if isinstance(error, TypeError):
             raise InputTypeError(str(error)) from None
+
+
+def place_in(place: int, n: int, what: str) -> int:
+    """A place among `n`, counted from 0, as Python's sequences take it."""
+    try:
+        return range(n)[place]
+    except IndexError:
+        raise InputIndexError(f"index {place} is out of range for {n} {what}") from None

@@ -255,6 +255,7 @@ def said(gputree):
 def unknown_memory(monkeypatch):
     """Hide the memory of the process: small limits of ``--memory`` give no warnings."""
     monkeypatch.setattr("gputree.cli.training.private_bytes", lambda: None)
+    monkeypatch.setattr("gputree.cli.memory.resident_bytes", lambda *given: None)
 
 
 @pytest.fixture

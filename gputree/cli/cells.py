@@ -173,7 +173,7 @@ def warn_of_marks(columns: list[str]) -> None:
 @contextmanager
 def told(missing: Sequence[str]) -> Iterator[None]:
     """Add advice to errors about cells that are no numbers."""
-    from gputree.datasets.numbers import NotANumberError
+    from gputree.datasets.numbers import NotANumberError, unit_of
 
     try:
         yield
@@ -181,7 +181,8 @@ def told(missing: Sequence[str]) -> Iterator[None]:
         mark = error.cell.strip()
         if _DECIMAL_COMMA.fullmatch(mark):
             raise InputError(f"{error} If that is a decimal comma, add --decimal ,") from error
-        if not mark or mark in missing or len(mark) > _LONGEST_MARK:
+        has_other_unit = error.unit is not None and unit_of(mark) is not None
+        if not mark or mark in missing or len(mark) > _LONGEST_MARK or has_other_unit:
             raise
         raise InputError(
             f"{error} If that stands for a missing value, add --missing {shlex.quote(mark)}"

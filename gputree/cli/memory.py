@@ -43,6 +43,8 @@ LOOK_SECONDS = 0.2  # between two looks at the memory of the process; they take 
 
 KERNEL_BYTES = 40_000_000  # kernels once they are loaded, and what is imported for them
 
+SHARED_BYTES = 150_000_000  # resident memory that is not private, of a fit of 377 MB
+
 # Buffers of growth take so much at least: histograms, those of threads, and twice that for rows
 # that are gathered.
 LEAST_BUFFER = 1 << 22
@@ -59,14 +61,13 @@ _BUFFERS = (
 
 def add_memory(group: Any) -> None:
     """Add `--memory`."""
-    group.add_argument(
-        "--memory",
-        metavar="SIZE",
-        type=parse_size,
-        help="limit of the memory of the process, such as 4GB: larger tables are read in batches "
+    _add(
+        group,
+        "limit of the memory of the process, such as 4GB: larger tables are read in batches "
         "into temporary files; the model is the same. Of this, Python and its libraries take "
-        "about 0.15 GB, and growth 6 bytes per row, 16 more with weights, 40 more for regression; "
-        "c45 16 bytes per value, too. A warning says so where it exceeds the limit. "
+        "about 0.15 GB, and as much of files that processes share, kernels that are compiled 0.15 "
+        "to 0.3 GB (see gputree warmup), and growth 6 bytes per row, 16 more with weights, 40 more "
+        "for regression; c45 16 bytes per value, too. A warning says so where it exceeds that. "
         "Default: the available memory. Several files are always read in batches. The temporary "
         "files are in the folder that TMPDIR names (else /tmp) and take 5 to 9 bytes per value; "
         "the page cache of these files is not counted",
@@ -75,16 +76,18 @@ def add_memory(group: Any) -> None:
 
 def add_scan_memory(parser: Any) -> None:
     """Add `--memory` of commands that read rows once, in batches."""
-    parser.add_argument(
-        "--memory",
-        metavar="SIZE",
-        type=parse_size,
-        help="limit of the memory of the process, such as 500MB, to which batches of rows are "
+    _add(
+        parser,
+        "limit of the memory of the process, such as 500MB, to which batches of rows are "
         "fitted: of this, Python and its libraries take about 0.25 GB, kernels that are compiled "
         "about 0.1 GB (see gputree warmup), and batches of Parquet 4 MB a column. A warning says "
         "so where it exceeds the limit. Tables of ARFF, and of models with categories that are "
         "numbers, are read whole. Default: batches of 1 MiB of CSV",
     )
+
+
+def _add(parser: Any, help: str) -> None:
+    parser.add_argument("--memory", metavar="SIZE", type=parse_size, help=help)
 
 
 def parse_size(text: str) -> int:
@@ -135,21 +138,21 @@ def warn_if_exceeded(
     growth = rows * of_a_row + KERNEL_BYTES + BUFFERS * LEAST_BUFFER
     if held + max(reading, growth) > memory:
         say(
-            f"warning: --memory is exceeded: Python and its libraries take {held / 1e6:,.0f} MB, "
-            f"reading {reading / 1e6:,.0f} MB, then growth {growth / 1e6:,.0f} MB"
+            f"warning: --memory is exceeded: Python and its libraries take {_megabytes(held)}, and "
+            f"about {_megabytes(SHARED_BYTES)} of files that processes share; reading takes "
+            f"{_megabytes(reading)}, then growth {_megabytes(growth)}; compiling kernels, once on "
+            "a machine (see gputree warmup), 150 to 300 MB more"
         )
 
 
 @contextmanager
-def watched_memory(memory: int | None, is_estimated: bool = False) -> Iterator[None]:
+def watched_memory(memory: int | None) -> Iterator[None]:
     """Warn as it happens where the process takes more than a limit; None for no limit.
 
-    Files that are mapped from the folder of temporary files do not count. Where needs are
-    estimated, too, a limit that the process exceeds already is left to `warn_if_exceeded`.
+    Files that are mapped from the folder of temporary files do not count.
     """
     folder = tempfile.gettempdir()
-    taken = None if memory is None else resident_bytes(folder)
-    if memory is None or taken is None or (is_estimated and taken > memory):
+    if memory is None or resident_bytes(folder) is None:
         yield
         return
     greatest = [0]

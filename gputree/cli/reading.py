@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import shlex
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from gputree.cli.names import HOW, as_argument, parse_names
@@ -12,7 +12,7 @@ from gputree.cli.streams import STANDARD
 from gputree.datasets.file_format import DECIMALS, FORMATS, INFERRED, FileFormat
 
 # What a model keeps, so that tables like that of its training are read as that was.
-_KEPT = ("has_header", "names", "delimiter", "decimal", "thousands", "units")
+_KEPT = ("encoding", "has_header", "names", "delimiter", "decimal", "thousands", "units")
 
 _FLAGS = {
     "has_header": "--no-header",
@@ -47,7 +47,7 @@ def add_format(group: Any, is_format_taken: bool = False) -> None:
         help=f"format of the table, whatever its name ends in: {', '.join(FORMATS)}",
     )
     group.add_argument(
-        "--encoding", metavar="NAME", help="encoding of text, such as latin1, gbk or utf-16"
+        "--encoding", metavar="NAME", help="encoding of text, such as cp1252, gbk or utf-16"
     )
     group.add_argument(
         "--delimiter", metavar="C", type=_one_character, help="mark between cells; \\t is a tab"
@@ -86,26 +86,35 @@ def format_of(arguments: argparse.Namespace, estimator: Any = None) -> FileForma
         "units": arguments.units,
     }
     kept = getattr(estimator, "reading_", {}).get("format", {})
+    if arguments.units and isinstance(kept.get("units"), dict):  # as they were in training
+        given["units"] = {name: kept["units"].get(name) for name in arguments.units}
     return INFERRED._replace(
         **{**kept, **{key: value for key, value in given.items() if value is not None}}
     )
 
 
 def keep_reading(
-    estimator: Any, arguments: argparse.Namespace, file: str, left_out: Iterable[str]
+    estimator: Any,
+    arguments: argparse.Namespace,
+    file: str,
+    left_out: Iterable[str],
+    units: Mapping[str, str | None],
 ) -> None:
     """Store in a model the options that its table was read with: model files contain them."""
     from gputree.datasets.readers import read_names
 
     if arguments.missing:
         estimator.missing_marks_ = [mark.strip() for mark in arguments.missing]
-    form = format_of(arguments)
-    if form.is_headless and form.names is None and file != STANDARD:
+    form = format_of(arguments)._replace(units=dict(units) or ())
+    ignored = list(dict.fromkeys([*arguments.ignore, *left_out]))
+    if form.is_headless and form.names is None and (file != STANDARD or not arguments.columns):
         # of one without the target, others would have the names of its columns
-        form = form._replace(names=read_names(file, form), has_header=True)
+        known = {*estimator.feature_names_in_, *ignored, arguments.target, arguments.weights}
+        width = len(known.difference([None]))
+        names = form.names_of(width, file) if file == STANDARD else read_names(file, form)
+        form = form._replace(names=names, has_header=True)
     usual = INFERRED._asdict()
     kept = {key: value for key, value in form._asdict().items() if value != usual[key]}
-    ignored = list(dict.fromkeys([*arguments.ignore, *left_out]))
     found = {
         "target": arguments.target,
         **({"ignored": ignored} if ignored else {}),

@@ -212,20 +212,14 @@ def _format_for(estimator: Any, arguments: argparse.Namespace) -> FileFormat:
     from gputree.datasets.readers import read_names
 
     form = format_of(arguments, estimator)
-    kept = getattr(estimator, "reading_", {})
-    if "format" not in kept or arguments.names is not None or not form.is_headless:
+    if form.names is None or arguments.names is not None:
         return form
+    form = form._replace(may_lack=estimator.reading_.get("target"))
     if arguments.data == STANDARD:
         return form
-    known = feature_names(estimator, arguments.model)
-    if form.names is None:
-        return form
     with_header = form._replace(has_header=True, names=None)
-    present = read_names(arguments.data, with_header)
-    if set(known) <= set(present):
-        return with_header
-    rest = [name for name in form.names if name != kept.get("target")]
-    return form._replace(names=rest) if len(present) == len(rest) else form
+    known = set(feature_names(estimator, arguments.model))
+    return with_header if known <= set(read_names(arguments.data, with_header)) else form
 
 
 def _carried(columns: list[str], arguments: argparse.Namespace) -> list[str]:
@@ -312,7 +306,10 @@ def tables_with_target(
         return found[0]
     columns = pa.concat_tables([t.columns for t in tables], promote_options="permissive")
     target = np.concatenate([t.target for t in tables])
-    weight = None if weights[0] is None else np.concatenate(weights)
+    weight = None
+    if any(given is not None for given in weights):  # of some files of ARFF
+        pairs = zip(tables, weights, strict=True)
+        weight = np.concatenate([np.ones(t.n_rows) if w is None else w for t, w in pairs])
     return replace(tables[0], columns=columns, target=target), weight
 
 

@@ -134,7 +134,7 @@ def _train(arguments: argparse.Namespace) -> None:
     forbid_terminal(arguments.output, "A model file")
     check_kinds(arguments)
     _check_together(arguments)
-    with watched_memory(arguments.memory, is_estimated=True):
+    with watched_memory(arguments.memory):
         _train_on(arguments, files)
 
 
@@ -161,7 +161,7 @@ def _train_on(arguments: argparse.Namespace, files: list[str]) -> None:
         estimator.fit(X, y, sample_weight=weight)
         seconds = time.perf_counter() - start - wait.seconds
         score = training_score(estimator, table)
-    keep_reading(estimator, arguments, files[0], table.left_out)
+    keep_reading(estimator, arguments, files[0], table.left_out, table.units)
     set_verbose(estimator, 0)
     if arguments.output is not None:
         save(estimator, arguments.output)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import argparse
 import itertools
 import math
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -40,6 +42,7 @@ class Training(NamedTuple):
     weight: Weight  # (n_rows,)
     declared: NDArray[Any] | None  # classes that the type of the target declares
     left_out: tuple[str, ...] = ()  # columns that name the rows
+    units: Mapping[str, str | None] = MappingProxyType({})  # of the columns that have one
 
 
 def files_of(data: list[str]) -> list[str]:
@@ -63,7 +66,9 @@ def read_training(arguments: argparse.Namespace, files: list[str]) -> Training:
             y = target_of_task(arguments, table.target)
             orders = orders_of(arguments)
             X, left_out = table.columns, table.left_out
-            return Training(X, y, categorical, orders, weight, table.declared, left_out)
+            return Training(
+                X, y, categorical, orders, weight, table.declared, left_out, table.units
+            )
         except MemoryError as error:
             if is_stream or arguments.memory is not None:
                 raise
@@ -127,7 +132,8 @@ def _in_batches(arguments: argparse.Namespace, files: list[str]) -> Training:
         weight = batches.weight
         check_values(weight, arguments.weights, label)
     y = target_of_task(arguments, y)
-    return Training(table, y, "auto", "auto", weight, None, files_read.left_out)
+    left_out, units = files_read.left_out, dict(files_read.units)
+    return Training(table, y, "auto", "auto", weight, None, left_out, units)
 
 
 def _warn_of_memory(

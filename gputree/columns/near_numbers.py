@@ -1,4 +1,4 @@
-"""Columns of text that are nearly numbers, such as 59 numbers and one "unknown".
+"""Columns of text that are nearly numbers, such as 59 numbers and one "unknown", or all numbers.
 
 A tree takes such a column for categories: one branch or subset for each number, and no order.
 """
@@ -20,28 +20,37 @@ MARKS = (
 LEAST_SHARE = 0.9
 LEAST_NUMBERS = 4
 
+# Distinct decimals with a point from which a column of these alone is one of numbers. Integers as
+# text may be codes, and so may a few decimals, such as engine sizes.
+LEAST_DECIMALS = 20
+
 MOST_EXAMPLES = 3
 
-_NUMBER = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*", re.ASCII)
+MINUS = "\u2212"  # as typeset tables have it
+
+_NUMBER = re.compile(rf"\s*[+{MINUS}-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*", re.ASCII)
 
 
 class NearlyNumeric(NamedTuple):
-    """Counts and examples of the cells of a column of text that is nearly numbers.
+    """Counts and examples of the cells of a column of text that is nearly numbers, or numbers.
 
     Attributes
     ----------
     n_numbers, n_text : int
-        Cells that are numbers, and other cells that are not missing.
+        Cells that are numbers, and other cells that are not missing, which may be none.
     examples : list of str
         Different texts, the most frequent first, at most three.
     marks : list of str
         Those of `MARKS` among all texts, the most frequent first.
+    has_minus : bool
+        A number is negative by `MINUS`.
     """
 
     n_numbers: int
     n_text: int
     examples: list[str]
     marks: list[str]
+    has_minus: bool = False
 
 
 def is_decimal(text: str) -> bool:
@@ -62,8 +71,9 @@ def nearly_numeric(words: Any, counts: Any = None) -> NearlyNumeric | None:
     Returns
     -------
     NearlyNumeric or None
-        None where all cells are numbers, or too many are not: unless the texts are usual markers of
-        missing values, at least 90% of the cells and four distinct numbers for each distinct text.
+        None where too many cells are no numbers: unless the texts are usual markers of missing
+        values, at least 90% of the cells and four distinct numbers for each distinct text. None
+        where all cells are numbers, too, but for 20 different decimals with a point.
     """
     cells: Counter[str] = Counter()
     listed = words.to_pylist() if hasattr(words, "to_pylist") else list(words)
@@ -74,11 +84,15 @@ def nearly_numeric(words: Any, counts: Any = None) -> NearlyNumeric | None:
     texts = Counter({text: count for text, count in cells.items() if not is_decimal(text)})
     n_text, n_cells = texts.total(), cells.total()
     n_distinct = len(cells) - len(texts)
-    if not n_text or not n_distinct:
+    has_minus = any(MINUS in text for text in cells.keys() - texts.keys())
+    if not n_text:
+        is_decimals = n_distinct >= LEAST_DECIMALS and all("." in text for text in cells)
+        return NearlyNumeric(n_cells, 0, [], [], has_minus) if is_decimals else None
+    if not n_distinct:
         return None
     ranked = [text for text, _ in texts.most_common()]
     marks = [text for text in ranked if text in MARKS]
     few = n_cells - n_text >= LEAST_SHARE * n_cells and n_distinct >= LEAST_NUMBERS * len(texts)
     if not few and len(marks) < len(texts):
         return None
-    return NearlyNumeric(n_cells - n_text, n_text, ranked[:MOST_EXAMPLES], marks)
+    return NearlyNumeric(n_cells - n_text, n_text, ranked[:MOST_EXAMPLES], marks, has_minus)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import io
 import re
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import pyarrow as pa
 
 from gputree.datasets.dialect import DELIMITERS, Dialect, Head, head_of
+from gputree.datasets.numbers import unit_of
 from gputree.datasets.sources import Source
 from gputree.errors import InputError
 
@@ -50,9 +52,24 @@ def open_delimited(source: Source, file: Any, missing: tuple[str, ...] = ()) -> 
     found = _head(source, text[line.end() :] if line else text, len(data) < HEAD_BYTES, line)
     if any("\ufffd" in name for name in found.names) and "\ufffd".encode() not in data:
         raise InputError(not_utf8(source, "see the names of its columns"))
-    dialect = found.dialect._replace(missing=missing)
+    units = _units_of(source.form.units, found)
+    dialect = found.dialect._replace(missing=missing, units=units)
     headless = source.form.is_headless
     return Opened(again, dialect, found.names, found.rows, headless, int(line is not None))
+
+
+def _units_of(
+    given: Sequence[str] | Mapping[str, str | None], found: Head
+) -> dict[str, str | None]:
+    """Units of the columns that have one: as given, or of the first cell that has one."""
+    units: dict[str, str | None] = dict(
+        given if isinstance(given, Mapping) else dict.fromkeys(given)
+    )
+    for place, name in enumerate(found.names):
+        if name in units and units[name] is None:
+            cells = (row[place].strip() for row in found.rows if place < len(row))
+            units[name] = next((part[1] for part in map(unit_of, cells) if part), None)
+    return units
 
 
 def _head(source: Source, text: str, is_whole: bool, line: re.Match[str] | None) -> Head:
@@ -71,7 +88,7 @@ def not_utf8(source: Source, where: str) -> str:
         return f"{source.label} is not text of the encoding {source.form.encoding!r}: {where}."
     return (
         f"{source.label} is not UTF-8 text, as it must be: {where}. If it is of another encoding, "
-        "pass that: encoding='gbk' or encoding='latin1', for instance"
+        "pass that: encoding='cp1252' (Western European, Excel's) or encoding='gbk', for instance"
     )
 
 

@@ -110,12 +110,12 @@ def _with_numbers(
             continue
         words = table.column(j)
         if name in kinds.numeric or name in source.form.units:
-            found = numbers_of(words, spelling_of(source, opened.dialect, name))
+            found = numbers_of(words, spelling_of(opened.dialect, name))
             if isinstance(found, str) and name in source.form.units:
-                raise NotANumberError(source.label, name, found)
+                raise NotANumberError(source.label, name, found, opened.dialect.units[name])
             column = words if isinstance(found, str) else found
         else:
-            column = _typed(words, spelling_of(source, opened.dialect, name), opened.dialect)
+            column = _typed(words, spelling_of(opened.dialect, name), opened.dialect)
         if column is not words:
             table = table.set_column(j, name, column)
             if counts := _other_missing(words):
@@ -131,10 +131,11 @@ def _other_missing(words: pa.ChunkedArray) -> dict[str, int]:
     return dict(pairs)
 
 
-def spelling_of(source: Source, dialect: Dialect, name: str) -> Spelling:
+def spelling_of(dialect: Dialect, name: str) -> Spelling:
     """Spelling of the numbers of a column."""
     decimal = "." if name in dialect.pointed else dialect.decimal_point
-    return Spelling(decimal, dialect.thousands, dialect.missing, name in source.form.units)
+    has_unit, unit = name in dialect.units, dialect.units.get(name)
+    return Spelling(decimal, dialect.thousands, dialect.missing, has_unit, unit)
 
 
 def _typed(words: pa.ChunkedArray, spelling: Spelling, dialect: Dialect) -> pa.ChunkedArray:
@@ -186,7 +187,7 @@ def delimited_batches(
                 return
             except NotANumberError as error:
                 cell = pa.chunked_array([pa.array([error.cell], pa.string())])
-                spelling = spelling_of(source, opened.dialect, error.name)
+                spelling = spelling_of(opened.dialect, error.name)
                 if error.name not in by_reader or isinstance(numbers_of(cell, spelling, True), str):
                     raise
                 by_reader.discard(error.name)
@@ -226,9 +227,9 @@ def _batches(
             for place, name in enumerate(table.column_names):
                 if name not in others:
                     continue
-                found = numbers_of(table.column(place), spelling_of(source, dialect, name), True)
+                found = numbers_of(table.column(place), spelling_of(dialect, name), True)
                 if isinstance(found, str):
-                    raise NotANumberError(source.label, name, found)
+                    raise NotANumberError(source.label, name, found, dialect.units.get(name))
                 table = table.set_column(place, name, found)
             if kinds.inferred:
                 table, kept = _types_of_codes(table, set(kinds.inferred), dialect)
@@ -273,7 +274,7 @@ def column_types(
         else:
             kind, kept = _taken(first[name], dialect).type, []
             if pa.types.is_string(kind):
-                kind = _typed(first[name], spelling_of(source, dialect, name), dialect).type
+                kind = _typed(first[name], spelling_of(dialect, name), dialect).type
         types[name] = pa.float64() if name in dialect.pointed and not kept else kind
     del first
     pa.default_memory_pool().release_unused()

@@ -5,7 +5,8 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import NamedTuple
 
 from gputree.datasets.file_format import FileFormat
@@ -28,6 +29,8 @@ class Dialect(NamedTuple):
     pointed: tuple[str, ...] = ()
     missing: tuple[str, ...] = ()  # texts that mean a missing cell, in addition to the usual ones
     thousands: str | None = None  # between groups of three digits
+    # of columns of numbers with a unit, that unit as of `unit_of`; None is that of the first cell
+    units: Mapping[str, str | None] = MappingProxyType({})
 
 
 class Head(NamedTuple):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import codecs
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from gputree.errors import InputError
@@ -30,7 +30,7 @@ class FileFormat(NamedTuple):
     format : {"csv", "tsv", "parquet", "arrow", "arff", "c45"} or None
         Instead of the format that the suffix of the name stands for.
     encoding : str or None
-        Of text, such as "latin1", "gbk" or "utf-16"; None is UTF-8.
+        Of text, such as "cp1252", "gbk" or "utf-16"; None is UTF-8.
     has_header : bool
         Whether the first row names the columns. If not, they are V1, V2, ... as in R.
     names : sequence of str or None
@@ -41,9 +41,12 @@ class FileFormat(NamedTuple):
         Mark before the fraction of a number.
     thousands : str or None
         Mark between groups of three digits, which numbers are read without.
-    units : sequence of str
+    units : sequence of str, or mapping of str to str or None
         Names of columns of numbers with a unit before or behind each, such as 12.5%, $1.25 or 3 kg:
-        they are read without it. Numbers of one column must not have different units.
+        they are read without it. Numbers of one column must not have different units; a mapping
+        says which one they must have, with # for the number, such as "$#" or "#kg".
+    may_lack : str or None
+        The one of `names` that the file may lack: the target of a table to predict.
     """
 
     format: str | None = None
@@ -53,7 +56,8 @@ class FileFormat(NamedTuple):
     delimiter: str | None = None
     decimal: str | None = None
     thousands: str | None = None
-    units: Sequence[str] = ()
+    units: Sequence[str] | Mapping[str, str | None] = ()
+    may_lack: str | None = None
 
     @property
     def is_headless(self) -> bool:
@@ -64,6 +68,8 @@ class FileFormat(NamedTuple):
         """Names of the `width` columns of a file without a header."""
         if self.names is None:
             return [f"V{place}" for place in range(1, width + 1)]
+        if self.may_lack in self.names and len(self.names) == width + 1:
+            return [name for name in self.names if name != self.may_lack]
         if len(self.names) != width:
             raise InputError(
                 f"{label} has {width} columns, and {len(self.names)} names were given for them."
@@ -89,7 +95,7 @@ def check_format(form: FileFormat) -> None:
             codecs.lookup(form.encoding)
         except LookupError:
             raise InputError(
-                "The 'encoding' of a file must be one that Python knows, such as 'latin1' or "
+                "The 'encoding' of a file must be one that Python knows, such as 'cp1252' or "
                 f"'gbk'. Got {form.encoding!r} instead."
             ) from None
 

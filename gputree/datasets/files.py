@@ -16,7 +16,7 @@ from pyarrow import types
 from gputree.datasets.arff import WEIGHTS
 from gputree.datasets.column_names import feature_names
 from gputree.datasets.conversion import Kinds, listed
-from gputree.datasets.csv_head import open_delimited
+from gputree.datasets.csv_head import Opened, open_delimited
 from gputree.datasets.damage import told
 from gputree.datasets.delimited import column_types
 from gputree.datasets.file_format import INFERRED, FileFormat
@@ -49,6 +49,8 @@ class FileBatches:
         Of all files.
     left_out : tuple of str
         Columns that name the rows, see `read_table`.
+    units : sequence of str, or mapping of str to str or None
+        Columns that have a unit, and that of the first file.
     n_dropped : int
         Rows without a target, which were dropped when the batches were last read.
     """
@@ -67,6 +69,7 @@ class FileBatches:
     ) -> None:
         self._batch_bytes, self._missing_target = batch_bytes, missing_target
         self._form, self.left_out = file_format, tuple(left_out)
+        self.units = file_format.units
         self.n_dropped = 0
         self.files, self.target_name, self.names = files, target, names
         self._kinds, self._valueless = kinds, valueless
@@ -186,20 +189,19 @@ def open_batches(
     first = sources[0]
     if first.is_stream:
         raise InputError(f"{first.label} can be read once only, and batches are read twice.")
-    schema = schema_of(first)
-    if WEIGHTS in schema.names:
-        raise InputError(
-            f"{first.label} has weights of rows, which are read of one file in memory alone."
-        )
+    schema = _schema_of_batches(first)
     left_out = [name for name in pandas_index(schema) if columns is None and name != target]
     names = feature_names(first.label, schema.names, target, columns, [*ignore, *left_out])
     for source in sources[1:]:
-        feature_names(source.label, schema_of(source).names, target, names, ())
+        feature_names(source.label, _schema_of_batches(source).names, target, names, ())
     codes = {*categorical, *([] if target is None else [target])}.difference(text, numeric)
     given = Kinds([*text], [*numeric], (), sorted(codes), (), [*missing])
     kinds, valueless = _with_inferred(sources, names, target, given)
     if first.kind in DELIMITERS:
-        index = _look_at_first_rows(first, names, given, kinds, columns is None, valueless)
+        with told(first), first.open(False) as file:
+            opened = open_delimited(first, file, tuple(missing))
+        file_format = file_format._replace(units=opened.dialect.units)
+        index = _look_at_first_rows(first, opened, names, given, kinds, columns is None, valueless)
         names = feature_names(first.label, names, None, None, index)
         left_out += index
     warn_of(
@@ -223,8 +225,19 @@ def open_batches(
     )
 
 
+def _schema_of_batches(source: Source) -> pa.Schema:
+    """The schema of a file, which must not have weights of rows."""
+    schema = schema_of(source)
+    if WEIGHTS in schema.names:
+        raise InputError(
+            f"{source.label} has weights of rows, which are read of one file in memory alone."
+        )
+    return schema
+
+
 def _look_at_first_rows(
     source: Source,
+    opened: Opened,
     names: list[str],
     given: Kinds,
     kinds: Kinds,
@@ -233,8 +246,6 @@ def _look_at_first_rows(
 ) -> list[str]:
     """Warn of guesses about a CSV file; the columns that name its rows, or hold nothing."""
     sure = {*given.text, *given.numeric, *given.categorical}
-    with told(source), source.open(False) as file:
-        opened = open_delimited(source, file, tuple(given.missing))
     cells = {
         name: [row[place] or None for row in opened.rows if place < len(row)]
         for place, name in enumerate(opened.names)

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from gputree.columns.near_numbers import MINUS
 from gputree.errors import InputError
 
 # Missing cells in columns of numbers, as R, pandas and NumPy write them.
@@ -29,7 +30,8 @@ BLANKS = "\u00a0\u2009\u202f"
 
 _HEXADECIMAL = r"^[+-]?0[xX][0-9a-fA-F]+$"
 _TRUTHS = {"true": "1", "True": "1", "TRUE": "1", "false": "0", "False": "0", "FALSE": "0"}
-_UNIT = re.compile(r"^([^\d\s.,+-]*)\s*([+-]?)([^\d\s.,+-]*)\s*([\d.,]+(?:[eE][+-]?\d+)?)\s*(.*?)$")
+_MARK = rf"([^\d\s.,+{MINUS}-]*)"
+_UNIT = re.compile(rf"^{_MARK}\s*([+{MINUS}-]?){_MARK}\s*([\d.,]+(?:[eE][+-]?\d+)?)\s*(.*?)$")
 
 
 class Spelling(NamedTuple):
@@ -39,14 +41,17 @@ class Spelling(NamedTuple):
     thousands: str | None = None
     missing: Sequence[str] = ()  # in addition to the usual spellings
     has_unit: bool = False
+    unit: str | None = None  # as of `unit_of`; None is that of the first cell
 
 
 class NotANumberError(InputError):
-    """A cell of a column of numbers is none."""
+    """A cell of a column of numbers is none, or has another unit than the others."""
 
-    def __init__(self, label: str, name: str, cell: str) -> None:
-        super().__init__(f"{label}: column {name!r} must hold numbers; it holds {cell!r}.")
-        self.cell, self.name = cell, name
+    def __init__(self, label: str, name: str, cell: str, unit: str | None = None) -> None:
+        marks = "" if unit is None else unit.replace("#", "")
+        such = f" with the unit {marks!r}" if marks else " without a unit" if unit else ""
+        super().__init__(f"{label}: column {name!r} must hold numbers{such}; it holds {cell!r}.")
+        self.cell, self.name, self.unit = cell, name, unit
 
 
 def numbers_of(
@@ -58,7 +63,7 @@ def numbers_of(
     """
     cells = without_missing(words, spelling.missing)
     if spelling.has_unit:
-        found = _without_units(cells)
+        found = _without_units(cells, spelling.unit)
         if isinstance(found, str):
             return found
         cells = found
@@ -83,7 +88,8 @@ def without_missing(words: pa.ChunkedArray, missing: Sequence[str] = ()) -> pa.C
 
 
 def _as_plain(cells: pa.ChunkedArray, spelling: Spelling) -> pa.ChunkedArray:
-    """Numbers without marks between thousands, and with decimal points."""
+    """Numbers without marks between thousands, with decimal points and the minus of ASCII."""
+    cells = pc.replace_substring_regex(cells, f"^{MINUS}", "-")
     if spelling.thousands == " ":
         cells = pc.replace_substring_regex(cells, f"[{BLANKS}]", " ")
     if spelling.thousands is not None:
@@ -112,13 +118,12 @@ def _without_words(plain: pa.ChunkedArray, booleans: bool) -> pa.ChunkedArray:
     return pa.chunked_array([pa.array(cells, plain.type)])
 
 
-def _without_units(cells: pa.ChunkedArray) -> pa.ChunkedArray | str:
+def _without_units(cells: pa.ChunkedArray, unit: str | None) -> pa.ChunkedArray | str:
     """Cells without the unit that all share; the first cell that has another one, or none."""
     words = cells.unique().drop_null().to_pylist()
     parts = {word: part for word in words if (part := unit_of(word)) is not None}
-    units = dict.fromkeys(unit for _, unit in parts.values())
     for word in words:
-        if word not in parts or parts[word][1] != next(iter(units)):
+        if word not in parts or parts[word][1] != (unit := unit or parts[word][1]):
             return str(word)
     numbers = [None if cell is None else parts[cell][0] for cell in cells.to_pylist()]
     return pa.chunked_array([pa.array(numbers, cells.type)])
@@ -127,7 +132,7 @@ def _without_units(cells: pa.ChunkedArray) -> pa.ChunkedArray | str:
 def unit_of(word: str) -> tuple[str, str] | None:
     """The number of a cell, and the unit before or behind it; None where there is no number."""
     found = _UNIT.match(word)
-    if found is None or any(character.isdigit() for character in found[5]):
+    if found is None or not re.search(r"\d", found[4]) or re.search(r"\d", found[5]):
         return None
     before = found[1] or found[3]
     return found[2] + found[4], before + "#" + found[5]

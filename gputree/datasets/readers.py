@@ -5,8 +5,8 @@ Reading keeps the file's own column types; estimators take `Table.columns` as th
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -73,6 +73,8 @@ class Table:
         Columns that name the rows, such as the index of a data frame of pandas.
     n_dropped : int
         Rows without a target that were dropped.
+    units : mapping of str to str or None
+        Units of the columns that `FileFormat.units` names.
     """
 
     columns: pa.Table
@@ -82,6 +84,7 @@ class Table:
     weight: NDArray[np.float64] | None = None
     left_out: tuple[str, ...] = ()
     n_dropped: int = 0
+    units: Mapping[str, str | None] = field(default_factory=dict)
 
     @property
     def names(self) -> list[str]:
@@ -212,8 +215,11 @@ def read_table(
             *guesses_about(table.select(wanted), opened, kinds, file_format),
         ],
     )
+    units = opened.dialect.units if opened else {}
     if target is None:
-        return Table(table.select(wanted), None, None, None, row_weights, tuple(left_out))
+        return Table(
+            table.select(wanted), None, None, None, row_weights, tuple(left_out), units=units
+        )
     n_dropped = 0
     if missing_target == "drop":
         known = has_target(table[target])
@@ -235,6 +241,7 @@ def read_table(
         row_weights,
         tuple(left_out),
         n_dropped,
+        units,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
@@ -10,7 +11,7 @@ import pyarrow.compute as pc
 
 from gputree.coded_labels import CodedLabels, Labels, distinct
 from gputree.columns.categories import EXACT_IN_FLOAT64
-from gputree.columns.near_numbers import NearlyNumeric, nearly_numeric
+from gputree.columns.near_numbers import NearlyNumeric, is_decimal, nearly_numeric
 from gputree.datasets.guesses import Guess, Option, shown
 from gputree.datasets.numbers import BLANKS, Spelling, numbers_of, unit_of
 
@@ -26,6 +27,8 @@ _MANY_DIGITS = 1e22
 
 # Line breaks from which a cell may hold rows that follow a quote.
 MANY_LINES = 10
+
+_IN_PARENTHESES = re.compile(r"^\((.*)\)$")  # negative numbers, in accounting
 
 _SIGNS = "%‰$€£¥₹₽₩°"
 
@@ -81,6 +84,14 @@ def guesses_of_quotes(columns: pa.Table) -> Iterator[Guess]:
 
 
 def _of_few_texts(name: str, near: NearlyNumeric) -> Guess:
+    numeric = Option("numeric", [name])
+    if not near.n_text:
+        return Guess(
+            f"column {name!r} holds {near.n_numbers:,} numbers as text, and is taken for text",
+            "{0} takes it for numbers",
+            (numeric,),
+            name,
+        )
     texts = "1 text" if near.n_text == 1 else f"{near.n_text:,} texts"
     numbers = "1 number" if near.n_numbers == 1 else f"{near.n_numbers:,} numbers"
     examples = ", ".join(map(repr, near.examples))
@@ -88,7 +99,7 @@ def _of_few_texts(name: str, near: NearlyNumeric) -> Guess:
     return Guess(
         f"column {name!r} holds {numbers} and {texts} ({examples}), and is taken for text",
         f"If {stand} for a missing value, add {{0}}; {{1}} makes an error of {it}",
-        (Option("missing", near.examples), Option("numeric", [name])),
+        (Option("missing", near.examples), numeric),
         name,
     )
 
@@ -108,6 +119,14 @@ def _of_notation(name: str, words: pa.Array) -> Guess | None:
                 name,
             )
         return None
+    signed = [_IN_PARENTHESES.sub(r"-\1", word) for word in known]
+    if signed != known and all(map(is_decimal, signed)):
+        return Guess(
+            f"column {name!r} holds numbers in parentheses, such as "
+            f"{min(set(known).difference(signed))}, and is taken for text",
+            "If these are negative, write them with a minus sign to the file",
+            column=name,
+        )
     for decimal, thousands in _NOTATIONS:
         mark = thousands or decimal
         marks = (mark, *BLANKS) if mark == " " else (mark,)

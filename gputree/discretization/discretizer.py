@@ -18,7 +18,7 @@ from gputree.discretization.cut_points import MdlRule, MdlTask, cut_values, new_
 from gputree.dtypes import Bools, Floats, Values
 from gputree.errors import InputError
 from gputree.estimators.held import missing_columns
-from gputree.estimators.mixed_columns import claim, mixed_column
+from gputree.estimators.mixed_columns import claim, conversion, mixed_column
 from gputree.estimators.table_estimator import MOST_JOBS
 from gputree.growth.progress import new_bar
 from gputree.threads import even_spans, n_threads, run
@@ -185,7 +185,7 @@ class MDLPDiscretizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         if mixed is not None:
             raise InputError(
                 f"Column {name!r} of X {claim(mixed)}, and {type(self).__name__} cuts columns of "
-                "numbers. Convert it, as by pandas.to_numeric(column, errors='coerce')."
+                f"numbers. {conversion(mixed)}."
             )
         raise InputError(
             f"{type(self).__name__} cuts columns of numbers, and column {name!r} holds categories. "

@@ -121,7 +121,9 @@ class OverPartitions(TableEstimator):
         rowsets = growing.read_all(tasks, partitions, known)
         counts = growing.category_counts(tasks, rowsets)
         self._warn_of_mixed_columns(counts)
-        identifiers = find_identifiers(self.columns_, counts, found.names, self._every_nominal)
+        identifiers = find_identifiers(
+            self.columns_, counts, found.names, self._every_nominal, self.categorical_features
+        )
         warn_of_identifiers(identifiers, caller)
         return tasks, found, rowsets, identifiers
 

@@ -346,6 +346,10 @@ class Forest(Reporting, TableEstimator):
         joined: Self = join(self, other)
         return joined
 
+    def __radd__(self, other: Any) -> Self:
+        """Return the forest itself, where `sum` adds it to its first number, 0."""
+        return self if isinstance(other, int) and other == 0 else NotImplemented
+
     def __iter__(self) -> Iterator[Any]:
         return iter(self.estimators_)
 
@@ -478,9 +482,12 @@ class Forest(Reporting, TableEstimator):
 
     def _require_rows(self, n: int, caller: str) -> None:
         """Raise ValueError unless all trees were grown on tables of n rows."""
-        for of, _ in self._origins:
+        for t, (of, _) in enumerate(self._origins):
             if of.n != n:
-                raise InputError(f"{caller} takes the {of.n} rows of fit; X has {n}.")
+                raise InputError(
+                    f"{caller} needs the rows that every tree was grown on: X has {n}, and "
+                    f"estimators_[{t}] was grown on {of.n}."
+                )
 
     def _out_of_bag(self, view: View) -> NDArray[np.float64]:
         """Mean prediction of each row by the trees that have not drawn it; NaN where all have."""

@@ -26,6 +26,7 @@ from gputree.dtypes import (
     SUBSET_SPLIT,
     THRESHOLD_SPLIT,
 )
+from gputree.errors import place_in
 from gputree.growth.assembly import breadth_first, over_leaves
 from gputree.prediction.forest import PackedTree, pack_tree
 from gputree.threads import run
@@ -167,7 +168,7 @@ class LazySequence(Sequence[T]):
     def __getitem__(self, place: int | slice) -> T | list[T]:
         if isinstance(place, slice):
             return list(map(self._make, self._items[place]))
-        return self._make(self._items[place])
+        return self._make(self._items[place_in(place, len(self), self._what)])
 
     def __repr__(self) -> str:
         return f"<{len(self)} {self._what}>"

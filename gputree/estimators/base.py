@@ -90,7 +90,7 @@ class BaseDecisionTree(Reporting, TableEstimator):
         self.n_outputs_ = 1
         identifiers = self._warn_of_identifiers(view, weight)
         self._grow_and_prune(view, target, weight, (X, y, sample_weight))
-        warn_of_winners(identifiers, self.tree_, type(self).__name__)
+        warn_of_winners(identifiers, self.tree_, self._called)
         return self
 
     def _grow_and_prune(

@@ -86,7 +86,7 @@ class CodedTable:
         device = resolve_device(device)
         values, columns = reader.read(X, device)
         self._view = _coded(Held(columns, values, reader.names(), device, max_bins))
-        self._warn_of_mixed_columns(categorical_features)
+        self._warn_of_mixed_columns(categorical_features, X)
         self._target: Labels | None = None
 
     @classmethod
@@ -176,11 +176,11 @@ class CodedTable:
         table._target = read.target
         return table
 
-    def _warn_of_mixed_columns(self, categorical_features: Any) -> None:
+    def _warn_of_mixed_columns(self, categorical_features: Any, X: Any = None) -> None:
         """Warn of columns of text that are nearly numbers: once, not in each fit."""
         table, count = self._view.held, partial(count_of_view, self._view)
         warn_of_mixed_columns(
-            type(self).__name__, table.columns, table.names, categorical_features, count
+            type(self).__name__, table.columns, table.names, categorical_features, count, X
         )
 
     @property
@@ -351,7 +351,7 @@ def read_view(caller: str, X: Any, categorical_features: Any, device: str) -> Vi
     values, columns = reader.read(X, device, order="F")
     view = View(Held(columns, values, reader.names()))
     count = partial(count_of_view, view)
-    warn_of_mixed_columns(caller, columns, reader.names(), categorical_features, count)
+    warn_of_mixed_columns(caller, columns, reader.names(), categorical_features, count, X)
     return view
 
 

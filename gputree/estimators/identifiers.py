@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,6 +13,7 @@ from gputree._warnings import warn
 from gputree.columns import Columns
 from gputree.columns.categories import NUMBERS, hold_text
 from gputree.columns.options import declared_nominal
+from gputree.estimators.mixed_columns import listed_of, mixed_column
 from gputree.tree import Tree
 
 # Categories of a column whose gain counts for C4.5's average, as a fraction of all rows.
@@ -83,11 +85,16 @@ def warn_of_excluded(
 
 
 def find_identifiers(
-    columns: Columns, count: Callable[[int], NDArray], names: NDArray | None, every_nominal: bool
+    columns: Columns,
+    count: Callable[[int], NDArray],
+    names: NDArray | None,
+    every_nominal: bool,
+    categorical_features: Any = "auto",
 ) -> list[Identifier]:
     """The columns of categories that name rows.
 
-    Nearly all values are unique, in less than 100 rows all, and text.
+    Nearly all values are unique, in less than 100 rows all, and text. Numbers as text, unless they
+    are listed, are not meant as categories, which another warning says.
 
     Parameters
     ----------
@@ -97,8 +104,10 @@ def find_identifiers(
     names : array of str or None
     every_nominal : bool
         Numbers are categories, too, whatever they stand for: they name no rows.
+    categorical_features : "auto", None or array-like
     """
     found = []
+    listed = listed_of(categorical_features, names, columns.nominal.size)
     for f, words in enumerate(columns.categories):
         if words is None or columns.ordered[f] or words.size < LEAST_ROWS_OF_TEXT:
             continue
@@ -107,7 +116,9 @@ def find_identifiers(
         rows = count(f)
         known, single = int(rows.sum()), np.count_nonzero(rows == 1)
         many = known >= LEAST_ROWS and single >= OWN_SHARE * known
-        if many or (known >= LEAST_ROWS_OF_TEXT and single == known and hold_text(words)):
+        if not many and (known < LEAST_ROWS_OF_TEXT or single < known or not hold_text(words)):
+            continue
+        if listed[f] or mixed_column(words, partial(count, f)) is None:
             found.append(Identifier(f, _label(f, names), single / known))
     return found
 
@@ -158,7 +169,7 @@ def warn_of_quantities(estimator: Any, X: Any) -> None:
     ]
     if found:
         columns, each = ("Columns", "contain") if len(found) > 1 else ("Column", "contains")
-        name, more = type(estimator).__name__, len(found) - MOST_LISTED
+        name, more = estimator._called, len(found) - MOST_LISTED
         rest = f" and {more} more" if more > 0 else ""
         warn(
             f"{columns} {', '.join(found[:MOST_LISTED])}{rest} of X {each} numbers: {name} creates "

@@ -1,4 +1,4 @@
-"""Warnings of columns of text that are nearly numbers."""
+"""Warnings of columns of text that are nearly numbers, or numbers."""
 
 from __future__ import annotations
 
@@ -16,12 +16,13 @@ from gputree.columns.categories import NUMBERS
 from gputree.columns.near_numbers import (
     LEAST_NUMBERS,
     MARKS,
+    MINUS,
     MOST_EXAMPLES,
     NearlyNumeric,
     is_decimal,
     nearly_numeric,
 )
-from gputree.columns.options import listed_columns
+from gputree.columns.options import declared_nominal, listed_columns
 from gputree.dtypes import Bools
 from gputree.errors import MixedColumnWarning
 
@@ -32,8 +33,11 @@ def warn_of_mixed_columns(
     names: NDArray | None,
     categorical_features: Any,
     count: Callable[[int], NDArray],
+    X: Any = None,
 ) -> None:
     """Warn of each column of text that is nearly one of numbers, unless it is listed.
+
+    Of one of numbers alone, where the table is known, unless its type declares categories, too.
 
     Parameters
     ----------
@@ -44,24 +48,27 @@ def warn_of_mixed_columns(
     categorical_features : "auto", None or array-like
     count : function of an index
         Rows of each category of that column; called where a column may be one.
+    X : data frame, array or None
+        The table, if there is one.
     """
     mixed = list(_mixed_columns(columns, count))
     if not mixed:
         return
-    listed = _listed(categorical_features, names, columns.nominal.size)
+    d = columns.nominal.size
+    listed = listed_of(categorical_features, names, d)
+    declared = listed if X is None else declared_nominal(X, categorical_features, d)
     for f, found in mixed:
-        if not listed[f]:
+        if not (listed if found.n_text else declared)[f]:
             label = str(f) if names is None else repr(names[f])
             warn(
                 f"Column {label} of X {claim(found)}, and {caller} takes all of it for categories, "
-                "which have no order. If other cells than numbers are missing values, convert it, "
-                "as by pandas.to_numeric(column, errors='coerce'); if it holds categories, list it "
-                "in 'categorical_features'.",
+                f"which have no order. {conversion(found)}; if it holds categories, list it in "
+                "'categorical_features'.",
                 MixedColumnWarning,
             )
 
 
-def _listed(categorical_features: Any, names: NDArray | None, d: int) -> Bools:
+def listed_of(categorical_features: Any, names: NDArray | None, d: int) -> Bools:
     """The columns that the user lists, of a table of such names."""
     table: Any = np.empty((0, d))
     if names is not None:
@@ -85,10 +92,23 @@ def mixed_column(words: NDArray | None, count: Callable[[], NDArray]) -> NearlyN
 def claim(found: NearlyNumeric) -> str:
     """Number of cells of either kind in a column, with examples of text, for the warning."""
     numbers = f"{found.n_numbers:,} number{'s' * (found.n_numbers > 1)}"
+    if not found.n_text:
+        return f"holds {numbers} as text"
     cells = "cell is" if found.n_text == 1 else "cells are"
     shown = ", ".join(map(repr, found.examples))
     such = "such as " if len(found.examples) == MOST_EXAMPLES else ""
     return f"holds {numbers}, but {found.n_text:,} {cells} text ({such}{shown})"
+
+
+def conversion(found: NearlyNumeric) -> str:
+    """Advice on the conversion of a column to numbers, without its stop."""
+    column = f"column.str.replace({MINUS!r}, '-')" if found.has_minus else "column"
+    if not found.n_text:
+        return f"Convert it, as by pandas.to_numeric({column})"
+    return (
+        "If other cells than numbers are missing values, convert it, as by "
+        f"pandas.to_numeric({column}, errors='coerce')"
+    )
 
 
 def _mixed_columns(

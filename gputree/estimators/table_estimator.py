@@ -59,6 +59,9 @@ class TableEstimator(BaseEstimator):
     # rows of which all were read before.
     _warns_of_columns: bool = True
 
+    # Name of the estimator that fits this one as a part, for warnings.
+    _caller: str | None = None
+
     # Order of the table in memory that growth reads fastest.
     _order: ClassVar[Literal["C", "F"]] = "C"
 
@@ -121,6 +124,12 @@ class TableEstimator(BaseEstimator):
         }
         validate_parameter_constraints(self._parameter_constraints, given, kind.__name__)
 
+    @property
+    def _called(self) -> str:
+        """Name in warnings: that of the class that the user calls, too."""
+        kind = type(self).__name__
+        return kind if self._caller is None else f"{self._caller} (by {kind})"
+
     def _view(self, X: Any) -> View:
         """View of all rows of a table to grow on; its columns are learned."""
         if isinstance(X, CodedTable):
@@ -128,18 +137,18 @@ class TableEstimator(BaseEstimator):
         values = check_table(self, X, reset=True, order=self._order)
         view = View(Held(self.columns_, values, getattr(self, "feature_names_in_", None)))
         if self._warns_of_columns:
-            self._warn_of_mixed_columns(partial(count_of_view, view))
+            self._warn_of_mixed_columns(partial(count_of_view, view), X)
         return view
 
-    def _warn_of_mixed_columns(self, count: Callable[[int], NDArray]) -> None:
+    def _warn_of_mixed_columns(self, count: Callable[[int], NDArray], X: Any = None) -> None:
         """Warn of columns of text that are nearly numbers, with `count` rows of each category."""
-        names, kind = getattr(self, "feature_names_in_", None), type(self).__name__
+        names = getattr(self, "feature_names_in_", None)
         listed = getattr(self, "categorical_features", "auto")
-        warn_of_mixed_columns(kind, self.columns_, names, listed, count)
+        warn_of_mixed_columns(self._called, self.columns_, names, listed, count, X)
 
     def _warn_of_identifiers(self, view: View, weight: NDArray | None) -> list[Identifier]:
         """Warn about identifiers and excluded columns; the identifiers that are not excluded."""
-        columns, kind = self.columns_, type(self).__name__
+        columns, kind = self.columns_, self._called
         names = getattr(self, "feature_names_in_", None)
         excluded = np.zeros(columns.nominal.size, np.bool_)
         if getattr(self, "exclude_high_cardinality", False):
@@ -151,6 +160,7 @@ class TableEstimator(BaseEstimator):
             partial(count_of_view, view),
             names,
             self._every_nominal,
+            getattr(self, "categorical_features", "auto"),
         )
         found = [column for column in found if not excluded[column.feature]]
         warn_of_identifiers(found, kind)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gputree.columns.near_numbers import MINUS, is_decimal
 from gputree.costs import Costs
 from gputree.criteria.named import OF_TARGETS
 from gputree.dtypes import NO_CHILD, THRESHOLD_SPLIT, Floats, Int32s, Int64s
@@ -37,8 +38,8 @@ class Condition:
     operator : str
         "<=", ">", "=", "in" or "is" (present or missing).
     operand : str
-        Threshold, category (of ordered ones the last on the side of "<="), ``{a, b}``,
-        "present" or "missing". Categories that could be
+        Threshold, category (of ordered ones the last on the side of "<="; a number only where
+        they ascend as numbers do), ``{a, b}``, "present" or "missing". Categories that could be
         mistaken for something else are in double quotes; of many, the first are named and
         the others counted.
     or_missing : bool
@@ -205,8 +206,21 @@ def words_of_set(
 
 
 def level_below(categories: Any, threshold: float) -> str:
-    """The last of ordered categories that a threshold takes in."""
-    return _category(categories, int(np.clip(np.floor(threshold), 0, len(categories) - 1)))
+    """The last of ordered categories that a threshold takes in.
+
+    In quotes if it is a number and the order is not that of numbers: ``x <= 2.5`` would be misread.
+    """
+    level = _category(categories, int(np.clip(np.floor(threshold), 0, len(categories) - 1)))
+    return f'"{level}"' if is_decimal(level) and not _ascend(categories) else level
+
+
+def _ascend(categories: Any) -> bool:
+    """Return whether ordered categories are numbers that ascend."""
+    words = [str(category).replace(MINUS, "-") for category in categories]
+    if not all(map(is_decimal, words)):
+        return False
+    numbers = list(map(float, words))
+    return numbers == sorted(numbers)
 
 
 def _category(categories: NDArray[Any] | None, code: int) -> str:

@@ -194,7 +194,7 @@ def _ranges(model: Model) -> Iterator[str]:
         if categories is None:
             yield "[-1.7976931348623157e+308:1.7976931348623157e+308]"
         elif f in model.ordered:
-            yield f"[0:{categories.size - 1}]"
+            yield f"[0:{categories.size - 1}]" if categories.size else "none"
         else:
             yield ":".join(map(str, range(categories.size))) or "none"
 

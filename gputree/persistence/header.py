@@ -145,7 +145,7 @@ def _check_reading(reading: Any) -> dict[str, Any]:
     form = reading.get("format", {})
     for fields, texts, lists, other in (
         (reading, ("target", "weights"), ("ignored",), "format"),
-        (form, ("delimiter", "decimal", "thousands"), ("names", "units"), "has_header"),
+        (form, ("encoding", "delimiter", "decimal", "thousands"), ("names", "units"), "has_header"),
     ):
         unknown = set(fields).difference(texts, lists, [other])
         if unknown:
@@ -154,7 +154,10 @@ def _check_reading(reading: Any) -> dict[str, Any]:
             if not isinstance(fields.get(key, ""), str):
                 raise InputError(f"{key} of reading must be a string.")
         for key in lists:
-            _texts(f"{key} of reading", fields.get(key, []))
+            words = fields.get(key, [])
+            if key == "units" and isinstance(words, dict):
+                words = [*words, *(unit for unit in words.values() if unit is not None)]
+            _texts(f"{key} of reading", words)
     if not isinstance(form.get("has_header", True), bool):
         raise InputError("has_header of reading must be a boolean.")
     return reading

@@ -159,7 +159,9 @@ class C45Rules(LogProbabilities, Reporting, ClassifierMixin, BaseEstimator):
         """
         grown = clone(self.estimator) if self.estimator is not None else None
         tree = C45Classifier(pruning=None, n_jobs=self.n_jobs) if grown is None else grown
+        tree._caller = type(self).__name__
         tree.fit(X, y, sample_weight)
+        del tree._caller
         return self._learn(tree, X, y, sample_weight)
 
     def _learn(self, tree: Any, X: Any, y: Any, sample_weight: Any) -> Self:

@@ -16,6 +16,7 @@ from gputree._texts import html_table
 from gputree.bits import WORD, Words, lowest_bit, meet_all
 from gputree.compilation import kernel
 from gputree.dtypes import Floats, Int32s, Int64s, Values
+from gputree.errors import place_in
 from gputree.export.describe import MOST_CATEGORIES, level_below, on_one_line, words_of_set
 from gputree.export.digits import apart, format_number
 from gputree.export.model import Names, check_names
@@ -140,7 +141,7 @@ class RuleSet:
     def __getitem__(self, place: int | slice) -> ClassRule | list[ClassRule]:
         if isinstance(place, slice):
             return [self[one] for one in range(len(self))[place]]
-        place = range(len(self))[place]
+        place = place_in(place, len(self), "rules")
         return ClassRule(
             tuple(self.rules.conditions[i] for i in self.rules.of(place)),
             self.classes[self.rules.label[place]],

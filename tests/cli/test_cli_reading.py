@@ -92,6 +92,14 @@ def test_tables_without_a_header_are_predicted_alike(train, gputree, tmp_path, n
     for body in bodies:
         other.write_text(body + "\n")
         assert gputree("predict", model, other)[:2] == (0, expected)
+    piped = tmp_path / "piped"
+    told = gputree(
+        "train", "-", "--target", y, "-o", piped, "--quiet", *names, stdin=bodies[0].encode()
+    )
+    assert told[0] == 0
+    for body in bodies[:2]:
+        assert gputree("predict", model, "-", stdin=body.encode())[:2] == (0, expected)
+        assert gputree("predict", piped, "-", stdin=body.encode())[:2] == (0, expected)
     other.write_text(bodies[0] + "\n")
     status, output, _ = gputree("evaluate", model, other)
     assert status == 0
@@ -107,6 +115,45 @@ def test_units_and_decimals_are_kept(train, gputree, tmp_path):
     other = tmp_path / "other.csv"
     other.write_text("a;b\n1.050,5 kg;1\n1.950,5 kg;2\n")
     assert gputree("predict", model, other)[1] == "prediction\nn\np\n"
+
+
+def test_weights_of_some_files_of_arff_count_in_pruning(train, gputree, tmp_path):
+    model, _ = train("a,y\n" + "".join(f"{n},{'np'[n > 5]}\n" for n in range(1, 10)))
+    head = "@relation t\n@attribute a numeric\n@attribute y {n,p}\n@data\n"
+    plain, weighted = tmp_path / "plain.arff", tmp_path / "weighted.arff"
+    plain.write_text(head + "1,n\n9,p\n")
+    weighted.write_text(head + "9,n,{5}\n")
+    pruned = tmp_path / "pruned"
+    prune = ["prune", model, plain, weighted, "--pruning", "reduced_error", "-o", pruned]
+    assert gputree(*prune)[0] == 0
+    assert load_model(pruned).tree_.n_leaves == 1
+
+
+def test_other_units_than_those_of_training(train, gputree, fails, tmp_path):
+    text = "a,y\n" + "".join(f"{n} kg,{'np'[n > 5]}\n" for n in range(1, 10))
+    model, _ = train(text, "--units", "a", name="kg.csv")
+    assert load_model(model).reading_["format"] == {"units": {"a": "#kg"}}
+    told = "column 'a' must hold numbers with the unit 'kg'; it holds '3 lb'."
+    pounds = tmp_path / "lb.csv"
+    pounds.write_text("a,y\n3 lb,n\n")
+    for options in ([], ["--units", "a"]):
+        assert fails("predict", model, pounds, *options).endswith(f"{told}\n")
+    assert told in fails("predict", model, "-", stdin=b"a\n3 lb\n")
+    other = ["--target", "y", "--units", "a", "-o", model]
+    assert told in fails("train", tmp_path / "kg.csv", pounds, *other)
+
+
+def test_the_encoding_is_kept(gputree, fails, tmp_path):
+    data, model = tmp_path / "t.csv", tmp_path / "model"
+    data.write_bytes(("a,y\n" + "é€,n\nx,p\n" * 5).encode("cp1252"))
+    train = ["train", data, "--target", "y", "-o", model]
+    assert "--encoding cp1252" in fails(*train)
+    assert gputree(*train, "--encoding", "cp1252")[0] == 0
+    assert load_model(model).reading_["format"] == {"encoding": "cp1252"}
+    assert gputree("predict", model, data)[1] == "prediction\n" + "n\np\n" * 5
+    assert "is not text of the encoding 'ascii'" in fails(
+        "predict", model, data, "--encoding", "ascii"
+    )
 
 
 def test_evaluate_takes_the_target_of_training(train, gputree, tmp_path):

@@ -225,5 +225,9 @@ def test_weights_of_rows(tmp_path):
     assert read_table(path).weight.tolist() == [2.0, 0.5, 1.0]
     with pytest.raises(ValueError, match="has weights of rows, which are read of one file in mem"):
         open_batches(path)
+    plain = tmp_path / "plain.arff"
+    plain.write_text(HEAD + "1,x\n")
+    with pytest.raises(ValueError, match=r"t\.arff has weights of rows"):
+        open_batches([plain, path])
     path.write_text(HEAD + "1,x,{1}\n2,y\n")
     assert read_table(path).weight is None

@@ -231,8 +231,21 @@ def test_units_and_thousands(write):
     expected = {"p": [12.5, 3.0, None], "c": [1.25, 2.0, -3.0], "t": [1234.5, 7.0, None]}
     for read in (lambda *one, **how: read_table(*one, **how).columns, batches):
         assert guessed(read, path, "y", file_format=form)[0].to_pydict() == expected
-    with pytest.raises(ValueError, match="column 'c' must hold numbers; it holds '€2'"):
+    with pytest.raises(ValueError, match=r"must hold numbers with the unit '\$'; it holds '€2'"):
         read_table(write("c,y\n$1,a\n€2,b\n"), "y", file_format=FileFormat(units=["c"]))
+
+
+def test_negative_numbers_of_typesetters_and_accountants(write):
+    path = write("m,p,u,y\n\u22121.5,(1.5),\u22123 kg,a\n2,2,4 kg,b\n")
+    form = FileFormat(units=["u"])
+    for read in (lambda *one, **how: read_table(*one, **how).columns, batches):
+        columns = guessed(read, path, "y", file_format=form)[0]
+        assert columns.select(["m", "u"]).to_pydict() == {"m": [-1.5, 2.0], "u": [-3.0, 4.0]}
+    _, (parentheses,) = guessed(read_table, path, "y", file_format=form)
+    assert parentheses == (
+        "column 'p' holds numbers in parentheses, such as (1.5), and is taken for text. If these "
+        "are negative, write them with a minus sign to the file"
+    )
 
 
 def test_leading_zeros_and_large_integers(write):

@@ -80,6 +80,7 @@ def test_two_forests_answer_with_the_mean_of_their_trees(forest):
     assert_same(both[:4], forest)
     assert_same(both[4:], other)
     assert_same(forest[:1] + forest[1:], forest)
+    assert_same(sum(forest[t : t + 1] for t in range(4)), forest)
     assert not hasattr(both, "oob_score_")
     assert clone(both).n_estimators == 6
 
@@ -131,10 +132,10 @@ def test_trees_of_tables_of_other_sizes():
     shorter.fit(TABLE[:50], TARGET[:50])
     both = grown(2) + shorter
     assert [rows.size for rows in both.estimators_samples_] == [60, 60, 50]
-    with pytest.raises(ValueError, match="takes the 50 rows of fit; X has 60"):
+    with pytest.raises(ValueError, match=r"X has 60, and estimators_\[2\] was grown on 50"):
         both.oob_permutation_importance(TABLE, TARGET)
     both.set_params(n_estimators=4, warm_start=True, oob_score=True)
-    with pytest.raises(ValueError, match="oob_score=True takes the 50 rows of fit; X has 60"):
+    with pytest.raises(ValueError, match=r"oob_score=True .* X has 60, and estimators_\[2\] was"):
         both.fit(TABLE, TARGET)
     both.set_params(oob_score=False).fit(TABLE, TARGET)
     assert [rows.size for rows in both.estimators_samples_] == [60, 60, 50, 60]
@@ -147,6 +148,11 @@ def test_what_cannot_be_cut_or_joined(forest):
         forest + grown(1, kind=ExtraTreesRegressor)
     with pytest.raises(TypeError, match="unsupported operand"):
         forest + 1
+    with pytest.raises(TypeError, match="unsupported operand"):
+        1 + forest
+    for place in (4, -5):
+        with pytest.raises(IndexError, match=rf"index {place} is out of range for 4 trees of Random"):
+            forest[place]
     renamed = clone(forest).set_params(oob_score=False)
     renamed.fit(TABLE.rename(columns={"a": "z"}), TARGET)
     with pytest.raises(ValueError, match="must have the same names and categories"):

@@ -65,6 +65,33 @@ def test_each_fit_warns_once_of_the_cells_and_says_what_to_do(fit):
     assert "pandas.to_numeric(column, errors='coerce')" in message
 
 
+def test_numbers_as_text_are_no_names_of_rows():
+    unique = X.assign(age=[*map(str, range(19)), "unknown"])
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        DecisionTreeClassifier().fit(unique, Y)
+    assert [w.category for w in found] == [MixedColumnWarning]
+    listed = DecisionTreeClassifier(categorical_features=["age"])
+    with pytest.warns(UserWarning, match="Column 'age' of X has a unique value"):
+        listed.fit(unique, Y)
+
+
+def test_a_typeset_minus_is_a_minus():
+    column = DECIMALS["a"].str.replace("^1", "\u22121", regex=True)
+    (message,) = said(DecisionTreeClassifier().fit, pd.DataFrame({"a": column}), HALVES)
+    advice = "column.str.replace('\u2212', '-')"
+    assert f"Convert it, as by pandas.to_numeric({advice});" in message
+
+
+def test_warnings_name_the_class_that_is_called():
+    (message,) = said(FITS["rules"], X)
+    assert "and C45Rules (by C45Classifier) takes all of it for categories" in message
+    model = C45Rules(C45Classifier())
+    with pytest.warns(UserWarning, match=r"C45Rules \(by C45Classifier\) cannot learn from it"):
+        model.fit([[f"k{n}"] for n in range(20)], Y)
+    assert "_caller" not in vars(model.estimator_)
+
+
 READ = {
     "text": X.astype({"age": "string"}),
     "categorical": X.astype({"age": "category"}),
@@ -105,6 +132,32 @@ def test_columns_of_categories_are_no_cause(words):
     assert said(DecisionTreeClassifier().fit, frame, np.arange(len(words)) % 2) == []
 
 
+DECIMALS = pd.DataFrame({"a": pd.Series([f"{k / 7:.3f}" for k in range(40)] * 2, dtype=object)})
+HALVES = np.arange(80) % 2
+
+
+@pytest.mark.parametrize("as_read", [lambda X: X, pl.from_pandas, pa.Table.from_pandas])
+def test_decimals_as_text_are_numbers(as_read):
+    (message,) = said(DecisionTreeClassifier().fit, as_read(DECIMALS), HALVES)
+    assert message.startswith("Column 'a' of X holds 80 numbers as text, and Decision")
+    assert "Convert it, as by pandas.to_numeric(column);" in message
+    assert len(said(lambda: CodedTable.from_batches([DECIMALS[:40], DECIMALS[40:]]))) == 1
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        DECIMALS["a"].str.replace(".", ""),  # codes
+        DECIMALS["a"].where(DECIMALS["a"] < "2", "1.500"),  # few
+        DECIMALS["a"].astype("category"),  # declared
+    ],
+)
+def test_codes_few_decimals_and_declared_categories_are_meant(column):
+    assert said(DecisionTreeClassifier().fit, pd.DataFrame({"a": column}), HALVES) == []
+    listed = DecisionTreeClassifier(categorical_features=["a"])
+    assert said(listed.fit, DECIMALS, HALVES) == []
+
+
 def test_columns_that_are_listed_or_ordered_are_meant():
     model = DecisionTreeClassifier(categorical_features=["age"])
     assert said(model.fit, X, Y) == []
@@ -117,5 +170,7 @@ def test_columns_that_are_listed_or_ordered_are_meant():
 def test_what_cuts_numbers_alone_refuses_it_by_its_cells():
     with pytest.raises(ValueError, match=r"holds 17 numbers, but 3 cells are text .*to_numeric"):
         MDLPDiscretizer().fit(X, Y)
+    with pytest.raises(ValueError, match=r"holds 80 numbers as text, .*to_numeric\(column\)\."):
+        MDLPDiscretizer().fit(DECIMALS, HALVES)
     with pytest.raises(ValueError, match="column 'age' holds categories"):
         MDLPDiscretizer().fit(X.assign(age=[*"abcde"] * 4), Y)

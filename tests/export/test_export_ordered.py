@@ -20,6 +20,7 @@ from gputree import (
     DecisionTreeRegressor,
     RandomForestClassifier,
     export_json,
+    export_text,
     json_schema,
     load_model,
     read_json,
@@ -32,6 +33,7 @@ from gputree.export import (
     export_lightgbm,
     export_python,
     export_sql,
+    path_rules,
     plot_partition,
     to_onnx,
     to_sklearn,
@@ -172,6 +174,12 @@ def test_lightgbm_takes_matrices_and_frames(model):
         np.testing.assert_array_equal(booster.predict(given).reshape(len(ROWS), -1), answers(model))
 
 
+def test_lightgbm_of_an_order_without_levels():
+    empty = pd.DataFrame({"s": pd.Categorical([None] * 9, [], ordered=True), "b": np.arange(9.0)})
+    text = export_lightgbm(DecisionTreeRegressor().fit(empty, np.arange(9.0)))
+    assert "feature_infos=none [-1.79" in text
+
+
 def test_scikit_learn_takes_ranks():
     model = DecisionTreeClassifier(max_depth=4).fit(X[["level", "z"]], LABELS)
     coded = model.columns_.encode(ROWS[["level", "z"]])
@@ -238,6 +246,26 @@ def test_columns_that_no_order_can_be_of(ordered):
     document = json.loads(export_json(TREES["missing go down"]))
     with pytest.raises(ValueError, match=r"ordered"):
         read_json(json.dumps(document | {"ordered": ordered}))
+
+
+def test_levels_that_are_numbers_read_as_numbers_only_where_they_ascend():
+    def written(levels):
+        frame = pd.DataFrame({"s": pd.Categorical(levels * 10, levels, ordered=True)})
+        y = np.isin(frame["s"], levels[1:3]) * 1
+        tree = DecisionTreeClassifier().fit(frame, y)
+        rules = C45Rules(C45Classifier(pruning=None)).fit(frame, y).rules_
+        ranges = [" and ".join(rule.conditions) for rule in path_rules(tree)]
+        return export_text(tree), export_graphviz(tree), str(rules), " ".join(ranges)
+
+    text, dot, rules, ranges = written(["2.5", "-1", "10", "3"])
+    assert 's > "2.5"\n|   s <= "10": 1' in text
+    assert 'label=" <= \\"2.5\\" "' in dot
+    assert 's <= "10"' in rules
+    assert '"2.5" < s <= "10"' in ranges
+    for levels in ([3, 1, 2, 7], ["3", "low", "2", "7"]):
+        assert 's <= "3"' in written(levels)[0]
+    for levels in ([1, 2, 3, 7], ["1", "2", "3", "7"]):
+        assert "1 < s <= 3" in written(levels)[3]
 
 
 @pytest.mark.full

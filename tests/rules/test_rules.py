@@ -453,7 +453,7 @@ def test_text_of_iris():
     assert str(rules[0]) == "x3 <= 0.8 -> class setosa [0.973] (50)"
     assert str(rules[-1]) == str(list(rules)[-1])
     assert [str(rule) for rule in rules[:2]] == [str(rules[0]), str(rules[1])]
-    with pytest.raises(IndexError):
+    with pytest.raises(IndexError, match=r"is out of range for \d+ rules"):
         rules[len(rules)]
     with pytest.raises(ValueError, match="feature_names must contain 4 elements, got 1"):
         rules.to_text(feature_names=["a"])
