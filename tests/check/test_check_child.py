@@ -32,3 +32,10 @@ def test_a_child_sends_headings_and_its_verdict(monkeypatch):
     assert lines == ["one table", verdict]
     assert chosen == [3]
     assert moved == [(2, 1)]
+
+
+def test_the_end_of_a_child_is_its_status_and_its_last_error():
+    errors = io.BytesIO("Traceback\n  in line 3\nno driver é\n\n".encode())
+    assert child._how_ended(SimpleNamespace(returncode=1), errors) == "status 1: no driver é"
+    ended = child._how_ended(SimpleNamespace(returncode=-6), io.BytesIO(b"cut off"))
+    assert ended == "Aborted"

@@ -269,6 +269,13 @@ def test_rows_out_of_the_bag_are_predicted_by_the_trees_that_have_not_drawn_them
         np.testing.assert_allclose(forest.oob_score_, 1.0 - rest)
 
 
+def test_out_of_bag_rows_of_one_class():
+    forest = RandomForestClassifier(40, oob_score=True, random_state=0)
+    forest.fit(np.arange(8.0)[:, None], ["a"] * 8)
+    assert forest.oob_decision_function_.tolist() == [[1.0]] * 8
+    assert forest.oob_score_ == 1.0
+
+
 def test_a_score_of_ones_own_is_taken_out_of_the_bag():
     X, y = load_iris(return_X_y=True)
 

@@ -151,7 +151,9 @@ def test_what_cannot_be_cut_or_joined(forest):
     with pytest.raises(TypeError, match="unsupported operand"):
         1 + forest
     for place in (4, -5):
-        with pytest.raises(IndexError, match=rf"index {place} is out of range for 4 trees of Random"):
+        with pytest.raises(
+            IndexError, match=rf"index {place} is out of range for 4 trees of Random"
+        ):
             forest[place]
     renamed = clone(forest).set_params(oob_score=False)
     renamed.fit(TABLE.rename(columns={"a": "z"}), TARGET)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+from contextlib import nullcontext
 from fractions import Fraction
 
 import numpy as np
@@ -21,6 +22,7 @@ from gputree import (
     load_model,
     save_model,
 )
+from gputree.compilation import tiers
 from gputree.persistence.container import npy_bytes
 from gputree.prediction import answers, quantiles
 
@@ -43,8 +45,16 @@ def least_reaching(y, weight, level):
     return min(v for v in y if sum(w for w, u in zip(weight, y, strict=True) if u <= v) >= level)
 
 
+@pytest.fixture(params=[None, 2], ids=["cells", "few_cells"])
+def cells(request, monkeypatch):
+    """With few, targets are found in several steps, as otherwise beyond 512 of them."""
+    with nullcontext() if request.param is None else tiers.forced("never"):
+        monkeypatch.setattr(quantiles, "BITS", request.param or quantiles.BITS)
+        yield
+
+
 @pytest.fixture(params=KINDS)
-def fitted(request):
+def fitted(request, cells):
     X, _, y = mixed()
     y = np.round(y, 1)  # some are equal
     weight = np.arange(len(X)) % 4
