@@ -392,7 +392,7 @@ def test_a_forest_is_a_sequence_of_its_trees(fitted):
         tree.tree_.n_nodes for tree in [*forest.estimators_[:2], *forest.estimators_[2:]]
     ]
     for place in (4, -5):
-        with pytest.raises(IndexError, match="list index out of range"):
+        with pytest.raises(IndexError, match="out of range for"):
             forest.estimators_[place]
 
 
