@@ -19,7 +19,7 @@ from gputree.dtypes import Bools, Floats, Values
 from gputree.errors import InputError
 from gputree.estimators.held import missing_columns
 from gputree.estimators.mixed_columns import claim, conversion, mixed_column
-from gputree.estimators.table_estimator import MOST_JOBS
+from gputree.estimators.parameters import MOST_JOBS
 from gputree.growth.progress import new_bar
 from gputree.threads import even_spans, n_threads, run
 from gputree.validation import check_labels, check_table, check_weight_range, check_weights

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from copy import copy
 from dataclasses import replace
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -24,7 +24,6 @@ from gputree.distributed.base import (
     OverPartitions,
     RegressorOverPartitions,
     lazy,
-    with_client,
 )
 from gputree.distributed.reading import Look
 from gputree.ensemble import RandomForestClassifier, RandomForestRegressor
@@ -34,6 +33,7 @@ from gputree.ensemble.draws import Origin, ends_of, part_counts
 from gputree.errors import InputError
 from gputree.estimators.growing_parts import Rowsets, layout_of
 from gputree.estimators.monotonic import monotonic_signs
+from gputree.estimators.parameters import keyword_constructor
 from gputree.tables import match_columns
 from gputree.threads import n_threads
 
@@ -212,6 +212,7 @@ def join_extents(found: list[Extent]) -> Extent:
 
 
 @fill(sections=_SECTIONS)
+@keyword_constructor
 class DaskRandomForestClassifier(ClassifierOverPartitions, _DaskForest, RandomForestClassifier):
     """A random forest for classification, grown where the partitions of a table lie.
 
@@ -236,11 +237,6 @@ class DaskRandomForestClassifier(ClassifierOverPartitions, _DaskForest, RandomFo
     """
 
     _plain = RandomForestClassifier
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **RandomForestClassifier._parameter_constraints,
-        "client": [object],
-    }
-    __init__ = with_client(RandomForestClassifier)
 
     def _by_class(self, found: Any) -> Floats | None:
         """Weight of each class, where it is the same in all trees."""
@@ -248,6 +244,7 @@ class DaskRandomForestClassifier(ClassifierOverPartitions, _DaskForest, RandomFo
 
 
 @fill(sections=_SECTIONS)
+@keyword_constructor
 class DaskRandomForestRegressor(RegressorOverPartitions, _DaskForest, RandomForestRegressor):
     """A random forest for regression, grown where the partitions of a table lie.
 
@@ -258,11 +255,6 @@ class DaskRandomForestRegressor(RegressorOverPartitions, _DaskForest, RandomFore
     """
 
     _plain = RandomForestRegressor
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **RandomForestRegressor._parameter_constraints,
-        "client": [object],
-    }
-    __init__ = with_client(RandomForestRegressor)
 
     def predict_quantiles(self, X: Any = None, quantiles: Any = None) -> Any:
         """Raise ValueError: the targets in leaves are not kept; see ``quantreg``."""

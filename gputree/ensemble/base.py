@@ -22,7 +22,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from gputree import prediction
 from gputree._memory import require_memory
-from gputree._sklearn import Interval, RealNotInt, StrOptions, fit_context
 from gputree._warnings import warn
 from gputree.backends.arrays import to_host
 from gputree.backends.devices import resolve_device
@@ -39,6 +38,7 @@ from gputree.estimators.cart import Cart, column_count
 from gputree.estimators.coded_table import CodedTable, known_view
 from gputree.estimators.held import View, missing_columns
 from gputree.estimators.monotonic import monotonic_signs
+from gputree.estimators.parameters import ForestParameters
 from gputree.estimators.reporting import Reporting
 from gputree.estimators.table_estimator import TableEstimator
 from gputree.growth.progress import new_bar
@@ -53,16 +53,9 @@ Weight = NDArray[np.float64] | None
 WITHOUT_BOOTSTRAP = "Out of bag estimation only available if bootstrap=True"
 
 
-class Forest(Reporting, TableEstimator):
-    """Parameters, growth and prediction of forests; subclasses say what the target is."""
+class Forest(ForestParameters, Reporting, TableEstimator):
+    """Growth and prediction of forests; subclasses say what the target is."""
 
-    n_estimators: int
-    bootstrap: bool
-    max_samples: float | None
-    oob_score: Any
-    warm_start: bool
-    random_state: Any
-    n_jobs: int | None
     pruning = None
     quantreg = False
     columns_: Columns
@@ -78,42 +71,6 @@ class Forest(Reporting, TableEstimator):
     _averages: ClassVar[bool] = True  # what its trees predict, all alike
     # Whether trees draw their cuts, too.
     _draws_cuts: ClassVar[bool] = False
-
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **Cart._parameter_constraints,
-        "n_estimators": [Interval(Integral, 1, None, closed="left")],
-        "bootstrap": ["boolean"],
-        "max_samples": [
-            Interval(RealNotInt, 0.0, None, closed="neither"),
-            Interval(Integral, 1, None, closed="left"),
-            None,
-        ],
-        "oob_score": ["boolean", callable],
-        "splitter": [StrOptions({"exact", "binned", "best"})],
-        "warm_start": ["boolean"],
-    }
-    del _parameter_constraints["pruning"], _parameter_constraints["ties"]
-
-    @explained
-    @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Grow the trees.
-
-        Parameters
-        ----------
-        X : array-like, data frame, sparse matrix or CodedTable of shape (n_rows, n_features)
-            Numbers and categories; None, NaN or NA where missing.
-        y : array-like of shape (n_rows,)
-            Class labels, or targets.
-        sample_weight : array-like of shape (n_rows,), default=None
-            Non-negative weights. With `bootstrap` rows are drawn in proportion to them, and count
-            as often as they are drawn; rows of weight zero take no part.
-
-        Returns
-        -------
-        self
-        """
-        return self._fit(X, y, sample_weight)
 
     # ----------------------------------------------------------- growth
     def _fit_afresh(self, X: Any, y: Any, sample_weight: Any) -> Self:

@@ -14,12 +14,6 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from gputree import prediction
-from gputree._sklearn import (
-    Interval,
-    RealNotInt,
-    StrOptions,
-)
-from gputree.backends import DEVICES
 from gputree.backends.arrays import device_labels, to_host
 from gputree.backends.devices import resolve_device
 from gputree.backends.encoding import forbid_infinity
@@ -32,11 +26,11 @@ from gputree.estimators.identifiers import (
     warn_of_winners,
 )
 from gputree.estimators.reporting import Reporting, column_usage
-from gputree.estimators.table_estimator import MOST_JOBS, TableEstimator
+from gputree.estimators.table_estimator import TableEstimator
 from gputree.evaluation import Lines
 from gputree.evaluation_sums import Weight
 from gputree.importance import impurity_importances
-from gputree.pruning import PRUNERS, CostComplexityCV, Pruner, get_pruner
+from gputree.pruning import CostComplexityCV, Pruner, get_pruner
 from gputree.pruning.base import ValidationPruner
 from gputree.threads import n_threads
 from gputree.tree import Tree
@@ -59,21 +53,6 @@ class BaseDecisionTree(Reporting, TableEstimator):
 
     # Whether trees of parts of a table may share its codes, and the categories that it has.
     _shares_codes: ClassVar[bool] = False
-
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "max_depth": [Interval(Integral, 1, None, closed="left"), None],
-        "min_samples_split": [
-            Interval(Integral, 2, None, closed="left"),
-            Interval(RealNotInt, 0.0, 1.0, closed="right"),
-        ],
-        "categorical_features": [StrOptions({"auto"}), "array-like", None],
-        "ordered_categories": [StrOptions({"auto"}), dict, None],
-        "pruning": [StrOptions(set(PRUNERS)), Pruner, None],
-        "random_state": ["random_state"],
-        "device": [StrOptions(set(DEVICES))],
-        "n_jobs": [Interval(Integral, -MOST_JOBS, MOST_JOBS, closed="both"), None],
-        "verbose": ["verbose"],
-    }
 
     def _fit_afresh(self, X: Any, y: Any, sample_weight: Any) -> Self:
         """Validate, grow and prune."""

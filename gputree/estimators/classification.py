@@ -11,7 +11,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from gputree import prediction
-from gputree._sklearn import StrOptions, compute_sample_weight
+from gputree._sklearn import compute_sample_weight
 from gputree.coded_labels import CodedLabels
 from gputree.costs import Costs, class_costs, least_cost, weighs_errors
 from gputree.dtypes import MISSING_TO_ALL
@@ -20,14 +20,11 @@ from gputree.estimators.arguments import explained
 from gputree.estimators.base import BaseDecisionTree
 from gputree.estimators.coded_table import CodedTable
 from gputree.estimators.costs import check_costs, cost_weights, given_costs
-from gputree.estimators.declared_classes import DECLARED, declare_classes
+from gputree.estimators.declared_classes import declare_classes
 from gputree.estimators.held import View
 from gputree.estimators.table_estimator import TableEstimator
 from gputree.labels import exact_labels
 from gputree.validation import check_labels, check_weight_range
-
-# What the parameter `classes` may be.
-CLASSES = ["array-like", StrOptions({DECLARED}), None]
 
 
 class LogProbabilities:

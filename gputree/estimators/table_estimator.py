@@ -8,17 +8,21 @@ from inspect import signature
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 
-from gputree._sklearn import InvalidParameterError, validate_parameter_constraints
+from gputree._sklearn import (
+    InvalidParameterError,
+    fit_context,
+    validate_parameter_constraints,
+)
 from gputree.backends.arrays import to_host
 from gputree.backends.encoding import InfinityError
 from gputree.columns import Columns
 from gputree.columns.cells import as_table
 from gputree.compilation.waits import on_screen, waiting
 from gputree.errors import InputError
-from gputree.estimators.arguments import advise, forbid_values, require_pruner
+from gputree.estimators.arguments import advise, explained, forbid_values, require_pruner
 from gputree.estimators.coded_table import CodedTable, known_view, learn_table
 from gputree.estimators.held import Held, View, count_of_view
 from gputree.estimators.identifiers import (
@@ -31,9 +35,6 @@ from gputree.estimators.identifiers import (
 from gputree.estimators.mixed_columns import warn_of_mixed_columns
 from gputree.pruning import Pruner, get_pruner
 from gputree.validation import check_table
-
-# Maximum number of threads: no machine has more, and a typo is reported.
-MOST_JOBS = 1 << 16
 
 
 class TableEstimator(BaseEstimator):
@@ -67,8 +68,27 @@ class TableEstimator(BaseEstimator):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {}
 
-    def _fit(self, X: Any, y: Any, sample_weight: Any) -> Self:
-        """Fit wholly, or stay as before."""
+    @explained
+    @fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Learn from the rows of a table. After an error the estimator is as before.
+
+        Parameters
+        ----------
+        X : array-like, data frame, sparse matrix or CodedTable of shape (n_rows, n_features)
+            Numbers and categories; None, NaN or NA where missing. float32 and float64 keep
+            their precision.
+        y : array-like of shape (n_rows,)
+            Class labels: integers, strings or booleans. Of regressors, finite targets.
+        sample_weight : array-like of shape (n_rows,), default=None
+            Non-negative weights; rows of weight zero take no part. A forest with `bootstrap` draws
+            rows in proportion to them, which count as often as they are drawn. Boosting has them
+            in its first trial.
+
+        Returns
+        -------
+        self
+        """
         before = vars(self).copy()
         try:
             with waiting(on_screen if self.verbose else None):

@@ -10,10 +10,9 @@ from copy import copy
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from gputree._sklearn import fit_context
 from gputree._warnings import warn
 from gputree.backends.arrays import to_host
 from gputree.estimators.arguments import explained
@@ -27,6 +26,7 @@ from gputree.estimators.classification import TableClassifier
 from gputree.estimators.coded_table import CodedTable
 from gputree.estimators.held import Held, View
 from gputree.estimators.identifiers import warn_of_winners
+from gputree.estimators.parameters import BoostedParameters
 from gputree.estimators.reporting import Reporting
 from gputree.estimators.winnowing import coded_grower, column_view, winnow, with_weight
 from gputree.evaluation import Lines, rows_of
@@ -76,39 +76,14 @@ def boosted_attributes(estimators: str) -> str:
         Their names, where X has string names."""
 
 
-class Boosted(Reporting, TableClassifier):
+class Boosted(BoostedParameters, Reporting, TableClassifier):
     """Trials and votes; subclasses say what a member is."""
 
-    n_trials: int
-    binary_splits: bool
-    winnow: bool
-    random_state: Any
-    n_jobs: int | None
     estimators_: list[Any]
     estimator_errors_: NDArray[np.float64]
     estimator_weights_: NDArray[np.float64]
     stop_reason_: str | None
     winnowed_: NDArray[np.bool_]
-
-    @explained
-    @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Grow one member after the other.
-
-        Parameters
-        ----------
-        X : array-like, data frame or sparse matrix of shape (n_rows, n_features)
-            Categories or numbers; None, NaN or NA where missing.
-        y : array-like of shape (n_rows,)
-            Class labels: integers, strings or booleans.
-        sample_weight : array-like of shape (n_rows,), default=None
-            Non-negative weights of the first trial; rows of weight zero take no part.
-
-        Returns
-        -------
-        self
-        """
-        return self._fit(X, y, sample_weight)
 
     # ----------------------------------------------------------- trials
     def _fit_afresh(self, X: Any, y: Any, sample_weight: Any) -> Self:
