@@ -7,7 +7,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import RegressorMixin
 from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils.validation import check_is_fitted
 
@@ -32,6 +31,7 @@ from gputree.estimators.parameters import (
     ForestSearchParameters,
     keyword_constructor,
 )
+from gputree.estimators.table_estimator import TableRegressor
 from gputree.prediction.forest import mean_answers
 from gputree.prediction.quantiles import LeafTargets
 from gputree.threads import n_threads
@@ -60,31 +60,7 @@ class ForestClassifier(ForestClassificationParameters, TableClassifier, Forest):
 
     @explained
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
-        """Mean over trees of the class probabilities in the leaf of each row.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_rows, n_features)
-
-        Returns
-        -------
-        probabilities : float64 array of shape (n_rows, n_classes)
-        """
         return self._descend(mean_answers, X)
-
-    @explained
-    def predict(self, X: Any) -> NDArray[Any]:
-        """Label of the class with the largest mean probability; of equals, the first.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_rows, n_features)
-
-        Returns
-        -------
-        labels : array of shape (n_rows,)
-        """
-        return self._answer(self.predict_proba(X))
 
     def _known_target(self, y: Any) -> NDArray:
         classes, codes = check_labels(self, y, self._draws.n)
@@ -102,7 +78,7 @@ class ForestClassifier(ForestClassificationParameters, TableClassifier, Forest):
         self.oob_score_ = float(score(*pairs)) if known.any() else np.nan
 
 
-class ForestRegressor(ForestRegressionParameters, RegressorMixin, Forest):
+class ForestRegressor(ForestRegressionParameters, TableRegressor, Forest):
     """A forest that averages the trees' predictions."""
 
     _tree_class = DecisionTreeRegressor
@@ -110,26 +86,8 @@ class ForestRegressor(ForestRegressionParameters, RegressorMixin, Forest):
 
     _leaf_targets: LeafTargets
 
-    def _check_target(self, y: Any, n_rows: int) -> NDArray[np.float64]:
-        return check_targets(self, y, n_rows, self.criterion)
-
-    def _combine_weights(
-        self, weight: NDArray[np.float64] | None, target: NDArray[Any]
-    ) -> NDArray[np.float64] | None:
-        return weight
-
     @explained
     def predict(self, X: Any) -> NDArray[np.float64]:
-        """Mean over trees of the mean target in the leaf of each row.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_rows, n_features)
-
-        Returns
-        -------
-        targets : float64 array of shape (n_rows,)
-        """
         return self._descend(mean_answers, X)[:, 0]
 
     @explained

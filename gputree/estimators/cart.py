@@ -8,7 +8,6 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import RegressorMixin
 from sklearn.utils import Bunch, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
@@ -28,10 +27,10 @@ from gputree.estimators.parameters import (
     TreeParameters,
     keyword_constructor,
 )
+from gputree.estimators.table_estimator import TableRegressor
 from gputree.pruning import CostComplexity, cost_complexity_path
 from gputree.threads import n_threads
 from gputree.tree import Tree
-from gputree.validation import check_targets
 
 
 class Cart(TreeParameters, BaseDecisionTree):
@@ -207,7 +206,7 @@ class DecisionTreeClassifier(ClassificationParameters, LabelParameters, Cart, Tr
 
 @document(CART_PARAMETERS, CART_ATTRIBUTES)
 @keyword_constructor
-class DecisionTreeRegressor(RegressionParameters, RegressorMixin, Cart):
+class DecisionTreeRegressor(RegressionParameters, TableRegressor, Cart):
     """A CART decision tree for regression.
 
     Numeric columns are split at the threshold of the largest impurity decrease, and categorical
@@ -244,25 +243,7 @@ class DecisionTreeRegressor(RegressionParameters, RegressorMixin, Cart):
     _lacks = REGRESSOR_LACKS
     _refuses = refuses("DecisionTreeRegressor")
 
-    def _check_target(self, y: Any, n_rows: int) -> NDArray[Any]:
-        return check_targets(self, y, n_rows, self.criterion)
-
-    def _combine_weights(
-        self, weight: NDArray[np.float64] | None, target: NDArray[Any]
-    ) -> NDArray[np.float64] | None:
-        return weight
-
     @explained
     def predict(self, X: Any) -> NDArray[np.float64]:
-        """Mean target of each row's leaf.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_rows, n_features)
-
-        Returns
-        -------
-        targets : float64 array of shape (n_rows,)
-        """
         check_is_fitted(self, "tree_")
         return self._take(self.tree_.answers[:, 0], X)

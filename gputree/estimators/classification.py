@@ -77,6 +77,38 @@ class TableClassifier(LogProbabilities, ClassifierMixin, TableEstimator):
             return float(np.average(hit, weights=sample_weight))
         return float(super().score(X, exact_labels(y), sample_weight))
 
+    @explained
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Label of the class with the highest probability in each row; of equals, the first.
+
+        With `misclassification_costs`, of the class of the minimum expected cost.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+
+        Returns
+        -------
+        labels : array of shape (n_rows,)
+        """
+        return self._answer(self.predict_proba(X))
+
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """Probability of each class.
+
+        A tree predicts its fraction of the weight in the node where a row stops, a forest the mean
+        over its trees, boosting the mean confidence of its members.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+
+        Returns
+        -------
+        probabilities : float64 array of shape (n_rows, n_classes)
+        """
+        raise NotImplementedError
+
     def _check_target(self, y: Any, n_rows: int) -> NDArray[Any]:
         self.classes_, codes = check_labels(self, y, n_rows)
         if self.classes is not None:
@@ -156,34 +188,12 @@ class TreeClassifier(TableClassifier, BaseDecisionTree):
 
     @explained
     def predict(self, X: Any) -> NDArray[Any]:
-        """Label of the majority class where each row stops; of equals, the first.
-
-        With `misclassification_costs`, of the class of the minimum expected cost.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_rows, n_features)
-
-        Returns
-        -------
-        labels : array of shape (n_rows,)
-        """
         if self._has_fractions or self._weighs_errors:
             return self._answer(self.predict_proba(X))
         return self._take(self.classes_[self.tree_.value[:, 0].argmax(axis=1)], X)
 
     @explained
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
-        """Probability of each class: its fraction of the weight in the node where a row stops.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_rows, n_features)
-
-        Returns
-        -------
-        probabilities : float64 array of shape (n_rows, n_classes)
-        """
         return self._descend(prediction.class_distributions, X)
 
     @property

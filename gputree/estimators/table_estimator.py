@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, RegressorMixin
 
 from gputree._sklearn import (
     InvalidParameterError,
@@ -34,7 +34,7 @@ from gputree.estimators.identifiers import (
 )
 from gputree.estimators.mixed_columns import warn_of_mixed_columns
 from gputree.pruning import Pruner, get_pruner
-from gputree.validation import check_table
+from gputree.validation import check_table, check_targets
 
 
 class TableEstimator(BaseEstimator):
@@ -104,6 +104,16 @@ class TableEstimator(BaseEstimator):
     def _fit_afresh(self, X: Any, y: Any, sample_weight: Any) -> Self:
         """Validate and fit."""
         raise NotImplementedError
+
+    def _check_target(self, y: Any, n_rows: int) -> NDArray[Any]:
+        """Class codes, or targets, of so many rows; classes are learned."""
+        raise NotImplementedError
+
+    def _combine_weights(
+        self, weight: NDArray[np.float64] | None, target: NDArray[Any]
+    ) -> NDArray[np.float64] | None:
+        """Weights of rows in growth, from sample weights and class codes or targets."""
+        return weight
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters; those of a pruner given by name (``pruning__confidence``), too.
@@ -205,6 +215,28 @@ class TableEstimator(BaseEstimator):
         tags.input_tags.allow_nan = True
         tags.input_tags.sparse = True
         return tags
+
+
+class TableRegressor(RegressorMixin, TableEstimator):
+    """A regressor on tables."""
+
+    criterion: Any
+
+    def _check_target(self, y: Any, n_rows: int) -> NDArray[np.float64]:
+        return check_targets(self, y, n_rows, self.criterion)
+
+    def predict(self, X: Any) -> NDArray[np.float64]:
+        """Mean target of the leaf of each row; of a forest, the mean over its trees.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+
+        Returns
+        -------
+        targets : float64 array of shape (n_rows,)
+        """
+        raise NotImplementedError
 
 
 @cache

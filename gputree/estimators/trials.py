@@ -195,33 +195,7 @@ class Boosted(BoostedParameters, Reporting, TableClassifier):
 
     # ------------------------------------------------------------ votes
     @explained
-    def predict(self, X: Any) -> NDArray[Any]:
-        """Label of the class with the most confidence; of equals, the first.
-
-        With `misclassification_costs`, of the class of the minimum expected cost.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_rows, n_features)
-
-        Returns
-        -------
-        labels : array of shape (n_rows,)
-        """
-        return self._answer(self.predict_proba(X))
-
-    @explained
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
-        """Mean confidence of the members in each class.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_rows, n_features)
-
-        Returns
-        -------
-        probabilities : float64 array of shape (n_rows, n_classes)
-        """
         (last,) = deque(self.staged_predict_proba(X), maxlen=1)  # only the last is kept
         return last
 
