@@ -22,9 +22,9 @@ from gputree.estimators.classification import CLASSES, TreeClassifier
 from gputree.estimators.documentation import CART_ATTRIBUTES, CART_PARAMETERS, document
 from gputree.estimators.growing import UNLIMITED_DEPTH, Options, grow_tree
 from gputree.estimators.growing_categories import CategoricalSplit
-from gputree.estimators.held import View
 from gputree.estimators.monotonic import monotonic_signs
 from gputree.pruning import CostComplexity, Pruner, cost_complexity_path
+from gputree.tables import Table
 from gputree.threads import n_threads
 from gputree.tree import Tree
 from gputree.validation import check_targets
@@ -81,11 +81,11 @@ class Cart(BaseDecisionTree):
             self.tree_ = CostComplexity(self.ccp_alpha).prune_tree(self.tree_)
 
     def _grow_tree(
-        self, view: View, target: NDArray, weight: NDArray[np.float64] | None, n: int
+        self, table: Table, target: NDArray, weight: NDArray[np.float64] | None, n: int
     ) -> Tree:
-        signs = monotonic_signs(self, view.held.columns)
-        options = self._options(n, view.shape[1], view.held.device)._replace(signs=signs)
-        grown = grow_tree(view, target, weight, options)
+        signs = monotonic_signs(self, table.columns)
+        options = self._options(n, table.shape[1], table.device)._replace(signs=signs)
+        grown = grow_tree(table, target, weight, options)
         self.growth_report_ = {"device": options.device, **grown.report}
         return grown.tree
 

@@ -15,7 +15,7 @@ from gputree.estimators.arguments import explained
 from gputree.estimators.base import BaseDecisionTree, count_rows
 from gputree.estimators.classification import CLASSES, TreeClassifier
 from gputree.estimators.growing_lists import ListOptions, grow_lists
-from gputree.estimators.held import View
+from gputree.tables import Table
 from gputree.threads import n_threads
 from gputree.tree import Tree
 
@@ -63,11 +63,11 @@ class MultiwayTree(TreeClassifier):
         return self._fit(X, y, sample_weight)
 
     def _grow_tree(
-        self, view: View, target: NDArray, weight: NDArray[np.float64] | None, n: int
+        self, table: Table, target: NDArray, weight: NDArray[np.float64] | None, n: int
     ) -> Tree:
         options = self._options(n, target.size)
         self.growth_report_ = {"device": options.device}
-        columns = view.alone().held.lists(options.n_threads)
+        columns = table.compact().lists(options.n_threads)
         return grow_lists(columns, target, weight, options)
 
     @abstractmethod
