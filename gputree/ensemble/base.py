@@ -35,8 +35,7 @@ from gputree.ensemble.out_of_bag import out_of_bag_means, permutation_importance
 from gputree.errors import InputError
 from gputree.estimators.arguments import explained
 from gputree.estimators.cart import Cart, column_count
-from gputree.estimators.coded_table import CodedTable, known_view
-from gputree.estimators.held import View, missing_columns
+from gputree.estimators.coded_table import CodedTable, known_table
 from gputree.estimators.monotonic import monotonic_signs
 from gputree.estimators.parameters import ForestParameters
 from gputree.estimators.reporting import Reporting
@@ -45,6 +44,7 @@ from gputree.growth.progress import new_bar
 from gputree.growth.stopping import FEWEST_ROWS
 from gputree.importance import mean_importances
 from gputree.prediction.forest import leaves
+from gputree.tables import Table, missing_columns
 from gputree.threads import n_threads, run
 from gputree.validation import check_weight_range, check_weights, compare_columns
 
@@ -77,7 +77,7 @@ class Forest(ForestParameters, Reporting, TableEstimator):
         if self.oob_score and not self.bootstrap:
             raise InputError(WITHOUT_BOOTSTRAP)
         before = copy(self)
-        view = self._view(X)
+        view = self._learn_table(X)
         n = view.shape[0]
         target = self._check_target(to_host(y), n)
         weight = check_weights(to_host(sample_weight), target)
@@ -106,7 +106,7 @@ class Forest(ForestParameters, Reporting, TableEstimator):
         self._grow_trees(known, grow, at_once)
         return self._measure(view, target, whole)
 
-    def _measure(self, view: View, target: NDArray, whole: Weight) -> Self:
+    def _measure(self, view: Table, target: NDArray, whole: Weight) -> Self:
         """Score rows out of the bag, and keep targets for quantiles, as parameters require."""
         if self.oob_score:
             self._score_out_of_bag(view, target)
@@ -163,7 +163,7 @@ class Forest(ForestParameters, Reporting, TableEstimator):
     def _require_columns(self, X: Any) -> None:
         """Refuse a table with other columns than that of fit, as `predict` does."""
         if isinstance(X, CodedTable):
-            known_view(self, X)
+            known_table(self, X._table)
         else:
             compare_columns(self, X)
 
@@ -217,16 +217,16 @@ class Forest(ForestParameters, Reporting, TableEstimator):
             )
         return None if draws is None else bootstrap_counts(seed, number, n, draws, weight)
 
-    def _grower(self, view: View) -> Any:
+    def _grower(self, view: Table) -> Any:
         """Estimator that grows a tree, on the forest's classes."""
         device, threads = "cpu", n_threads(self.n_jobs)
         if not self._draws_cuts:
-            device = view.held.device or resolve_device(self.device, bool(self.verbose))
+            device = view.device or resolve_device(self.device, bool(self.verbose))
         grower = self._new_tree(device=device, verbose=0)
-        table = view.held.on(device, threads)
+        table = view.on(device, threads)
         if view.shape[0] > FEWEST_ROWS and not self._draws_cuts:
             drawn = column_count(self.max_features, view.shape[1])
-            bins, exact = view.held.max_bins or int(grower.max_bins), self.splitter != "binned"
+            bins, exact = view.max_bins or int(grower.max_bins), self.splitter != "binned"
             table.prepare(bins, threads, exact, drawn)
         return grower
 
@@ -446,7 +446,7 @@ class Forest(ForestParameters, Reporting, TableEstimator):
                     f"estimators_[{t}] was grown on {of.n}."
                 )
 
-    def _out_of_bag(self, view: View) -> NDArray[np.float64]:
+    def _out_of_bag(self, view: Table) -> NDArray[np.float64]:
         """Mean prediction of each row by the trees that have not drawn it; NaN where all have."""
         self._require_rows(view.shape[0], "oob_score=True")
         threads = n_threads(self.n_jobs)
@@ -524,10 +524,10 @@ class Forest(ForestParameters, Reporting, TableEstimator):
         """Class codes, or targets, of the rows of fit."""
         raise NotImplementedError
 
-    def _score_out_of_bag(self, view: View, target: NDArray) -> None:
+    def _score_out_of_bag(self, view: Table, target: NDArray) -> None:
         raise NotImplementedError
 
-    def _keep_targets(self, view: View, target: NDArray, weight: Weight) -> None:
+    def _keep_targets(self, view: Table, target: NDArray, weight: Weight) -> None:
         """Keep the targets that quantiles are computed from."""
         raise NotImplementedError
 
@@ -547,7 +547,7 @@ def of_tree(grower: Any, origin: Origin) -> Any:
     return tree
 
 
-def _grow_tree(grower: Any, view: View, target: NDArray, weight: Weight) -> CompactTree:
+def _grow_tree(grower: Any, view: Table, target: NDArray, weight: Weight) -> CompactTree:
     """One tree; rows of weight zero take no part."""
     n = view.shape[0]
     if weight is not None and not weight.all():

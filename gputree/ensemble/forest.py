@@ -22,7 +22,6 @@ from gputree.estimators.arguments import FOREST_LACKS, REGRESSOR_LACKS, explaine
 from gputree.estimators.cart import DecisionTreeClassifier, DecisionTreeRegressor
 from gputree.estimators.classification import TableClassifier
 from gputree.estimators.documentation import document
-from gputree.estimators.held import View
 from gputree.estimators.parameters import (
     BALANCED_SUBSAMPLE,
     SEARCH_PARAMETERS,
@@ -34,6 +33,7 @@ from gputree.estimators.parameters import (
 from gputree.estimators.table_estimator import TableRegressor
 from gputree.prediction.forest import mean_answers
 from gputree.prediction.quantiles import LeafTargets
+from gputree.tables import Table
 from gputree.threads import n_threads
 from gputree.validation import check_labels, check_targets
 
@@ -70,7 +70,7 @@ class ForestClassifier(ForestClassificationParameters, TableClassifier, Forest):
             )
         return codes
 
-    def _score_out_of_bag(self, view: View, target: NDArray) -> None:
+    def _score_out_of_bag(self, view: Table, target: NDArray) -> None:
         found = self.oob_decision_function_ = self._out_of_bag(view)
         known = ~np.isnan(found[:, 0])
         pairs = self.classes_[target[known]], self.classes_[found[known].argmax(axis=1)]
@@ -151,7 +151,7 @@ class ForestRegressor(ForestRegressionParameters, TableRegressor, Forest):
         trees = self._trees.packed(np.float64, threads)
         return self._leaf_targets.out_of_bag(trees, drawn, threads, levels)
 
-    def _keep_targets(self, view: View, target: NDArray, weight: Weight) -> None:
+    def _keep_targets(self, view: Table, target: NDArray, weight: Weight) -> None:
         values, threads = to_host(view.values), n_threads(self.n_jobs)
         trees = self._trees.packed(values.dtype, threads)
         self._leaf_targets = LeafTargets.of(trees, values, target, weight, threads)
@@ -159,7 +159,7 @@ class ForestRegressor(ForestRegressionParameters, TableRegressor, Forest):
     def _known_target(self, y: Any) -> NDArray:
         return check_targets(self, y, self._draws.n, self.criterion)
 
-    def _score_out_of_bag(self, view: View, target: NDArray) -> None:
+    def _score_out_of_bag(self, view: Table, target: NDArray) -> None:
         found = self.oob_prediction_ = self._out_of_bag(view)[:, 0]
         known = ~np.isnan(found)
         score = self.oob_score if callable(self.oob_score) else r2_score

@@ -22,7 +22,6 @@ from gputree.estimators.documentation import (
     document,
 )
 from gputree.estimators.growing_lists import ListOptions
-from gputree.estimators.held import View
 from gputree.estimators.identifiers import have_few_categories
 from gputree.estimators.multiway import MultiwayTree
 from gputree.estimators.parameters import C45Parameters, keyword_constructor
@@ -30,6 +29,7 @@ from gputree.estimators.winnowing import coded_grower, grow_on, winnow, with_wei
 from gputree.growth.gain_ratio import C45Rule
 from gputree.pruning import Pruner, collapse_splits
 from gputree.softening import soften
+from gputree.tables import Table
 from gputree.tree import Tree
 
 # As in Release 8 and J48: either side of a numeric cut holds a tenth of the known rows of an
@@ -152,28 +152,28 @@ class C45Classifier(MultiwayTree, C45Parameters):
     laplace: bool = False
     soft_thresholds: bool = False
 
-    def _grow_and_prune(self, view: View, target: NDArray, weight: Any, given: Given) -> None:
+    def _grow_and_prune(self, table: Table, target: NDArray, weight: Any, given: Given) -> None:
         self.winnowed_ = np.zeros(self.n_features_in_, np.bool_)
         if not self.winnow:
-            super()._grow_and_prune(view, target, weight, given)
-            return self._soften(view, target, weight)
-        grower = coded_grower(self, C45Classifier, view.shape[0])
-        view, target, weight = with_weight(view, target, weight)
-        kept = winnow(grower, view, target, weight, self.random_state)
-        tree = grow_on(grower, kept, view, target, weight)
+            super()._grow_and_prune(table, target, weight, given)
+            return self._soften(table, target, weight)
+        grower = coded_grower(self, C45Classifier, table.shape[0])
+        table, target, weight = with_weight(table, target, weight)
+        kept = winnow(grower, table, target, weight, self.random_state)
+        tree = grow_on(grower, kept, table, target, weight)
         self.tree_, self.unpruned_tree_, self.winnowed_ = tree.tree_, tree.unpruned_tree_, ~kept
         self.growth_report_ = tree.growth_report_
 
     def _grow_tree(
-        self, view: View, target: NDArray, weight: NDArray[np.float64] | None, n: int
+        self, table: Table, target: NDArray, weight: NDArray[np.float64] | None, n: int
     ) -> Tree:
-        tree = super()._grow_tree(view, target, weight, n)
+        tree = super()._grow_tree(table, target, weight, n)
         tree = collapse_splits(tree) if self.collapse else tree
         return replace(tree, smoothing=1.0) if self.laplace else tree
 
-    def _soften(self, view: View, target: NDArray, weight: NDArray[np.float64] | None) -> None:
+    def _soften(self, table: Table, target: NDArray, weight: NDArray[np.float64] | None) -> None:
         if self.soft_thresholds:
-            values = np.ascontiguousarray(to_host(view.values))
+            values = np.ascontiguousarray(to_host(table.values))
             self.tree_ = soften(self.tree_, values, target, weight)
 
     def _device(self) -> str:

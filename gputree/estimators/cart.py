@@ -18,7 +18,6 @@ from gputree.estimators.base import BaseDecisionTree, count_rows
 from gputree.estimators.classification import TreeClassifier
 from gputree.estimators.documentation import CART_ATTRIBUTES, CART_PARAMETERS, document
 from gputree.estimators.growing import UNLIMITED_DEPTH, Options, grow_tree
-from gputree.estimators.held import View
 from gputree.estimators.monotonic import monotonic_signs
 from gputree.estimators.parameters import (
     ClassificationParameters,
@@ -29,6 +28,7 @@ from gputree.estimators.parameters import (
 )
 from gputree.estimators.table_estimator import TableRegressor
 from gputree.pruning import CostComplexity, cost_complexity_path
+from gputree.tables import Table
 from gputree.threads import n_threads
 from gputree.tree import Tree
 
@@ -60,11 +60,11 @@ class Cart(TreeParameters, BaseDecisionTree):
             self.tree_ = CostComplexity(self.ccp_alpha).prune_tree(self.tree_)
 
     def _grow_tree(
-        self, view: View, target: NDArray, weight: NDArray[np.float64] | None, n: int
+        self, table: Table, target: NDArray, weight: NDArray[np.float64] | None, n: int
     ) -> Tree:
-        signs = monotonic_signs(self, view.held.columns)
-        options = self._options(n, view.shape[1], view.held.device)._replace(signs=signs)
-        grown = grow_tree(view, target, weight, options)
+        signs = monotonic_signs(self, table.columns)
+        options = self._options(n, table.shape[1], table.device)._replace(signs=signs)
+        grown = grow_tree(table, target, weight, options)
         self.growth_report_ = {"device": options.device, **grown.report}
         return grown.tree
 

@@ -21,9 +21,9 @@ from gputree.estimators.base import BaseDecisionTree
 from gputree.estimators.coded_table import CodedTable
 from gputree.estimators.costs import check_costs, cost_weights, given_costs
 from gputree.estimators.declared_classes import declare_classes
-from gputree.estimators.held import View
 from gputree.estimators.table_estimator import TableEstimator
 from gputree.labels import exact_labels
+from gputree.tables import Table
 from gputree.validation import check_labels, check_weight_range
 
 
@@ -180,10 +180,10 @@ class TableClassifier(LogProbabilities, ClassifierMixin, TableEstimator):
 class TreeClassifier(TableClassifier, BaseDecisionTree):
     """A classifier that predicts from the class weights where a row stops."""
 
-    def _takes_device_labels(self, view: View, sample_weight: Any) -> bool:
+    def _takes_device_labels(self, table: Table, sample_weight: Any) -> bool:
         by_class = self.class_weight is not None or self.misclassification_costs is not None
         weighted = sample_weight is not None or by_class
-        alone = not weighted and self.pruning is self.classes is None and view.rows is None
+        alone = not weighted and self.pruning is self.classes is None and table.rows is None
         return self._grows_on_device and alone
 
     @explained

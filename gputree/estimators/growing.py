@@ -20,7 +20,6 @@ from gputree.estimators.growing_categories import (
     add_category_tests,
     search_of,
 )
-from gputree.estimators.held import View
 from gputree.estimators.resolution import warn_if_coarse
 from gputree.fixed_point import Targets, Weights, fix_weights
 from gputree.growth.assembly import GrownNodes, over_leaves, renumber
@@ -29,6 +28,7 @@ from gputree.growth.monotonic import bound_answers
 from gputree.growth.progress import Progress
 from gputree.growth.selection import best_first_leaves
 from gputree.plausibility import bounded_gains
+from gputree.tables import Table
 from gputree.tree import Tree
 
 # Depths are 32-bit; no tree of fewer rows than that is deeper.
@@ -72,7 +72,7 @@ class Grown(NamedTuple):
 
 
 def grow_tree(
-    table: View,
+    table: Table,
     target: NDArray,
     sample_weight: NDArray[np.float64] | None,
     options: Options,
@@ -81,30 +81,28 @@ def grow_tree(
 
     Parameters
     ----------
-    table : View of n rows
+    table : Table of n rows
     target : class codes, or float64 targets, of shape (n,)
     sample_weight : float64 array of shape (n,), positive, or None
     options : Options
     """
     n, d = table.shape
-    device_table = table.held.on(options.device, options.n_threads)
+    device_table = table.on(options.device, options.n_threads)
     weights = fix_weights(sample_weight, n)
     targets = None if options.n_classes else fix(options.criterion, target, weights)
     if options.warns:
         warn_if_coarse(sample_weight, weights, target, targets)
     task = spread(new_task(target, weights, targets, options), table)
     if options.draws_cuts:
-        if options.device != "cpu" or table.held.parts is not None:
+        if options.device != "cpu" or table.sharding is not None:
             raise cuts_not_drawn()
         task = replace(task, draws_cuts=True)
     if device_table.categories.any():
         task = replace(task, search=search_of(options.categorical_split))
     backend = new_backend(device_table, task, options.n_threads, table.entries)
-    options = options._replace(max_bins=table.held.max_bins or options.max_bins)
+    options = options._replace(max_bins=table.max_bins or options.max_bins)
     again = int(np.count_nonzero(device_table.categories + device_table.missing > MAX_BINS))
-    return grow_on(
-        backend, (n, d), task.limits, again, weights, targets, options, table.held.columns
-    )
+    return grow_on(backend, (n, d), task.limits, again, weights, targets, options, table.columns)
 
 
 def cuts_not_drawn() -> InputError:
@@ -145,10 +143,10 @@ def grow_on(
     return Grown(tree, backend.report())
 
 
-def spread(task: Task, table: View) -> Task:
+def spread(task: Task, table: Table) -> Task:
     """Scatter per-row targets and weights of a view to the rows of its table; 0 elsewhere."""
     columns: dict[str, Any] = {
-        name: table.spread(getattr(task, name))
+        name: table.scatter(getattr(task, name))
         for name in ("target", "weight", "square", "square_rest")
     }
     return replace(task, **columns)

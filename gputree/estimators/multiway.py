@@ -12,8 +12,8 @@ from gputree.backends.devices import resolve_device
 from gputree.estimators.base import count_rows
 from gputree.estimators.classification import TreeClassifier
 from gputree.estimators.growing_lists import ListOptions, grow_lists
-from gputree.estimators.held import View
 from gputree.estimators.parameters import LabelParameters, MultiwayParameters
+from gputree.tables import Table
 from gputree.threads import n_threads
 from gputree.tree import Tree
 
@@ -24,11 +24,11 @@ class MultiwayTree(LabelParameters, MultiwayParameters, TreeClassifier):
     _order: ClassVar[Literal["C", "F"]] = "F"
 
     def _grow_tree(
-        self, view: View, target: NDArray, weight: NDArray[np.float64] | None, n: int
+        self, table: Table, target: NDArray, weight: NDArray[np.float64] | None, n: int
     ) -> Tree:
         options = self._options(n, target.size)
         self.growth_report_ = {"device": options.device}
-        columns = view.alone().held.lists(options.n_threads)
+        columns = table.compact().lists(options.n_threads)
         return grow_lists(columns, target, weight, options)
 
     @abstractmethod

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import cache, partial
+from functools import cache
 from inspect import signature
 from typing import Any, ClassVar, Literal, Self
 
@@ -23,8 +23,7 @@ from gputree.columns.cells import as_table
 from gputree.compilation.waits import on_screen, waiting
 from gputree.errors import InputError
 from gputree.estimators.arguments import advise, explained, forbid_values, require_pruner
-from gputree.estimators.coded_table import CodedTable, known_view, learn_table
-from gputree.estimators.held import Held, View, count_of_view
+from gputree.estimators.coded_table import CodedTable, known_table, learn_table
 from gputree.estimators.identifiers import (
     Identifier,
     find_identifiers,
@@ -34,6 +33,7 @@ from gputree.estimators.identifiers import (
 )
 from gputree.estimators.mixed_columns import warn_of_mixed_columns
 from gputree.pruning import Pruner, get_pruner
+from gputree.tables import Table
 from gputree.validation import check_table, check_targets
 
 
@@ -160,15 +160,14 @@ class TableEstimator(BaseEstimator):
         kind = type(self).__name__
         return kind if self._caller is None else f"{self._caller} (by {kind})"
 
-    def _view(self, X: Any) -> View:
-        """View of all rows of a table to grow on; its columns are learned."""
+    def _learn_table(self, X: Any) -> Table:
+        """Read a table to grow on; its columns are learned."""
         if isinstance(X, CodedTable):
-            return learn_table(self, X)
-        values = check_table(self, X, reset=True, order=self._order)
-        view = View(Held(self.columns_, values, getattr(self, "feature_names_in_", None)))
+            return learn_table(self, X._table)
+        table = check_table(self, X, reset=True, order=self._order)
         if self._warns_of_columns:
-            self._warn_of_mixed_columns(partial(count_of_view, view), X)
-        return view
+            self._warn_of_mixed_columns(table.count_categories, X)
+        return table
 
     def _warn_of_mixed_columns(self, count: Callable[[int], NDArray], X: Any = None) -> None:
         """Warn of columns of text that are nearly numbers, with `count` rows of each category."""
@@ -176,18 +175,18 @@ class TableEstimator(BaseEstimator):
         listed = getattr(self, "categorical_features", "auto")
         warn_of_mixed_columns(self._called, self.columns_, names, listed, count, X)
 
-    def _warn_of_identifiers(self, view: View, weight: NDArray | None) -> list[Identifier]:
+    def _warn_of_identifiers(self, table: Table, weight: NDArray | None) -> list[Identifier]:
         """Warn about identifiers and excluded columns; the identifiers that are not excluded."""
         columns, kind = self.columns_, self._called
         names = getattr(self, "feature_names_in_", None)
         excluded = np.zeros(columns.nominal.size, np.bool_)
         if getattr(self, "exclude_high_cardinality", False):
-            n = view.shape[0] if weight is None else int(np.count_nonzero(weight))
+            n = table.shape[0] if weight is None else int(np.count_nonzero(weight))
             excluded = ~have_few_categories(columns, n)
             warn_of_excluded(columns, excluded, n, names, kind)
         found = find_identifiers(
             columns,
-            partial(count_of_view, view),
+            table.count_categories,
             names,
             self._every_nominal,
             getattr(self, "categorical_features", "auto"),
@@ -199,14 +198,13 @@ class TableEstimator(BaseEstimator):
     def _values(self, X: Any) -> NDArray:
         """`X` as the matrix that the tree tests, columns as at fit."""
         if isinstance(X, CodedTable):
-            values: NDArray = to_host(known_view(self, X).values)
-            return values
-        return check_table(self, X, reset=False)
+            return to_host(known_table(self, X._table).values)
+        return check_table(self, X, reset=False).stored
 
     def _parts(self, X: Any) -> Iterator[NDArray]:
         """Read `X` as `_values`; a coded table in blocks, lest its rows are copied at once."""
         if isinstance(X, CodedTable):
-            yield from known_view(self, X).blocks()
+            yield from known_table(self, X._table).blocks()
         else:
             yield self._values(X)
 

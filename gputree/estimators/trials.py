@@ -24,14 +24,14 @@ from gputree.estimators.boosting_weights import (
 from gputree.estimators.c45 import C45Classifier, forbid_binary_splits_on_cuda
 from gputree.estimators.classification import TableClassifier
 from gputree.estimators.coded_table import CodedTable
-from gputree.estimators.held import Held, View
 from gputree.estimators.identifiers import warn_of_winners
 from gputree.estimators.parameters import BoostedParameters
 from gputree.estimators.reporting import Reporting
-from gputree.estimators.winnowing import coded_grower, column_view, winnow, with_weight
+from gputree.estimators.winnowing import coded_grower, winnow, with_columns, with_weight
 from gputree.evaluation import Lines, rows_of
 from gputree.evaluation_sums import Weight
 from gputree.growth.progress import new_bar
+from gputree.tables import Table
 from gputree.threads import n_threads
 from gputree.tree import Tree
 from gputree.validation import check_weight_range, check_weights
@@ -88,24 +88,24 @@ class Boosted(BoostedParameters, Reporting, TableClassifier):
     # ----------------------------------------------------------- trials
     def _fit_afresh(self, X: Any, y: Any, sample_weight: Any) -> Self:
         forbid_binary_splits_on_cuda(self)
-        view = self._view(X)
-        target = self._check_target(to_host(y), view.shape[0])
+        table = self._learn_table(X)
+        target = self._check_target(to_host(y), table.shape[0])
         weight = self._combine_weights(check_weights(to_host(sample_weight), target), target)
         check_weight_range(weight)
-        identifiers = self._warn_of_identifiers(view, weight)
-        grower = coded_grower(self, C45Classifier, view.shape[0])
-        view, target, weight = with_weight(view, target, weight)
+        identifiers = self._warn_of_identifiers(table, weight)
+        grower = coded_grower(self, C45Classifier, table.shape[0])
+        table, target, weight = with_weight(table, target, weight)
         kept = np.ones(self.n_features_in_, np.bool_)
         if self.winnow:
-            kept = winnow(grower, view, target, weight, self.random_state)
-            view = column_view(view, np.flatnonzero(kept))
-        grower.columns_, grower.n_features_in_ = view.held.columns, view.shape[1]
+            kept = winnow(grower, table, target, weight, self.random_state)
+            table = with_columns(table, np.flatnonzero(kept))
+        grower.columns_, grower.n_features_in_ = table.columns, table.shape[1]
         self.winnowed_ = ~kept
-        view = _coded(view, n_threads(self.n_jobs))
+        table = _coded(table, n_threads(self.n_jobs))
         self.estimators_, errors = [], []
         bar = new_bar(self.n_trials, bool(self.verbose), desc="trials", unit="trial")
         with nullcontext() if bar is None else bar:
-            for member, error in self._boost(grower, view, target, weight):
+            for member, error in self._boost(grower, table, target, weight):
                 self.estimators_.append(member)
                 errors.append(error)
                 if bar is not None:
@@ -119,16 +119,16 @@ class Boosted(BoostedParameters, Reporting, TableClassifier):
         return self
 
     def _boost(
-        self, grower: C45Classifier, view: View, target: NDArray, weight: NDArray | None
+        self, grower: C45Classifier, table: Table, target: NDArray, weight: NDArray | None
     ) -> Iterator[tuple[Any, float]]:
         """Member after member and its error, until one errs too little or too much."""
         self.stop_reason_ = None
-        weights, table = first_weights(weight, target.size), CodedTable.of(view)
+        weights, coded = first_weights(weight, target.size), CodedTable.of(table)
         for trial in range(self.n_trials):
             tree = copy(grower)
-            tree._grow_and_prune(view, target, weight, (table, target, weight))
-            member = self._member_of(tree, table, target, weight)
-            is_wrong = member.predict(table) != target
+            tree._grow_and_prune(table, target, weight, (coded, target, weight))
+            member = self._member_of(tree, coded, target, weight)
+            is_wrong = member.predict(coded) != target
             outcome = outcome_of(weights, is_wrong)
             if outcome.wrong * weights.unit < FEW_ERRORS:
                 self.stop_reason_ = ACCURATE
@@ -243,7 +243,7 @@ class Boosted(BoostedParameters, Reporting, TableClassifier):
 
     def _report_tables(self, X: Any, y: NDArray[Any], weight: Weight) -> dict[str, Lines]:
         if not isinstance(X, CodedTable):  # read once for all members
-            X = CodedTable.of(View(Held(self.columns_, self._values(X), None)))
+            X = CodedTable.of(Table(self._values(X), self.columns_))
         total = y.size if weight is None else float(weight.sum())
         lines: Lines = []
         for place, member in enumerate(self.estimators_, 1):
@@ -254,9 +254,9 @@ class Boosted(BoostedParameters, Reporting, TableClassifier):
         return {"each_trial": lines}
 
 
-def _coded(view: View, threads: int) -> View:
-    """The view as all of a table whose columns are coded, and kept so while it is held."""
-    whole = view.alone().held
-    coded = Held(whole.columns, whole.values, whole.names, whole.device)
+def _coded(table: Table, threads: int) -> Table:
+    """The same rows as a whole table that keeps its columns coded."""
+    whole = table.compact()
+    coded = Table(whole.stored, whole.columns, whole.names, whole.device)
     coded.keep_lists(threads)
-    return View(coded)
+    return coded

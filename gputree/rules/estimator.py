@@ -16,7 +16,6 @@ from gputree.dtypes import Floats, Int32s, Values
 from gputree.errors import InputError, InputTypeError
 from gputree.estimators.c45 import C45Classifier
 from gputree.estimators.classification import LogProbabilities, TreeClassifier
-from gputree.estimators.held import missing_columns
 from gputree.estimators.parameters import MOST_JOBS
 from gputree.estimators.reporting import Reporting
 from gputree.evaluation import Lines, Report
@@ -29,6 +28,7 @@ from gputree.rules.learning import Learned, LearningOptions, learn
 from gputree.rules.ruleset import RuleSet
 from gputree.rules.simplification import WeightedRows
 from gputree.rules.usage import usage_tables
+from gputree.tables import missing_columns
 from gputree.threads import n_threads
 
 
