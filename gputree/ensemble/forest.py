@@ -11,12 +11,13 @@ from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils.validation import check_is_fitted
 
 from gputree.backends.arrays import to_host
-from gputree.ensemble.base import Forest, Weight
+from gputree.ensemble.base import Forest
 from gputree.ensemble.documentation import (
     CLASSIFIER_ATTRIBUTES,
     REGRESSOR_ATTRIBUTES,
     parameters_of,
 )
+from gputree.ensemble.growing import Weight
 from gputree.errors import InputError
 from gputree.estimators.arguments import FOREST_LACKS, REGRESSOR_LACKS, explained, refuses
 from gputree.estimators.cart import DecisionTreeClassifier, DecisionTreeRegressor

@@ -36,6 +36,12 @@ from gputree.pruning import Pruner, get_pruner
 from gputree.tables import Table
 from gputree.validation import check_table, check_targets
 
+# Attributes that reading a table and its target leaves, some of them for some estimators.
+LEARNED = (
+    "columns_", "n_features_in_", "feature_names_in_", "n_outputs_", "classes_", "n_classes_",
+    "costs_", "missing_marks_", "reading_",
+)  # fmt: skip
+
 
 class TableEstimator(BaseEstimator):
     """Parameters and tables; subclasses say what is fitted on them."""
@@ -168,6 +174,12 @@ class TableEstimator(BaseEstimator):
         if self._warns_of_columns:
             self._warn_of_mixed_columns(table.count_categories, X)
         return table
+
+    def _take_learned(self, other: Any) -> None:
+        """Copy the columns and classes of another estimator that is fitted on the same table."""
+        for name in LEARNED:
+            if name in vars(other):
+                setattr(self, name, vars(other)[name])
 
     def _warn_of_mixed_columns(self, count: Callable[[int], NDArray], X: Any = None) -> None:
         """Warn of columns of text that are nearly numbers, with `count` rows of each category."""
