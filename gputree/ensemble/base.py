@@ -138,7 +138,7 @@ class Forest(Reporting, TableEstimator):
 
         def grow(t: int) -> CompactTree:
             counts = self._counts(t)
-            drawn = whole if counts is None else counts.astype(np.float64)
+            drawn = whole if counts is None else counts
             if balanced:
                 drawn = self._balanced(target, drawn)
             return _grow_tree(of_tree(grower, self._origins[t]), view, target, drawn)
@@ -592,13 +592,7 @@ def of_tree(grower: Any, origin: Origin) -> Any:
 
 def _grow_tree(grower: Any, view: Table, target: NDArray, weight: Weight) -> CompactTree:
     """One tree; rows of weight zero take no part."""
-    n = view.shape[0]
-    if weight is not None and not weight.all():
-        rows = np.flatnonzero(weight)
-        if rows.size == 0:
-            raise InputError("Sample weights must contain at least one non-zero number.")
-        view, target, weight = view.take(rows), target[rows], weight[rows]
-    grower.tree_ = grower._grow_tree(view, target, weight, n)
+    grower.tree_ = grower._grow_tree(view, target, weight, view.shape[0])
     grower._cut_back()
     return CompactTree.of(grower.tree_)
 
