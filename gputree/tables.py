@@ -30,7 +30,7 @@ BLOCK_BYTES = 1 << 26
 
 
 class Sharding(NamedTuple):
-    """How a table is worked on in shards of rows; see `gputree.backends.sharded.table`."""
+    """Shards of rows that a table is worked on in; see `gputree.backends.sharded.table`."""
 
     bounds: Int64s
     new_codes: Callable[[tuple[int, int]], NDArray] | None = None
@@ -53,7 +53,7 @@ class Table:
     max_bins : int, default=None
         The only number of bins that it is coded into; None for any.
     sharding : Sharding, default=None
-        How the host works on it, in shards of rows; None for all at once.
+        Shards that the host works on; None for all rows at once.
 
     Attributes
     ----------
@@ -123,7 +123,9 @@ class Table:
     def take(self, places: Int64s) -> Table:
         """Select rows by their places; those taken repeatedly are copied."""
         rows = places if self.rows is None else self.rows[places]
-        if np.count_nonzero(self._mask(rows)) < rows.size:
+        is_taken = np.zeros(len(self.stored), np.bool_)
+        is_taken[rows] = True
+        if np.count_nonzero(is_taken) < rows.size:
             return self.copy_rows(rows)
         return self.with_rows(rows)
 
@@ -142,21 +144,8 @@ class Table:
         values = take_rows(self.stored, rows)
         return Table(values, self.columns, self.names, self.device, self.max_bins)
 
-    @property
-    def entries(self) -> Int64s | None:
-        """Stored rows to grow on, ascending; None for all."""
-        return None if self.rows is None else np.flatnonzero(self._mask(self.rows))
-
-    def _mask(self, rows: Int64s) -> NDArray[np.bool_]:
-        """Mark the stored rows that are among `rows`."""
-        mask = np.zeros(len(self.stored), np.bool_)
-        mask[rows] = True
-        return mask
-
-    def scatter(self, column: NDArray[Any] | None) -> NDArray[Any] | None:
-        """Scatter one value a row to all stored rows; 0 elsewhere."""
-        if self.rows is None or column is None:
-            return column
+    def scatter(self, column: NDArray[Any]) -> NDArray[Any]:
+        """Scatter one value of each of its rows to all stored rows; 0 elsewhere."""
         whole = np.zeros(len(self.stored), column.dtype)
         whole[self.rows] = column
         return whole
@@ -180,7 +169,7 @@ class Table:
         return ColumnCodes(codes.order.copy(), codes.code.copy()), distinct
 
     def on(self, device: str, n_threads: int) -> DeviceTable:
-        """All rows on "cpu" or "cuda", inspected.
+        """Return all stored rows on "cpu" or "cuda", inspected.
 
         Raises
         ------

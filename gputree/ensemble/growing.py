@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree.backends.devices import resolve_device
-from gputree.errors import InputError
 from gputree.estimators.cart import column_count
 from gputree.growth.stopping import FEWEST_ROWS
 from gputree.tables import Table
@@ -55,19 +54,12 @@ class TableRows:
 
     def grow(self, tree: Any, t: int) -> Tree:
         """Grow tree t by its estimator, on the rows that it has drawn."""
-        table, target, weight = self.table, self.target, self.weight
         counts = self.forest._counts(t)
-        if counts is not None:
-            weight = counts
+        weight = self.weight if counts is None else counts
         if self.forest._balances_subsamples:
             weight = np.ones(self.n_rows) if weight is None else weight
-            weight = weight * balancing(np.bincount(target, weight))[target]
-        if weight is not None and not weight.all():
-            rows = np.flatnonzero(weight)
-            if rows.size == 0:
-                raise InputError("Sample weights must contain at least one non-zero number.")
-            table, target, weight = table.take(rows), target[rows], weight[rows]
-        grown: Tree = tree._grow_tree(table, target, weight, self.n_rows)
+            weight = weight * balancing(np.bincount(self.target, weight))[self.target]
+        grown: Tree = tree._grow_tree(self.table, self.target, weight, self.n_rows)
         return grown
 
 

@@ -39,6 +39,8 @@ from gputree.validation import check_weight_range, check_weights
 # Folds that are grown at once: each has separate targets, entries and histograms.
 MOST_FOLDS = 4
 
+Weights = NDArray[np.float64] | None
+
 # X, y and sample_weight.
 Given = tuple[Any, Any, Any]
 
@@ -79,11 +81,11 @@ class BaseDecisionTree(Reporting, TableEstimator):
         pruner = self._pruner()
         if isinstance(pruner, ValidationPruner):
             growing, validation_rows = pruner.hold_out(table.shape[0])
-            self._grow(table.take(growing), target[growing], _take(weight, growing))
+            self._grow(table.take(growing), target[growing], take_weights(weight, growing))
             table, target, weight = (
                 table.take(validation_rows),
                 target[validation_rows],
-                _take(weight, validation_rows),
+                take_weights(weight, validation_rows),
             )
         else:
             self._grow(table, target, weight)
@@ -133,11 +135,10 @@ class BaseDecisionTree(Reporting, TableEstimator):
         """Grow and keep the tree; rows of weight zero take no part."""
         n = table.shape[0]  # shares are of all rows, as in scikit-learn
         if weight is not None and not weight.all():
-            rows = np.flatnonzero(weight)
-            if rows.size == 0:  # of those that a pruner leaves
+            if not weight.any():  # of the rows that a pruner leaves
                 raise InputError("Sample weights must contain at least one non-zero number.")
-            table, target, weight = table.take(rows), target[rows], weight[rows]
             if not self._shares_codes or getattr(self, "splitter", "exact") == "binned":
+                table, target, weight = with_weight(table, target, weight)
                 table = table.compact()  # bins are those of rows that count
         self.tree_ = self.unpruned_tree_ = self._grow_tree(table, target, weight, n)
 
@@ -237,5 +238,14 @@ def count_rows(number: float, n: int) -> int:
     return int(number) if isinstance(number, Integral) else int(np.ceil(number * n))
 
 
-def _take(weight: NDArray[np.float64] | None, rows: NDArray) -> NDArray[np.float64] | None:
+def take_weights(weight: Weights, rows: NDArray) -> Weights:
+    """Weights of some rows; None where all rows have the same."""
     return None if weight is None else weight[rows]
+
+
+def with_weight(table: Table, target: NDArray, weight: Weights) -> tuple[Table, NDArray, Weights]:
+    """Select the rows that have weight, with their targets and weights."""
+    if weight is None or weight.all():
+        return table, target, weight
+    rows = np.flatnonzero(weight)
+    return table.take(rows), target[rows], weight[rows]

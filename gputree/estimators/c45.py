@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from gputree.backends.arrays import to_host
 from gputree.errors import InputError
 from gputree.estimators.arguments import C45_REFUSES, MULTIWAY_LACKS
-from gputree.estimators.base import Given
+from gputree.estimators.base import Given, with_weight
 from gputree.estimators.documentation import (
     MULTIWAY_ATTRIBUTES,
     MULTIWAY_PARAMETERS,
@@ -25,7 +25,7 @@ from gputree.estimators.growing_lists import ListOptions
 from gputree.estimators.identifiers import have_few_categories
 from gputree.estimators.multiway import MultiwayTree
 from gputree.estimators.parameters import C45Parameters, keyword_constructor
-from gputree.estimators.winnowing import coded_grower, grow_on, winnow, with_weight
+from gputree.estimators.winnowing import coded_grower, grow_on, winnow
 from gputree.growth.gain_ratio import C45Rule
 from gputree.pruning import Pruner, collapse_splits
 from gputree.softening import soften

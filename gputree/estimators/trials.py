@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from gputree._warnings import warn
 from gputree.backends.arrays import to_host
 from gputree.estimators.arguments import explained
+from gputree.estimators.base import with_weight
 from gputree.estimators.boosting_weights import (
     first_weights,
     next_weights,
@@ -27,7 +28,7 @@ from gputree.estimators.coded_table import CodedTable
 from gputree.estimators.identifiers import warn_of_winners
 from gputree.estimators.parameters import BoostedParameters
 from gputree.estimators.reporting import Reporting
-from gputree.estimators.winnowing import coded_grower, winnow, with_columns, with_weight
+from gputree.estimators.winnowing import coded_grower, winnow, with_columns
 from gputree.evaluation import Lines, rows_of
 from gputree.evaluation_sums import Weight
 from gputree.growth.progress import new_bar

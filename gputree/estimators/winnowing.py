@@ -20,7 +20,7 @@ from sklearn.utils import check_random_state
 
 from gputree.backends.arrays import to_host
 from gputree.columns import Columns
-from gputree.estimators.base import count_rows
+from gputree.estimators.base import count_rows, take_weights
 from gputree.estimators.boosting_weights import first_weights
 from gputree.estimators.coded_table import CodedTable
 from gputree.tables import Table
@@ -47,14 +47,6 @@ def coded_grower(estimator: Any, kind: type, n: int) -> Any:
     return grower
 
 
-def with_weight(table: Table, target: NDArray, weight: Weight) -> tuple[Table, NDArray, Weight]:
-    """The rows that have weight."""
-    if weight is None or weight.all():
-        return table, target, weight
-    rows = np.flatnonzero(weight)
-    return table.take(rows), target[rows], weight[rows]
-
-
 def winnow(
     grower: Any, table: Table, target: NDArray, weight: Weight, random_state: Any
 ) -> NDArray[np.bool_]:
@@ -78,8 +70,8 @@ def winnow(
         return every
     order = check_random_state(random_state).permutation(n)
     first, second = np.sort(order[: n // 2]), np.sort(order[n // 2 :])
-    judge = _Judge(table.take(second), target[second], _take(weight, second))
-    half = table.take(first), target[first], _take(weight, first)
+    judge = _Judge(table.take(second), target[second], take_weights(weight, second))
+    half = table.take(first), target[first], take_weights(weight, first)
     tree = grow_on(grower, every, *half)
     errors = judge.errors(tree)
     kept = np.zeros(d, np.bool_)
@@ -141,7 +133,3 @@ def _numbered(tree: Tree, columns: NDArray[np.intp], n_features: int) -> Tree:
     """Renumber a tree of the columns `columns` to `n_features` columns."""
     feature = np.where(tree.is_leaf, tree.feature, columns[np.maximum(tree.feature, 0)])
     return replace(tree, feature=feature.astype(tree.feature.dtype), n_features=n_features)
-
-
-def _take(weight: Weight, rows: NDArray[np.intp]) -> Weight:
-    return None if weight is None else weight[rows]

@@ -15,6 +15,7 @@ from gputree import CodedTable, DecisionTreeClassifier, DecisionTreeRegressor
 from gputree.backends.sharded import device as device_
 from gputree.backends.sharded.rows import Read, join_measures, measure
 from gputree.backends.sharded.tasks import Here, Tasks
+from gputree.estimators.base import with_weight
 from gputree.estimators.growing_parts import Rowsets, grow_parts
 from gputree.estimators.monotonic import monotonic_signs
 from gputree.tables import Sharding, Table
@@ -69,6 +70,7 @@ def tasks(case: Case, seed: int, choose: Callable[[], str] = lambda: "cpu") -> I
 
     def grow(self: Any, table: Table, target: Any, weight: Any, n: int) -> Tree:
         rows = [slice(a, b) for a, b in zip(bounds, bounds[1:], strict=False)]
+        table, target, weight = with_weight(table, target, weight)
         values, columns = table.values, table.columns
         reads = [
             Read(values[part], target[part], None if weight is None else weight[part])
