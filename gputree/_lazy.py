@@ -4,6 +4,8 @@ As lazy_loader, by which scikit-image and SciPy's tools do the same; a package a
 names where checkers read them, below ``if TYPE_CHECKING``, each as itself, so that it is public
 for them. No module may be called as a name that it has: whichever came last would be the package's
 attribute.
+
+Functions that low layers call in modules above them are provided by the package, in the same way.
 """
 
 from __future__ import annotations
@@ -12,6 +14,20 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from typing import Any
+
+# Modules of functions that are provided.
+_provided: dict[str, str] = {}
+
+
+def provide(name: str, module: str) -> None:
+    """Provide a function of a module to those below it; the module is imported on first use."""
+    _provided[name] = module
+
+
+def provided(name: str) -> Callable[..., Any]:
+    """Return a function that was provided."""
+    function: Callable[..., Any] = getattr(import_module(_provided[name]), name)
+    return function
 
 
 def attach(
