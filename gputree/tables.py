@@ -14,8 +14,9 @@ from gputree.backends.devices import resolve_device
 from gputree.columns import Columns, fit_encode
 from gputree.columns.categories import EXACT_IN_FLOAT64
 from gputree.columns.cells import as_table, is_frame
+from gputree.columns.options import declared_nominal
 from gputree.compilation.arrays import writable
-from gputree.dtypes import MOST_ROWS
+from gputree.dtypes import MOST_ROWS, Bools
 from gputree.errors import InputError
 
 
@@ -75,6 +76,7 @@ class TableReader:
         self.caller, self.categorical_features = caller, categorical_features
         self.ordered_categories = ordered_categories
         self.columns_ = Columns.numeric(0)
+        self._declared: Bools | None = None  # of all parts that were learned
         self._names: NDArray | None = None
 
     def read(self, X: Any, device: str = "cpu", order: Literal["C", "F"] = "C") -> ReadTable:
@@ -90,6 +92,11 @@ class TableReader:
         )
         self.columns_ = read.columns
         return read
+
+    def declared(self) -> Bools:
+        """Mask of the columns that are listed, or are categorical by the type of any part."""
+        assert self._declared is not None
+        return self._declared
 
     def know(self, columns: Columns, names: NDArray | None) -> None:
         """Take what is known of the columns."""
@@ -110,6 +117,10 @@ class TableReader:
 
     def _learn_names(self, X: Any) -> None:
         self._names = feature_names(X)
+        declared = declared_nominal(X, self.categorical_features, X.shape[1])
+        before = self._declared
+        is_first = before is None or before.size != declared.size
+        self._declared = declared if is_first else np.logical_or(declared, before)
 
     def _compare(self, X: Any) -> None:
         """Raise ValueError where a part has other columns than those known."""

@@ -59,7 +59,8 @@ def _warn_of_identifiers(label: str, X: Any) -> None:
     if not names:
         return
     view = CodedTable(X.select(names), device="cpu")._view
-    found = find_identifiers(view.held.columns, partial(count_of_view, view), None, False)
+    columns, count = view.held.columns, partial(count_of_view, view)
+    found = find_identifiers(columns, count, None, False, view.held.mixed)
     guesses = []
     for column in found:
         name = names[column.feature]

@@ -86,7 +86,7 @@ class CodedTable:
         device = resolve_device(device)
         values, columns = reader.read(X, device)
         self._view = _coded(Held(columns, values, reader.names(), device, max_bins))
-        self._warn_of_mixed_columns(categorical_features, X)
+        _warn_of_mixed_columns("CodedTable", self._view, reader)
         self._target: Labels | None = None
 
     @classmethod
@@ -172,16 +172,9 @@ class CodedTable:
             batches, reader, resolve_device(device), max_bins, folder, bool(verbose)
         )
         table = cls.of(_coded(read.held))
-        table._warn_of_mixed_columns(categorical_features)
+        _warn_of_mixed_columns("CodedTable", table._view, reader)
         table._target = read.target
         return table
-
-    def _warn_of_mixed_columns(self, categorical_features: Any, X: Any = None) -> None:
-        """Warn of columns of text that are nearly numbers: once, not in each fit."""
-        table, count = self._view.held, partial(count_of_view, self._view)
-        warn_of_mixed_columns(
-            type(self).__name__, table.columns, table.names, categorical_features, count, X
-        )
 
     @property
     def target(self) -> NDArray | None:
@@ -350,9 +343,16 @@ def read_view(caller: str, X: Any, categorical_features: Any, device: str) -> Vi
     reader = TableReader(caller, categorical_features)
     values, columns = reader.read(X, device, order="F")
     view = View(Held(columns, values, reader.names()))
-    count = partial(count_of_view, view)
-    warn_of_mixed_columns(caller, columns, reader.names(), categorical_features, count, X)
+    _warn_of_mixed_columns(caller, view, reader)
     return view
+
+
+def _warn_of_mixed_columns(caller: str, view: View, reader: TableReader) -> None:
+    """Warn of columns of text that are nearly numbers, of a table that `reader` has read."""
+    table, count = view.held, partial(count_of_view, view)
+    table.mixed = warn_of_mixed_columns(
+        caller, table.columns, table.names, reader.categorical_features, count, reader.declared
+    )
 
 
 def _coded(table: Held) -> View:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from threading import Lock
 from typing import Any, NamedTuple
 
@@ -60,6 +60,9 @@ class Held:
     parts : Parts or None
         How the host works on it, in parts of rows; None for all at once.
     """
+
+    # Columns of numbers as text, which a warning has named.
+    mixed: Collection[int] = ()
 
     def __init__(
         self,

@@ -16,6 +16,7 @@ from gputree.backends.arrays import to_host
 from gputree.backends.encoding import InfinityError
 from gputree.columns import Columns
 from gputree.columns.cells import as_table
+from gputree.columns.options import declared_nominal
 from gputree.compilation.waits import on_screen, waiting
 from gputree.errors import InputError
 from gputree.estimators.arguments import advise, forbid_values, require_pruner
@@ -137,14 +138,15 @@ class TableEstimator(BaseEstimator):
         values = check_table(self, X, reset=True, order=self._order)
         view = View(Held(self.columns_, values, getattr(self, "feature_names_in_", None)))
         if self._warns_of_columns:
-            self._warn_of_mixed_columns(partial(count_of_view, view), X)
+            view.held.mixed = self._warn_of_mixed_columns(partial(count_of_view, view), X)
         return view
 
-    def _warn_of_mixed_columns(self, count: Callable[[int], NDArray], X: Any = None) -> None:
+    def _warn_of_mixed_columns(self, count: Callable[[int], NDArray], X: Any) -> list[int]:
         """Warn of columns of text that are nearly numbers, with `count` rows of each category."""
         names = getattr(self, "feature_names_in_", None)
         listed = getattr(self, "categorical_features", "auto")
-        warn_of_mixed_columns(self._called, self.columns_, names, listed, count, X)
+        declared = partial(declared_nominal, X, listed, self.columns_.nominal.size)
+        return warn_of_mixed_columns(self._called, self.columns_, names, listed, count, declared)
 
     def _warn_of_identifiers(self, view: View, weight: NDArray | None) -> list[Identifier]:
         """Warn about identifiers and excluded columns; the identifiers that are not excluded."""
@@ -155,13 +157,8 @@ class TableEstimator(BaseEstimator):
             n = view.shape[0] if weight is None else int(np.count_nonzero(weight))
             excluded = ~have_few_categories(columns, n)
             warn_of_excluded(columns, excluded, n, names, kind)
-        found = find_identifiers(
-            columns,
-            partial(count_of_view, view),
-            names,
-            self._every_nominal,
-            getattr(self, "categorical_features", "auto"),
-        )
+        count = partial(count_of_view, view)
+        found = find_identifiers(columns, count, names, self._every_nominal, view.held.mixed)
         found = [column for column in found if not excluded[column.feature]]
         warn_of_identifiers(found, kind)
         return found
