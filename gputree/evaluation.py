@@ -77,6 +77,8 @@ def answers(estimator: Any, X: Any, y: Labels, weight: Weight = None) -> Answers
 
 def pooled(parts: list[Answers]) -> Answers:
     """Join the predictions of several models, each for other rows."""
+    if any(part.weight is not None for part in parts):  # of some files of ARFF
+        parts = [p if p.weight is not None else p._replace(weight=np.ones(p.y.size)) for p in parts]
     found: dict[str, Any] = {
         key: None
         if getattr(parts[0], key) is None

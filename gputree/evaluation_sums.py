@@ -131,7 +131,8 @@ class ClassSums(NamedTuple):
         if self.cost is not None and other.cost is not None:
             cost = self.cost.joined(other.cost)
         matrix = self.of_labels(labels) + other.of_labels(labels)
-        return self._replace(labels=labels, matrix=matrix, cost=cost, **moments)
+        weighted = self.weighted or other.weighted
+        return self._replace(labels=labels, matrix=matrix, cost=cost, weighted=weighted, **moments)
 
 
 class NumberSums(NamedTuple):
@@ -173,7 +174,7 @@ class NumberSums(NamedTuple):
         """Add the sums of two sets of rows."""
         names = ("target", "absolute", "squared")
         moments = {name: getattr(self, name).joined(getattr(other, name)) for name in names}
-        return self._replace(**moments)
+        return self._replace(weighted=self.weighted or other.weighted, **moments)
 
 
 Sums = ClassSums | NumberSums
