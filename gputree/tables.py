@@ -119,8 +119,9 @@ class TableReader:
         self._names = feature_names(X)
         declared = declared_nominal(X, self.categorical_features, X.shape[1])
         before = self._declared
-        is_first = before is None or before.size != declared.size
-        self._declared = declared if is_first else np.logical_or(declared, before)
+        if before is not None and before.size == declared.size:
+            declared = declared | before
+        self._declared = declared
 
     def _compare(self, X: Any) -> None:
         """Raise ValueError where a part has other columns than those known."""
