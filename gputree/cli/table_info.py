@@ -71,7 +71,7 @@ def _warn_of_identifiers(label: str, X: Any) -> None:
 
 
 def _target(table: Any) -> str:
-    """The target, and the task that is inferred of it."""
+    """The target, and the task that is inferred from it."""
     from gputree.coded_labels import distinct
     from gputree.datasets import infer_task
 

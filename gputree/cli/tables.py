@@ -121,7 +121,7 @@ def check_columns(label: str, names: list[str], arguments: argparse.Namespace) -
 
 
 def categorical_features(arguments: argparse.Namespace, X: Any) -> list[str] | str:
-    """The parameter of that name: the columns listed, and those of categorical types."""
+    """Value of `categorical_features`: the columns listed, and columns of categorical types."""
     import pyarrow as pa
 
     if not arguments.categorical:
@@ -146,7 +146,7 @@ def feature_names(estimator: Any, model: str) -> list[str]:
 
 
 def table_for(estimator: Any, arguments: argparse.Namespace, target: str | None = None) -> Any:
-    """The whole table, its columns as in training, and behind them that of `--weights`."""
+    """The whole table: the columns of training, then the column of `--weights`."""
     from gputree.datasets import read_table
 
     known, text, numeric = _columns_of(estimator, arguments.model)
@@ -265,12 +265,12 @@ class _Marks:
 
 
 def _marks_for(estimator: Any, arguments: argparse.Namespace) -> list[str]:
-    """Markers of missing values: those given now, and those of training."""
+    """Markers of missing values, given now or in training."""
     return list(dict.fromkeys([*arguments.missing, *getattr(estimator, "missing_marks_", ())]))
 
 
 def _columns_of(estimator: Any, model: str) -> tuple[list[str], list[str], list[str]]:
-    """Names of all columns, of those that held text in training, and of those of numbers."""
+    """Names of all columns, of columns of text, and of columns of numbers, as in training."""
     from gputree.columns.categories import hold_text
 
     columns = feature_names(estimator, model)

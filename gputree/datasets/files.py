@@ -352,7 +352,7 @@ def _kinds(
 ) -> dict[str, str]:
     """Map columns of CSV files to text, numbers or booleans, by the beginnings of the files.
 
-    By those of the first file that has a value there; unknown, if none has.
+    Taken from the first file that has a value there; unknown, if none has.
     """
     found: dict[str, str] = {}
     for source in sources:
