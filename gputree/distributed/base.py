@@ -81,7 +81,7 @@ def lazy(returns: str) -> Callable[[Method], Method]:
 
 
 class OverPartitions(TableEstimator):
-    """Reading of partitions, and lazy predictions; the rest is that of the plain estimator."""
+    """Reading of partitions, and lazy predictions; the plain estimator has the rest."""
 
     _plain: ClassVar[type]
     _is_classifier: ClassVar[bool]

@@ -128,7 +128,7 @@ class Forest(Reporting, TableEstimator):
         whole = weight if balanced else self._combine_weights(weight, target)
         check_weight_range(whole)
         self.n_outputs_ = 1
-        monotonic_signs(self, self.columns_)  # its errors, before those of a tree
+        monotonic_signs(self, self.columns_)  # raise its errors before a tree raises others
         self._warn_of_identifiers(view, whole)
         known = self._known_trees(before, X)
         if len(known) == self.n_estimators:
@@ -204,14 +204,14 @@ class Forest(Reporting, TableEstimator):
             self._trees = Trees([*known, *run(at_once, grown, [(t,) for t in numbers])])
 
     def _require_columns(self, X: Any) -> None:
-        """Refuse a table with other columns than that of fit, as `predict` does."""
+        """Refuse a table with other columns than in fit, as `predict` does."""
         if isinstance(X, CodedTable):
             known_view(self, X)
         else:
             compare_columns(self, X)
 
     def _require_same(self, before: Forest) -> None:
-        """Refuse to add trees to those of a fit on other categories or classes.
+        """Refuse to add trees to trees of other categories or classes.
 
         Names of columns stay where the second table has none.
         """
@@ -317,7 +317,7 @@ class Forest(Reporting, TableEstimator):
     def __add__(self, other: Any) -> Self:
         """Return a fitted forest of the trees of both, which are averaged as of one.
 
-        Its parameters are those of the first one, but for `n_estimators`. Forests of one table with
+        Its parameters are as in the first one, except `n_estimators`. Forests of one table with
         different seeds (`random_state`) are the forest of so many trees; those of different tables
         predict the mean weighted by their numbers of trees. The rows that trees have drawn are
         known, ``oob_score_`` is not. With `warm_start` more trees are drawn by the seed of the

@@ -155,11 +155,11 @@ class BaseDecisionTree(Reporting, TableEstimator):
         n = view.shape[0]  # shares are of all rows, as in scikit-learn
         if weight is not None and not weight.all():
             rows = np.flatnonzero(weight)
-            if rows.size == 0:  # of those that a pruner leaves
+            if rows.size == 0:  # of the rows that a pruner leaves
                 raise InputError("Sample weights must contain at least one non-zero number.")
             view, target, weight = view.take(rows), target[rows], weight[rows]
             if not self._shares_codes or getattr(self, "splitter", "exact") == "binned":
-                view = view.alone()  # bins are those of rows that count
+                view = view.alone()  # bins are fitted to rows that count
         self.tree_ = self.unpruned_tree_ = self._grow_tree(view, target, weight, n)
 
     def _grow_tree(

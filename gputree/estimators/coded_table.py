@@ -130,7 +130,7 @@ class CodedTable:
         categorical_features, max_bins, device
             As for `CodedTable`.
         folder : str or path-like, default=None
-            Where the files lie, which have no names there and are gone with the table; None for
+            Folder of the files, which have no names and are deleted with the table; None for
             the system's folder of temporary files. They take 5 bytes a value, or 9 of float64, and
             one more for binned fits; on a CUDA device that has memory for all, no codes.
         verbose : int, default=0

@@ -17,10 +17,10 @@ from gputree.tree import Tree
 # Categories of a column whose gain counts for C4.5's average, as a fraction of all rows.
 FEW_CATEGORIES = 0.3
 
-# In fewer rows, words of which some differ are no sign of a name.
+# Minimum number of rows from which mostly different words are taken for names of rows.
 LEAST_ROWS = 100
 
-# In fewer rows, nor are words that all differ.
+# Minimum number of rows from which words that all differ are taken for names of rows.
 LEAST_ROWS_OF_TEXT = 10
 
 # Fraction of the rows with a unique value from which a column is taken to name them. Of

@@ -127,7 +127,7 @@ class TableEstimator(BaseEstimator):
 
     @property
     def _called(self) -> str:
-        """Name in warnings: that of the class that the user calls, too."""
+        """Name in warnings; includes the class that the user called."""
         kind = type(self).__name__
         return kind if self._caller is None else f"{self._caller} (by {kind})"
 
