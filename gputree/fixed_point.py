@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gputree.compilation import jitable
 from gputree.criteria.poisson import deviance_terms
@@ -56,23 +57,30 @@ def power_of_two(x: float) -> float:
     return float(np.ldexp(1.0, int(exponent) - (1 if mantissa == 0.5 else 0)))
 
 
-def fix_weights(sample_weight: Floats | None, n: int, fractions: bool = False) -> Weights:
+def fix_weights(
+    sample_weight: Floats | NDArray[np.integer] | None, n: int, fractions: bool = False
+) -> Weights:
     """Weights in units: exactly, where a unit divides them all, else rounded.
 
-    With `fractions`, parts of rows will be weighed: the unit is the finest that sums allow.
+    Of the rows, n have weight; those of weight zero have no units, or any where all others have
+    the same weight. With `fractions` all have weight, and parts of rows will be weighed: the unit
+    is the finest that sums allow.
     """
-    first = 1.0 if sample_weight is None else float(sample_weight[0])
-    if sample_weight is None or (sample_weight == first).all():
+    highest = 1.0 if sample_weight is None else float(sample_weight.max())
+    if sample_weight is None or np.count_nonzero(sample_weight == highest) == n:
         if not fractions:
-            return Weights(None, 1.0, first, n)
+            return Weights(None, 1.0, highest, n)
         units = int(2.0**WEIGHT_BITS / power_of_two(n))
-        return Weights(np.full(n, units), 1.0 / units, first, n * units)
-    coarse = coarse_unit(float(sample_weight.max()), n)
-    finest = finest_unit(coarse, count_units(sample_weight, coarse))
-    weight = round_weights(sample_weight, finest)
+        return Weights(np.full(n, units), 1.0 / units, highest, n * units)
+    if sample_weight.dtype.kind == "f":
+        coarse = coarse_unit(highest, n)
+        unit = finest_unit(coarse, count_units(sample_weight, coarse))
+        weight = round_weights(sample_weight, unit)
+    else:  # counts, which are units already
+        weight, unit = sample_weight.astype(np.int64), 1.0
     shift = 0 if fractions else common_shift(int(np.bitwise_or.reduce(weight)))
     weight >>= shift
-    return Weights(weight, finest * 2.0**shift, 1.0, int(weight.sum()))
+    return Weights(weight, unit * 2.0**shift, 1.0, int(weight.sum()))
 
 
 def coarse_unit(highest: float, n: int) -> float:
@@ -94,9 +102,9 @@ def finest_unit(coarse: float, total: int) -> float:
 
 
 def round_weights(sample_weight: Floats, unit: float) -> Int64s:
-    """Positive weights in units, one at least."""
+    """Weights in units, one at least where there is weight."""
     units = _in_place(np.rint, sample_weight / unit)
-    return as_integers(np.maximum(units, 1.0, out=units))
+    return as_integers(np.maximum(units, sample_weight > 0.0, out=units))
 
 
 def as_integers(values: Floats) -> Int64s:
@@ -169,7 +177,9 @@ def fix_rates(y: Floats, weights: Weights, ends: Ends | None = None) -> Targets:
     high = float(y.max()) if ends is None else ends[1]
     reach = power_of_two(max(high, LEAST_REACH))
     target, unit, rounded = _fix_deviations(y, reach, weights)
-    weight = np.ones(y.size, np.int64) if weights.weight is None else weights.weight
+    weight = np.ones(y.size, np.int64)
+    if weights.weight is not None:  # terms are per weight, of rows without any, too
+        np.maximum(weights.weight, 1, out=weight)
     term, rest = np.empty_like(target), np.empty_like(target)
     deviance_terms(target, weight, unit / reach, REST_BITS, term, rest)
     return Targets(target, term, rest, 0.0, unit, unit, rounded, reach)

@@ -1,30 +1,209 @@
-"""Read tables of any type as matrices, at once or in parts."""
+"""Tables as matrices of numbers and codes: read from any type, with all rows or some."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from threading import Lock
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gputree._sklearn import check_array, feature_names
-from gputree.backends.arrays import device_matrix, on_device, to_host
+from gputree.backends import get_sharded_table, get_table
+from gputree.backends.arrays import device_matrix, on_device, take_rows, to_host
+from gputree.backends.base import DeviceTable
 from gputree.backends.devices import resolve_device
+from gputree.backends.encoding import CodedColumns, code_columns, forbid_infinity
+from gputree.backends.inspection import inspect
+from gputree.backends.lists import ColumnCodes
 from gputree.columns import Columns, fit_encode
 from gputree.columns.categories import EXACT_IN_FLOAT64
 from gputree.columns.cells import as_table, is_frame
+from gputree.columns.integers import count_codes
 from gputree.columns.options import declared_nominal
 from gputree.compilation.arrays import writable
-from gputree.dtypes import MOST_ROWS, Bools
+from gputree.dtypes import MOST_ROWS, Bools, Int64s
 from gputree.errors import InputError
 
+# Bytes of values that are copied at once where some rows of a table are read.
+BLOCK_BYTES = 1 << 26
 
-class ReadTable(NamedTuple):
-    """A table as a matrix: numbers, codes of categories, NaN where missing; and its columns."""
 
-    values: Any
-    columns: Columns
+class Sharding(NamedTuple):
+    """Shards of rows that a table is worked on in; see `gputree.backends.sharded.table`."""
+
+    bounds: Int64s
+    new_codes: Callable[[tuple[int, int]], NDArray] | None = None
+
+
+class Table:
+    """A table of n rows and d columns, or some of its rows, to fit on or to predict.
+
+    Numbers, codes of categories, NaN where missing. It is inspected and coded once on a device for
+    all that is grown on any of its rows.
+
+    Parameters
+    ----------
+    stored : float32 or float64 array of shape (n, d)
+        All rows, NumPy's or CuPy's.
+    columns : Columns
+    names : array of str of shape (d,), default=None
+    device : "cpu", "cuda" or None, default=None
+        The only device that it is for; None for any.
+    max_bins : int, default=None
+        The only number of bins that it is coded into; None for any.
+    sharding : Sharding, default=None
+        Shards that the host works on; None for all rows at once.
+
+    Attributes
+    ----------
+    rows : int array, or None
+        Distinct rows that it has, in its order; None for all in order.
+    mixed : collection of int
+        Columns of numbers as text, which a warning has named.
+    """
+
+    rows: Int64s | None = None
+    mixed: Collection[int] = ()
+
+    def __init__(
+        self,
+        stored: Any,
+        columns: Columns,
+        names: NDArray | None = None,
+        device: str | None = None,
+        max_bins: int | None = None,
+        sharding: Sharding | None = None,
+    ) -> None:
+        self.stored = stored
+        self.columns = columns
+        self.names = names
+        self.device = device
+        self.max_bins = max_bins
+        self.sharding = sharding
+        self._on_devices: dict[str, DeviceTable] = {}
+        self._lists: CodedColumns | None = None
+        self._lock = Lock()
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = {**vars(self), "stored": to_host(self.stored)}
+        del state["_lock"]
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state, stored=writable(state["stored"]), _lock=Lock())
+
+    # ------------------------------------------------------------- rows
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns."""
+        n, d = self.stored.shape
+        return (n if self.rows is None else self.rows.size), d
+
+    @property
+    def values(self) -> Any:
+        """The rows as a matrix; a copy unless they are all."""
+        return self.stored if self.rows is None else take_rows(self.stored, self.rows)
+
+    def blocks(self) -> Iterator[NDArray]:
+        """Yield the values in blocks of rows, at least one block, on the host."""
+        if self.rows is None:
+            yield to_host(self.stored)
+            return
+        height = max(BLOCK_BYTES // (self.shape[1] * self.stored.dtype.itemsize), 1)
+        for begin in range(0, max(self.rows.size, 1), height):
+            yield to_host(take_rows(self.stored, self.rows[begin : begin + height]))
+
+    def column(self, f: int) -> NDArray:
+        """The values of column f, on the host."""
+        column: NDArray = to_host(self.stored[:, f])
+        return column if self.rows is None else column[self.rows]
+
+    def count_categories(self, f: int) -> Int64s:
+        """Rows of each category of column f."""
+        return count_codes(self.column(f), int(self.columns.n_categories[f]))
+
+    def take(self, places: Int64s) -> Table:
+        """Select rows by their places; those taken repeatedly are copied."""
+        rows = places if self.rows is None else self.rows[places]
+        is_taken = np.zeros(len(self.stored), np.bool_)
+        is_taken[rows] = True
+        if np.count_nonzero(is_taken) < rows.size:
+            return self.copy_rows(rows)
+        return self.with_rows(rows)
+
+    def with_rows(self, rows: Int64s) -> Table:
+        """Return some of the stored rows as a table that shares the codes of all."""
+        table = object.__new__(type(self))
+        vars(table).update(vars(self), rows=rows)
+        return table
+
+    def compact(self) -> Table:
+        """Return the same rows as all of a table."""
+        return self if self.rows is None else self.copy_rows(self.rows)
+
+    def copy_rows(self, rows: Int64s) -> Table:
+        """Copy stored rows, in their order, to a separate table."""
+        values = take_rows(self.stored, rows)
+        return Table(values, self.columns, self.names, self.device, self.max_bins)
+
+    def scatter(self, column: NDArray[Any]) -> NDArray[Any]:
+        """Scatter one value of each of its rows to all stored rows; 0 elsewhere."""
+        whole = np.zeros(len(self.stored), column.dtype)
+        whole[self.rows] = column
+        return whole
+
+    # ------------------------------------------------------------ codes
+    def keep_lists(self, n_threads: int) -> None:
+        """Code the columns for all trees that are grown from attribute lists on all rows."""
+        self._lists = self.lists(n_threads)
+
+    def lists(self, n_threads: int) -> CodedColumns:
+        """Code all rows as `gputree.backends.encoding.code_columns` does, for growth to use up.
+
+        Raises
+        ------
+        ValueError
+            If there is an infinite value.
+        """
+        if self._lists is None:
+            return code_columns(to_host(self.stored), self.columns.nominal, n_threads)
+        codes, distinct = self._lists
+        return ColumnCodes(codes.order.copy(), codes.code.copy()), distinct
+
+    def on(self, device: str, n_threads: int) -> DeviceTable:
+        """Return all stored rows on "cpu" or "cuda", inspected.
+
+        Raises
+        ------
+        ValueError
+            If there is an infinite value.
+        """
+        with self._lock:
+            if device not in self._on_devices:
+                values = self.stored
+                if isinstance(values, np.ndarray):
+                    values = np.ascontiguousarray(values)
+                given = values, missing_columns(values, n_threads), self.columns.grown_categories
+                if self.sharding is None:
+                    self._on_devices[device] = get_table(device)(*given)
+                else:
+                    self._on_devices[device] = get_sharded_table(device)(*given, *self.sharding)
+            return self._on_devices[device]
+
+
+def missing_columns(values: Any, n_threads: int) -> NDArray[np.bool_]:
+    """Mark columns with missing values.
+
+    Raises
+    ------
+    ValueError
+        If there is an infinite value.
+    """
+    missing, infinite = inspect(values, n_threads)
+    forbid_infinity(infinite, values.dtype)
+    return missing
 
 
 def read_table(
@@ -38,7 +217,7 @@ def read_table(
     ordered_categories: Any = "auto",
     order: Literal["C", "F"] = "C",
     device: str = "cpu",
-) -> ReadTable:
+) -> Table:
     """Read a table as `gputree.validation.check_table` documents it; errors name `caller`.
 
     `check_features` takes the table, of two dimensions, to learn or compare how many columns it has
@@ -56,15 +235,15 @@ def read_table(
             _check_shape(caller, X)
             _limit_rows(caller, X)
             check_features(X)
-            return ReadTable(matrix, Columns.numeric(matrix.shape[1]))
+            return Table(matrix, Columns.numeric(matrix.shape[1]))
         X = to_host(X)
     X = _two_dimensional(caller, as_table(X))
     check_features(X)
     _limit_rows(caller, X)
     if columns is not None:
-        return ReadTable(writable(columns.encode(X, order)), columns)
+        return Table(writable(columns.encode(X, order)), columns)
     columns, values = fit_encode(X, categorical_features, every_nominal, order, ordered_categories)
-    return ReadTable(writable(values), columns)
+    return Table(writable(values), columns)
 
 
 class TableReader:
@@ -76,12 +255,12 @@ class TableReader:
         self.caller, self.categorical_features = caller, categorical_features
         self.ordered_categories = ordered_categories
         self.columns_ = Columns.numeric(0)
-        self._declared: Bools | None = None  # of all parts that were learned
         self._names: NDArray | None = None
+        self._declared: Bools | None = None  # of all parts that were learned
 
-    def read(self, X: Any, device: str = "cpu", order: Literal["C", "F"] = "C") -> ReadTable:
+    def read(self, X: Any, device: str = "cpu", order: Literal["C", "F"] = "C") -> Table:
         """A part, whose columns are learned."""
-        read = read_table(
+        table = read_table(
             X,
             caller=self.caller,
             check_features=self._learn_names,
@@ -90,8 +269,8 @@ class TableReader:
             order=order,
             device=device,
         )
-        self.columns_ = read.columns
-        return read
+        self.columns_, table.names = table.columns, self._names
+        return table
 
     def declared(self) -> Bools:
         """Mask of the columns that are listed, or are categorical by the type of any part."""
@@ -105,11 +284,10 @@ class TableReader:
     def values(self, X: Any, *, learn: bool) -> NDArray:
         """The matrix of a part on the host; its columns are learned, or those known."""
         if learn:
-            return to_host(self.read(X).values)
-        read = read_table(
+            return to_host(self.read(X).stored)
+        return read_table(
             X, caller=self.caller, check_features=self._compare, columns=self.columns_
-        )
-        return read.values
+        ).stored
 
     def names(self) -> NDArray | None:
         """Names of the columns of the part learned last."""

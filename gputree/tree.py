@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, replace
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,6 +43,7 @@ from gputree.dtypes import (
 from gputree.errors import InputError
 
 Task = Literal["classification", "regression"]
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -140,6 +141,20 @@ class Tree:
         if self.branch_begin is None:
             for name, empty in BranchLists.none(self.n_nodes)._asdict().items():
                 object.__setattr__(self, name, empty)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "_derived"}
+
+    def derive(self, make: Callable[..., T], *args: Any) -> T:
+        """Return ``make(self, *args)``, computed once and kept with the tree, but not in pickles.
+
+        For what depends on the arrays of the tree alone, which are not written to.
+        """
+        derived = vars(self).setdefault("_derived", {})
+        if (make, args) not in derived:
+            derived[make, args] = make(self, *args)
+        found: T = derived[make, args]
+        return found
 
     # ------------------------------------------------------------- size
     @property

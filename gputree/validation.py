@@ -19,10 +19,10 @@ from gputree.backends.arrays import count_labels, label_range, on_device, to_hos
 from gputree.coded_labels import CodedLabels
 from gputree.columns.cells import Coded, read_array
 from gputree.criteria.named import check_ends
-from gputree.dtypes import Floats, Int64s, Values
+from gputree.dtypes import Floats, Int64s
 from gputree.errors import InputError, InputTypeError
 from gputree.labels import exact_labels, forbid_long, forbid_missing, forbid_mixed, missing_labels
-from gputree.tables import is_plain, read_table
+from gputree.tables import Table, is_plain, read_table
 
 # Integer labels in a range this wide, or as wide as the table is long, are counted.
 COUNTED_LABELS = 1 << 16
@@ -37,8 +37,8 @@ MOST_WEIGHT = 1e100
 LEAST_WEIGHT = 1e-100
 
 
-def check_table(estimator: Any, X: Any, *, reset: bool, order: Literal["C", "F"] = "C") -> Values:
-    """The table as a float32 or float64 matrix: numbers, codes of categories, NaN where missing.
+def check_table(estimator: Any, X: Any, *, reset: bool, order: Literal["C", "F"] = "C") -> Table:
+    """Read a table as a float32 or float64 matrix: numbers, codes of categories, NaN if missing.
 
     `reset` learns the columns (`columns_`, `n_features_in_`, `feature_names_in_`); without it they
     are compared with those of fit. `gputree.columns` says what tables may hold. Integers beyond
@@ -51,7 +51,7 @@ def check_table(estimator: Any, X: Any, *, reset: bool, order: Literal["C", "F"]
     complex numbers; TypeError for objects that are no cells; MemoryError where sparse input is too
     large for a dense array.
     """
-    read = read_table(
+    table = read_table(
         X,
         caller=type(estimator).__name__,
         columns=None if reset else estimator.columns_,
@@ -63,8 +63,9 @@ def check_table(estimator: Any, X: Any, *, reset: bool, order: Literal["C", "F"]
         device=estimator.device if reset and estimator._grows_on_device else "cpu",
     )
     if reset:
-        estimator.columns_ = read.columns
-    return read.values
+        estimator.columns_ = table.columns
+        table.names = getattr(estimator, "feature_names_in_", None)
+    return table
 
 
 def compare_columns(estimator: Any, X: Any) -> None:

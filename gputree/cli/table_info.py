@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from functools import partial
 from typing import Any
 
 from gputree._texts import aligned, display_width, padded
@@ -52,15 +51,13 @@ def _warn_of_identifiers(label: str, X: Any) -> None:
 
     from gputree import CodedTable
     from gputree.datasets.guesses import Guess, Option, warn_of
-    from gputree.estimators.held import count_of_view
     from gputree.estimators.identifiers import find_identifiers
 
     names = [field.name for field in X.schema if pa.types.is_string(field.type)]
     if not names:
         return
-    view = CodedTable(X.select(names), device="cpu")._view
-    columns, count = view.held.columns, partial(count_of_view, view)
-    found = find_identifiers(columns, count, None, False, view.held.mixed)
+    table = CodedTable(X.select(names), device="cpu")._table
+    found = find_identifiers(table.columns, table.count_categories, None, False, table.mixed)
     guesses = []
     for column in found:
         name = names[column.feature]
@@ -71,7 +68,7 @@ def _warn_of_identifiers(label: str, X: Any) -> None:
 
 
 def _target(table: Any) -> str:
-    """The target, and the task that is inferred from it."""
+    """The target, and the task that is inferred of it."""
     from gputree.coded_labels import distinct
     from gputree.datasets import infer_task
 

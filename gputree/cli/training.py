@@ -162,14 +162,13 @@ def _warn_of_guesses(
     from gputree.datasets.guesses import warn_of
     from gputree.datasets.sources import DELIMITERS, source_of
     from gputree.datasets.words import guesses_of_classes, guesses_of_text
-    from gputree.estimators.held import count_of_view
 
     names = table.feature_names_in_.tolist()
 
     def count(name: str) -> list[int]:
-        return count_of_view(table._view, names.index(name)).tolist()
+        return table._table.count_categories(names.index(name)).tolist()
 
-    ordered = table._view.held.columns.ordered
+    ordered = table._table.columns.ordered
     said = {*arguments.numeric, *arguments.categorical, *itertools.compress(names, ordered)}
     others = words.select([name for name in words.column_names if name not in said])
     is_delimited = source_of(files[0], format_of(arguments)).kind in DELIMITERS
@@ -183,7 +182,7 @@ def _words(table: Any) -> Any:
 
     from gputree.columns.categories import hold_text
 
-    columns = table._view.held.columns.categories
+    columns = table._table.columns.categories
     words = {
         name: list(found)
         for name, found in zip(table.feature_names_in_, columns, strict=True)

@@ -81,6 +81,15 @@ class Columns:
         sizes = [0 if words is None else words.size for words in self.categories]
         return np.where(self.nominal, np.array(sizes, np.int64), 0)
 
+    @cached_property
+    def grown_categories(self) -> Int64s:
+        """Categories of each nominal column in CART's growth, 0 of numeric ones.
+
+        Where no column has more than two, their codes are numbers in growth: 0 throughout.
+        """
+        number = self.n_categories
+        return number if (number > 2).any() else np.zeros_like(number)
+
     @classmethod
     def numeric(cls, n_columns: int) -> Columns:
         """Specifications of columns without categories."""

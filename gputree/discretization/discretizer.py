@@ -17,10 +17,10 @@ from gputree.compilation.waits import on_screen, waiting
 from gputree.discretization.cut_points import MdlRule, MdlTask, cut_values, new_mdl_task
 from gputree.dtypes import Bools, Floats, Values
 from gputree.errors import InputError
-from gputree.estimators.held import missing_columns
 from gputree.estimators.mixed_columns import claim, conversion, mixed_column
-from gputree.estimators.table_estimator import MOST_JOBS
+from gputree.estimators.parameters import MOST_JOBS
 from gputree.growth.progress import new_bar
+from gputree.tables import missing_columns
 from gputree.threads import even_spans, n_threads, run
 from gputree.validation import check_labels, check_table, check_weight_range, check_weights
 
@@ -154,7 +154,7 @@ class MDLPDiscretizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     def _fit(self, X: Any, y: Any, sample_weight: Any) -> Self:
         threads = n_threads(self.n_jobs)
-        values = check_table(self, X, reset=True, order="F")
+        values = check_table(self, X, reset=True, order="F").stored
         self._forbid_categories(values)
         missing_columns(values, threads)  # forbids infinite values
         self.classes_, target = check_labels(self, y, values.shape[0])
@@ -209,7 +209,7 @@ class MDLPDiscretizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         """
         check_is_fitted(self, "cut_points_")
         threads = n_threads(self.n_jobs)
-        values = check_table(self, X, reset=False, order="F")
+        values = check_table(self, X, reset=False, order="F").stored
         missing = missing_columns(values, threads)
         out = np.empty(values.shape, values.dtype, order="F")
         parts = even_spans(values.shape[0], values.shape[1], threads, TRANSFORMED)

@@ -21,26 +21,12 @@ from gputree.estimators.classification import TableClassifier
 from gputree.estimators.declared_classes import declare_classes
 from gputree.estimators.growing_parts import Rowsets
 from gputree.estimators.identifiers import Identifier, find_identifiers, warn_of_identifiers
+from gputree.estimators.parameters import keyword_constructor
 from gputree.estimators.table_estimator import TableEstimator
 from gputree.evaluation import Report
 from gputree.validation import check_target_range
 
 Method = TypeVar("Method", bound=Callable[..., Any])
-
-
-def with_client(plain: type) -> Callable[..., None]:
-    """The constructor of a plain estimator with a client in addition to its parameters."""
-
-    def __init__(self: Any, *, client: Any = None, **parameters: Any) -> None:
-        plain.__init__(self, **parameters)  # type: ignore[misc]
-        self.client = client
-
-    signature = inspect.signature(plain.__init__)  # type: ignore[misc]
-    client = inspect.Parameter("client", inspect.Parameter.KEYWORD_ONLY, default=None)
-    __init__.__signature__ = signature.replace(  # type: ignore[attr-defined]
-        parameters=[*signature.parameters.values(), client]
-    )
-    return __init__
 
 
 _ANSWERED = """
@@ -80,14 +66,20 @@ def lazy(returns: str) -> Callable[[Method], Method]:
     return decorated
 
 
-class OverPartitions(TableEstimator):
+@keyword_constructor
+class ClientParameters:
+    """The client of Dask, in addition to the parameters of the plain estimator."""
+
+    client: Any = None
+
+
+class OverPartitions(ClientParameters, TableEstimator):
     """Reading of partitions, and lazy predictions; the plain estimator has the rest."""
 
     _plain: ClassVar[type]
     _is_classifier: ClassVar[bool]
     _keeps_all: ClassVar[bool] = False  # rows of weight zero, too
 
-    client: Any
     categorical_features: Any
     ordered_categories: Any
 

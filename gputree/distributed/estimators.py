@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -13,12 +13,12 @@ from gputree.distributed.base import (
     OverPartitions,
     RegressorOverPartitions,
     lazy,
-    with_client,
 )
 from gputree.errors import InputError
 from gputree.estimators.cart import Cart, DecisionTreeClassifier, DecisionTreeRegressor
 from gputree.estimators.identifiers import warn_of_winners
 from gputree.estimators.monotonic import monotonic_signs
+from gputree.estimators.parameters import keyword_constructor
 from gputree.pruning import CostComplexityCV, Pruner
 from gputree.pruning.base import ValidationPruner
 
@@ -80,6 +80,7 @@ class _DaskTree(OverPartitions, Cart):
 
 
 @fill(sections=_SECTIONS)
+@keyword_constructor
 class DaskDecisionTreeClassifier(ClassifierOverPartitions, _DaskTree, DecisionTreeClassifier):
     """A CART decision tree for classification, grown on the workers that store the partitions.
 
@@ -105,11 +106,6 @@ class DaskDecisionTreeClassifier(ClassifierOverPartitions, _DaskTree, DecisionTr
     """
 
     _plain = DecisionTreeClassifier
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **DecisionTreeClassifier._parameter_constraints,
-        "client": [object],
-    }
-    __init__ = with_client(DecisionTreeClassifier)
 
     def _fit_afresh(self, X: Any, y: Any, sample_weight: Any) -> Self:
         """Read, grow and prune."""
@@ -122,6 +118,7 @@ class DaskDecisionTreeClassifier(ClassifierOverPartitions, _DaskTree, DecisionTr
 
 
 @fill(sections=_SECTIONS)
+@keyword_constructor
 class DaskDecisionTreeRegressor(RegressorOverPartitions, _DaskTree, DecisionTreeRegressor):
     """A CART decision tree for regression, grown on the workers that store the partitions.
 
@@ -132,8 +129,3 @@ class DaskDecisionTreeRegressor(RegressorOverPartitions, _DaskTree, DecisionTree
     """
 
     _plain = DecisionTreeRegressor
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **DecisionTreeRegressor._parameter_constraints,
-        "client": [object],
-    }
-    __init__ = with_client(DecisionTreeRegressor)

@@ -7,9 +7,10 @@ a tree      grown over the drawn rows as a single tree, in the bins of all rows
 
 from __future__ import annotations
 
-from copy import copy
-from dataclasses import replace
-from typing import Any, ClassVar, NamedTuple, Self
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -24,18 +25,19 @@ from gputree.distributed.base import (
     OverPartitions,
     RegressorOverPartitions,
     lazy,
-    with_client,
 )
 from gputree.distributed.reading import Look
 from gputree.ensemble import RandomForestClassifier, RandomForestRegressor
-from gputree.ensemble.base import Forest, balancing, of_tree
-from gputree.ensemble.compact import CompactTree
+from gputree.ensemble.base import Forest
 from gputree.ensemble.draws import Origin, ends_of, part_counts
+from gputree.ensemble.growing import balancing
 from gputree.errors import InputError
+from gputree.estimators.growing import Options
 from gputree.estimators.growing_parts import Rowsets, layout_of
 from gputree.estimators.monotonic import monotonic_signs
+from gputree.estimators.parameters import keyword_constructor
 from gputree.tables import match_columns
-from gputree.threads import n_threads
+from gputree.tree import Tree
 
 _SECTIONS = """Parameters
     ----------
@@ -57,47 +59,15 @@ class _DaskForest(OverPartitions, Forest):
 
     _keeps_all = True
 
-    def _fit_afresh(self, X: Any, y: Any, sample_weight: Any) -> Self:
-        """Read, draw and grow."""
-        name = type(self).__name__
+    def _forbid_options(self) -> None:
         for option in ("oob_score", "quantreg"):
             if getattr(self, option):
                 raise self._lacking(option)
-        before = copy(self)
+
+    def _read_rows(self, X: Any, y: Any, sample_weight: Any) -> PartitionRows:
         tasks, found, rowsets, _ = self._read(X, y, sample_weight)
-        known = self._known_trees(before, found)
-        if len(known) == self.n_estimators:
-            return self
-        weights = total = None
-        if sample_weight is not None or self._by_class(found) is not None:
-            if self._balances_subsamples and not self.bootstrap:
-                raise InputError(
-                    f"{name} balances the classes of drawn rows, or of rows without weights: "
-                    "class_weight='balanced_subsample' needs bootstrap=True, or no sample_weight."
-                )
-            weights = tasks.submit(np.concatenate, tasks.each(weights_of, rowsets.parts))
-            total = float(tasks.fetch([tasks.submit(np.sum, weights)])[0])
-        self._set_draws(known, found.n_rows, total, None if weights is None else np.empty(0))
-        signs, threads = monotonic_signs(self, self.columns_), n_threads(self.n_jobs)
-        at_once = min(threads, self.n_estimators - len(known))
-        grower = self._new_tree(device="cpu", verbose=0, n_jobs=max(threads // at_once, 1))
-        shape = (found.n_rows, self.n_features_in_)
-        layout = tasks.share(layout_of(rowsets, grower._options(*shape, "cpu")))
-        bins = fit_all(tasks, rowsets.parts, layout)
-        coded = tasks.each(code_rows, rowsets.parts, tasks.share(bins), layout)
-        rowsets = rowsets._replace(parts=coded)  # trees have some of the rows: codes are the same
-        rows = _Rows(self, tasks, rowsets, weights)
-
-        def grow(t: int) -> CompactTree:
-            tree, mine = of_tree(grower, self._origins[t]), Tasks(tasks.client)
-            options = tree._options(*shape, "cpu")._replace(signs=signs)
-            drawn = rows.of_tree(mine, t)
-            tree.tree_ = growing.grow_tree(mine, drawn, options, self.device, bins).tree
-            tree._cut_back()
-            return CompactTree.of(tree.tree_)
-
-        self._grow_trees(known, grow, at_once)
-        return self
+        weighted = sample_weight is not None or self._by_class(found) is not None
+        return PartitionRows(self, found, tasks, rowsets, weighted)
 
     def _require_columns(self, X: Look) -> None:
         known = self.n_features_in_, getattr(self, "feature_names_in_", None)
@@ -116,31 +86,75 @@ class _DaskForest(OverPartitions, Forest):
         )
 
 
-class _Rows:
-    """The rows of each tree, on workers."""
+@dataclass
+class PartitionRows:
+    """Rows on workers that a forest is grown on; see `TableRows`."""
 
-    def __init__(self, forest: _DaskForest, tasks: Tasks, rowsets: Rowsets, weights: Any) -> None:
-        sizes = tasks.fetch(tasks.each(count_rows, rowsets.parts))
-        last = np.cumsum([0, *sizes]).tolist()
-        self.forest, self.rowsets = forest, rowsets
-        self.spans = list(zip(last[:-1], last[1:], strict=True))
+    forest: _DaskForest
+    given: Look
+    tasks: Tasks
+    rowsets: Rowsets
+    weighted: bool
+
+    @property
+    def n_rows(self) -> int:
+        """Number of all rows."""
+        return self.given.n_rows
+
+    def total_and_weight(self) -> tuple[float, Floats | None]:
+        """Total weight, and an empty array where rows are drawn by weights: workers have them."""
+        if not self.weighted:
+            return float(self.n_rows), None
+        if self.forest._balances_subsamples and not self.forest.bootstrap:
+            raise InputError(
+                f"{type(self.forest).__name__} balances the classes of drawn rows, or of rows "
+                "without weights: class_weight='balanced_subsample' needs bootstrap=True, or no "
+                "sample_weight."
+            )
+        self.weights = self.tasks.submit(np.concatenate, self._each(weights_of))
+        total: float = self.tasks.fetch([self.tasks.submit(np.sum, self.weights)])[0]
+        return float(total), np.empty(0)
+
+    def grower(self) -> Any:
+        """Code the partitions, and return the estimator that trees are copies of."""
+        forest, tasks = self.forest, self.tasks
+        grower = forest._new_tree(device="cpu", verbose=0)
+        self.signs = monotonic_signs(forest, forest.columns_)
+        layout = tasks.share(layout_of(self.rowsets, self._options(grower)))
+        self.bins = fit_all(tasks, self.rowsets.parts, layout)
+        coded = self._each(code_rows, tasks.share(self.bins), layout)
+        # trees have some of the rows: codes are the same
+        self.rowsets = self.rowsets._replace(parts=coded)
+        ends = np.cumsum([0, *tasks.fetch(self._each(count_rows))]).tolist()
+        self.spans = list(pairwise(ends))
         self.ends: list[Any] = [None] * len(self.spans)
-        if weights is not None and forest._draws.draws is not None:
-            ends = tasks.submit(ends_of, weights)
-            self.ends = tasks.map(part_of, [ends] * len(self.spans), self.spans)
+        if self.weighted and forest._draws.draws is not None:
+            all_ends = tasks.submit(ends_of, self.weights)
+            self.ends = tasks.map(part_of, [all_ends] * len(self.spans), self.spans)
+        return grower
 
-    def of_tree(self, tasks: Tasks, t: int) -> Rowsets:
-        """The rows of tree t, with how often each is drawn as its weight."""
-        origin = self.forest._origins[t]
+    def grow(self, tree: Any, t: int) -> Tree:
+        """Grow tree t by its estimator, on the rows that it has drawn."""
+        forest, tasks = self.forest, Tasks(self.tasks.client)
+        origin = forest._origins[t]
         given = [origin._replace(of=origin.of._replace(weight=None))] * len(self.spans)
         parts = tasks.map(drawn_rows, self.rowsets.parts, self.spans, self.ends, given)
-        if self.forest._balances_subsamples:
-            classes = self.forest.n_classes_
-            of_class = tasks.combine(class_weights, add_up, parts, classes)
+        if forest._balances_subsamples:
+            of_class = tasks.combine(class_weights, add_up, parts, forest.n_classes_)
             parts = tasks.each(weighed_by_class, parts, balancing(of_class))
         extent = tasks.combine(extent_of, join_extents, parts)
         found = replace(self.rowsets.found, **extent._asdict())
-        return self.rowsets._replace(parts=parts, found=found)
+        rowsets = self.rowsets._replace(parts=parts, found=found)
+        options = self._options(tree)._replace(signs=self.signs)
+        return growing.grow_tree(tasks, rowsets, options, forest.device, self.bins).tree
+
+    def _each(self, function: Callable[..., Any], *shared: Any) -> list[Any]:
+        """Futures of a function of each partition."""
+        return self.tasks.each(function, self.rowsets.parts, *shared)
+
+    def _options(self, tree: Any) -> Options:
+        options: Options = tree._options(self.n_rows, self.forest.n_features_in_, "cpu")
+        return options
 
 
 # ------------------------------------------------------------------------- tasks
@@ -212,6 +226,7 @@ def join_extents(found: list[Extent]) -> Extent:
 
 
 @fill(sections=_SECTIONS)
+@keyword_constructor
 class DaskRandomForestClassifier(ClassifierOverPartitions, _DaskForest, RandomForestClassifier):
     """A random forest for classification, grown on the workers that store the partitions.
 
@@ -236,11 +251,6 @@ class DaskRandomForestClassifier(ClassifierOverPartitions, _DaskForest, RandomFo
     """
 
     _plain = RandomForestClassifier
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **RandomForestClassifier._parameter_constraints,
-        "client": [object],
-    }
-    __init__ = with_client(RandomForestClassifier)
 
     def _by_class(self, found: Any) -> Floats | None:
         """Weight of each class, where it is the same in all trees."""
@@ -248,6 +258,7 @@ class DaskRandomForestClassifier(ClassifierOverPartitions, _DaskForest, RandomFo
 
 
 @fill(sections=_SECTIONS)
+@keyword_constructor
 class DaskRandomForestRegressor(RegressorOverPartitions, _DaskForest, RandomForestRegressor):
     """A random forest for regression, grown on the workers that store the partitions.
 
@@ -258,11 +269,6 @@ class DaskRandomForestRegressor(RegressorOverPartitions, _DaskForest, RandomFore
     """
 
     _plain = RandomForestRegressor
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **RandomForestRegressor._parameter_constraints,
-        "client": [object],
-    }
-    __init__ = with_client(RandomForestRegressor)
 
     def predict_quantiles(self, X: Any = None, quantiles: Any = None) -> Any:
         """Raise ValueError: the targets in leaves are not kept; see ``quantreg``."""

@@ -22,8 +22,7 @@ from gputree.columns import Columns
 from gputree.columns.merging import MergedColumns
 from gputree.dtypes import Bools, Floats
 from gputree.errors import InputError
-from gputree.estimators.held import missing_columns
-from gputree.tables import TableReader
+from gputree.tables import TableReader, missing_columns
 from gputree.validation import check_labels, code_dtype, read_targets
 
 

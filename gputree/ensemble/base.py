@@ -11,66 +11,46 @@ from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from copy import copy
 from inspect import signature
-from numbers import Integral
 from typing import Any, ClassVar, Self, overload
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from scipy.sparse import csr_matrix, hstack
-from sklearn.utils import Bunch, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from gputree import prediction
-from gputree._memory import require_memory
-from gputree._sklearn import Interval, RealNotInt, StrOptions, fit_context
 from gputree._warnings import warn
 from gputree.backends.arrays import to_host
-from gputree.backends.devices import resolve_device
 from gputree.backends.encoding import forbid_infinity
 from gputree.backends.inspection import Inspection
 from gputree.columns import Columns
 from gputree.ensemble.compact import CompactTree, LazySequence, Trees
-from gputree.ensemble.draws import Draws, Origin, bootstrap_counts, tree_seed
+from gputree.ensemble.draws import Draws, Origin, draw_count, seed_of, tree_seed
+from gputree.ensemble.growing import TableRows, Weight
 from gputree.ensemble.joining import OUT_OF_BAG, cut, join
-from gputree.ensemble.out_of_bag import out_of_bag_means, permutation_importances
+from gputree.ensemble.out_of_bag import WITHOUT_BOOTSTRAP, OutOfBag
 from gputree.errors import InputError
 from gputree.estimators.arguments import explained
 from gputree.estimators.cart import Cart, column_count
-from gputree.estimators.coded_table import CodedTable, known_view
-from gputree.estimators.held import View, missing_columns
+from gputree.estimators.coded_table import CodedTable, known_table
 from gputree.estimators.monotonic import monotonic_signs
+from gputree.estimators.parameters import ForestParameters
 from gputree.estimators.reporting import Reporting
-from gputree.estimators.table_estimator import TableEstimator
 from gputree.growth.progress import new_bar
-from gputree.growth.stopping import FEWEST_ROWS
 from gputree.importance import mean_importances
 from gputree.prediction.forest import leaves
+from gputree.tables import Table
 from gputree.threads import n_threads, run
 from gputree.validation import check_weight_range, check_weights, compare_columns
 
-Weight = NDArray[np.float64] | None
 
-WITHOUT_BOOTSTRAP = "Out of bag estimation only available if bootstrap=True"
+class Forest(ForestParameters, Reporting, OutOfBag):
+    """Growth and prediction of forests; subclasses say what the target is."""
 
-
-class Forest(Reporting, TableEstimator):
-    """Parameters, growth and prediction of forests; subclasses say what the target is."""
-
-    n_estimators: int
-    bootstrap: bool
-    max_samples: float | None
-    oob_score: Any
-    warm_start: bool
-    random_state: Any
-    n_jobs: int | None
     pruning = None
     quantreg = False
     columns_: Columns
-    n_features_in_: int
     feature_names_in_: NDArray[Any]
-    _trees: Trees
-    _draws: Draws  # of the last fit, which more trees are drawn with
-    _origins: list[Origin]  # one a tree
 
     _grows_on_device = True
 
@@ -79,83 +59,42 @@ class Forest(Reporting, TableEstimator):
     # Whether trees draw their cuts, too.
     _draws_cuts: ClassVar[bool] = False
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **Cart._parameter_constraints,
-        "n_estimators": [Interval(Integral, 1, None, closed="left")],
-        "bootstrap": ["boolean"],
-        "max_samples": [
-            Interval(RealNotInt, 0.0, None, closed="neither"),
-            Interval(Integral, 1, None, closed="left"),
-            None,
-        ],
-        "oob_score": ["boolean", callable],
-        "splitter": [StrOptions({"exact", "binned", "best"})],
-        "warm_start": ["boolean"],
-    }
-    del _parameter_constraints["pruning"], _parameter_constraints["ties"]
-
-    @explained
-    @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Grow the trees.
-
-        Parameters
-        ----------
-        X : array-like, data frame, sparse matrix or CodedTable of shape (n_rows, n_features)
-            Numbers and categories; None, NaN or NA where missing.
-        y : array-like of shape (n_rows,)
-            Class labels, or targets.
-        sample_weight : array-like of shape (n_rows,), default=None
-            Non-negative weights. With `bootstrap` rows are drawn in proportion to them, and count
-            as often as they are drawn; rows of weight zero take no part.
-
-        Returns
-        -------
-        self
-        """
-        return self._fit(X, y, sample_weight)
-
     # ----------------------------------------------------------- growth
     def _fit_afresh(self, X: Any, y: Any, sample_weight: Any) -> Self:
+        self._forbid_options()
+        before = copy(self)
+        rows = self._read_rows(X, y, sample_weight)
+        self.n_outputs_ = 1
+        known = self._known_trees(before, rows.given)
+        if len(known) < self.n_estimators:
+            self._set_draws(known, rows)
+            self._grow_trees(known, rows)
+        self._measure(rows)
+        return self
+
+    def _forbid_options(self) -> None:
+        """Raise ValueError for parameters that exclude each other."""
         if self.oob_score and not self.bootstrap:
             raise InputError(WITHOUT_BOOTSTRAP)
-        before = copy(self)
-        view = self._view(X)
-        n = view.shape[0]
-        target = self._check_target(to_host(y), n)
+
+    def _read_rows(self, X: Any, y: Any, sample_weight: Any) -> Any:
+        """Learn the columns and the target; return the rows to grow on."""
+        table = self._learn_table(X)
+        target = self._check_target(to_host(y), table.shape[0])
         weight = check_weights(to_host(sample_weight), target)
-        balanced = self._balances_subsamples
-        whole = weight if balanced else self._combine_weights(weight, target)
-        check_weight_range(whole)
-        self.n_outputs_ = 1
+        if not self._balances_subsamples:
+            weight = self._combine_weights(weight, target)
+        check_weight_range(weight)
         monotonic_signs(self, self.columns_)  # raise its errors before a tree raises others
-        self._warn_of_identifiers(view, whole)
-        known = self._known_trees(before, X)
-        if len(known) == self.n_estimators:
-            return self._measure(view, target, whole)
-        self._set_draws(known, n, None if whole is None else float(whole.sum()), whole)
-        grower = self._grower(view)
+        self._warn_of_identifiers(table, weight)
+        return TableRows(self, X, table, target, weight)
 
-        def grow(t: int) -> CompactTree:
-            counts = self._counts(t)
-            drawn = whole if counts is None else counts.astype(np.float64)
-            if balanced:
-                drawn = self._balanced(target, drawn)
-            return _grow_tree(of_tree(grower, self._origins[t]), view, target, drawn)
-
-        threads = n_threads(self.n_jobs)
-        at_once = 1 if grower.device == "cuda" else min(threads, self.n_estimators - len(known))
-        grower.n_jobs = threads // at_once
-        self._grow_trees(known, grow, at_once)
-        return self._measure(view, target, whole)
-
-    def _measure(self, view: View, target: NDArray, whole: Weight) -> Self:
+    def _measure(self, rows: Any) -> None:
         """Score rows out of the bag, and keep targets for quantiles, as parameters require."""
         if self.oob_score:
-            self._score_out_of_bag(view, target)
+            self._score_out_of_bag(rows.table, rows.target)
         if self.quantreg:
-            self._keep_targets(view, target, whole)
-        return self
+            self._keep_targets(rows.table, rows.target, rows.weight)
 
     def _known_trees(self, before: Forest, X: Any) -> list[CompactTree]:
         """The trees of the fit before, which stay with `warm_start`."""
@@ -172,41 +111,45 @@ class Forest(Reporting, TableEstimator):
             warn("Warm-start fitting without increasing n_estimators does not fit new trees.")
         return known
 
-    def _set_draws(
-        self, known: list[CompactTree], n: int, total: float | None, weight: Weight
-    ) -> None:
-        """Choose the rows of each tree, of n with the total weight `total`, n without weights."""
+    def _set_draws(self, known: list[CompactTree], rows: Any) -> None:
+        """Choose the rows of each tree."""
         # of a file, or of a former fit
         for name in ("missing_marks_", "reading_", "_leaf_targets", *OUT_OF_BAG):
             self.__dict__.pop(name, None)
-        draws = _draw_count(self, n, float(n) if total is None else total)
-        seed = self._draws.seed if known else _seed(self.random_state)
-        self._draws = Draws(seed, n, draws, None if draws is None else weight)
+        total, weight = rows.total_and_weight()
+        draws = draw_count(self, rows.n_rows, total)
+        seed = self._draws.seed if known else seed_of(self.random_state)
+        self._draws = Draws(seed, rows.n_rows, draws, None if draws is None else weight)
         before = self._origins if known else []
         first = 1 + max((origin.number for origin in before if origin.of.seed == seed), default=-1)
         more = range(first, first + self.n_estimators - len(known))
         self._origins = [*before, *(Origin(self._draws, number) for number in more)]
 
-    def _grow_trees(
-        self, known: list[CompactTree], grow: Callable[[int], CompactTree], at_once: int
-    ) -> None:
-        """Grow new trees, `at_once` at a time, and append them to `known`."""
-        numbers = range(len(known), self.n_estimators)
+    def _grow_trees(self, known: list[CompactTree], rows: Any) -> None:
+        """Grow new trees, some at once, and append them to `known`."""
+        numbers, threads = range(len(known), self.n_estimators), n_threads(self.n_jobs)
+        grower = rows.grower()
+        at_once = 1 if grower.device == "cuda" else min(threads, len(numbers))
+        grower.n_jobs = threads // at_once
         bar = new_bar(len(numbers), bool(self.verbose), desc="trees", unit="tree")
 
-        def grown(t: int) -> CompactTree:
-            tree = grow(t)
+        def grow(t: int) -> CompactTree:
+            tree, origin = copy(grower), self._origins[t]
+            tree.random_state = tree_seed(*origin.key)
+            tree._warns = origin.number == 0  # the first one warns for all
+            tree.tree_ = rows.grow(tree, t)
+            tree._cut_back()
             if bar is not None:
                 bar.update()
-            return tree
+            return CompactTree.of(tree.tree_)
 
         with nullcontext() if bar is None else bar:
-            self._trees = Trees([*known, *run(at_once, grown, [(t,) for t in numbers])])
+            self._trees = Trees([*known, *run(at_once, grow, [(t,) for t in numbers])])
 
     def _require_columns(self, X: Any) -> None:
         """Refuse a table with other columns than in fit, as `predict` does."""
         if isinstance(X, CodedTable):
-            known_view(self, X)
+            known_table(self, X._table)
         else:
             compare_columns(self, X)
 
@@ -243,36 +186,6 @@ class Forest(Reporting, TableEstimator):
         """Return whether classes are balanced in the rows of each tree."""
         return False
 
-    def _balanced(self, target: NDArray, weight: Weight) -> NDArray[np.float64]:
-        """Balance the classes of rows with weights."""
-        weight = np.ones(target.size) if weight is None else weight
-        found: NDArray[np.float64] = weight * balancing(np.bincount(target, weight))[target]
-        return found
-
-    def _counts(self, t: int) -> NDArray[np.int32] | None:
-        """Number of times that tree t has drawn each row; None where it has all once."""
-        (seed, n, draws, weight), number = self._origins[t]
-        if weight is not None and weight.size < n:
-            raise InputError(
-                f"Which rows the trees of this {type(self).__name__} have drawn is not known: they "
-                "were drawn in proportion to weights, which neither files nor forests that were "
-                "grown over partitions hold."
-            )
-        return None if draws is None else bootstrap_counts(seed, number, n, draws, weight)
-
-    def _grower(self, view: View) -> Any:
-        """Estimator that grows a tree, on the forest's classes."""
-        device, threads = "cpu", n_threads(self.n_jobs)
-        if not self._draws_cuts:
-            device = view.held.device or resolve_device(self.device, bool(self.verbose))
-        grower = self._new_tree(device=device, verbose=0)
-        table = view.held.on(device, threads)
-        if view.shape[0] > FEWEST_ROWS and not self._draws_cuts:
-            drawn = column_count(self.max_features, view.shape[1])
-            bins, exact = view.held.max_bins or int(grower.max_bins), self.splitter != "binned"
-            table.prepare(bins, threads, exact, drawn)
-        return grower
-
     def _new_tree(self, **others: Any) -> Any:
         """An estimator of one tree with this one's parameters and `others`, on its columns."""
         given = self.get_params(deep=False)
@@ -284,9 +197,7 @@ class Forest(Reporting, TableEstimator):
         if self._balances_subsamples:
             params["class_weight"] = None
         tree: Any = self._tree_class(**{**params, **others})
-        for name, value in vars(self).items():
-            if name.endswith("_") and name not in OUT_OF_BAG:
-                setattr(tree, name, value)
+        tree._take_learned(self)
         return tree
 
     # ------------------------------------------------------------ trees
@@ -317,7 +228,7 @@ class Forest(Reporting, TableEstimator):
     def __add__(self, other: Any) -> Self:
         """Return a fitted forest of the trees of both, which are averaged as of one.
 
-        Its parameters are as in the first one, except `n_estimators`. Forests of one table with
+        Its parameters are those of the first one, but for `n_estimators`. Forests of one table with
         different seeds (`random_state`) are the forest of so many trees; those of different tables
         predict the mean weighted by their numbers of trees. The rows that trees have drawn are
         known, ``oob_score_`` is not. With `warm_start` more trees are drawn by the seed of the
@@ -358,18 +269,6 @@ class Forest(Reporting, TableEstimator):
         member = self._new_tree(random_state=tree_seed(*self._origins[t].key))
         member.tree_ = member.unpruned_tree_ = self._trees[t].expand()
         return member
-
-    @property
-    def estimators_samples_(self) -> list[NDArray[np.int64]]:
-        """The rows that each tree was grown on, as often as it has drawn them, ascending."""
-        check_is_fitted(self)
-        found = []
-        for t, (of, _) in enumerate(self._origins):
-            needed = 8.0 * max(of.n, of.draws or 0)
-            require_memory(needed, "The list of the rows of a tree", "Its file may be damaged.")
-            counts, every = self._counts(t), np.arange(of.n)
-            found.append(every if counts is None else np.repeat(every, counts))
-        return found
 
     @property
     def feature_importances_(self) -> NDArray[np.float64]:
@@ -472,166 +371,6 @@ class Forest(Reporting, TableEstimator):
             (np.ones(columns.size), columns, np.arange(n + 1) * trees), shape=(n, int(ends[-1]))
         )
 
-    # ------------------------------------------------------- out of bag
-    def _drawn(self, t: int) -> NDArray[np.bool_]:
-        """Mark the rows that tree t has drawn."""
-        counts = self._counts(t)
-        if counts is None:
-            raise InputError(WITHOUT_BOOTSTRAP)
-        return counts > 0
-
-    def _require_rows(self, n: int, caller: str) -> None:
-        """Raise ValueError unless all trees were grown on tables of n rows."""
-        for t, (of, _) in enumerate(self._origins):
-            if of.n != n:
-                raise InputError(
-                    f"{caller} needs the rows that every tree was grown on: X has {n}, and "
-                    f"estimators_[{t}] was grown on {of.n}."
-                )
-
-    def _out_of_bag(self, view: View) -> NDArray[np.float64]:
-        """Mean prediction of each row by the trees that have not drawn it; NaN where all have."""
-        self._require_rows(view.shape[0], "oob_score=True")
-        threads = n_threads(self.n_jobs)
-        found = out_of_bag_means(self._trees, self._drawn, to_host(view.values), threads)
-        if np.isnan(found[:, 0]).any():
-            warn(
-                "Some inputs do not have OOB scores. This probably means too few trees were used "
-                "to compute any reliable OOB estimates."
-            )
-        return found
-
-    @explained
-    def oob_permutation_importance(
-        self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None
-    ) -> Bunch:
-        """Importance of columns by permuting them out of the bag (Breiman 2001).
-
-        Each tree predicts the rows that it has not drawn, before and after the values of one column
-        are permuted among them: the increase of its error is the importance of the column to the
-        tree. The error is the fraction of wrong classes, so that it is the decrease of the
-        accuracy, or the mean squared error. Permutations are hashes of the forest's seed, the tree
-        and the column: the importances do not depend on `n_jobs`.
-
-        Parameters
-        ----------
-        X : array-like, data frame, sparse matrix or CodedTable of shape (n_rows, n_features)
-            The rows of `fit`, in their order; a forest does not keep them, and only their number
-            is checked.
-        y : array-like of shape (n_rows,)
-            As in `fit`.
-        sample_weight : array-like of shape (n_rows,), default=None
-            Weights of the rows in the errors; rows of weight zero take no part.
-
-        Returns
-        -------
-        importances : Bunch
-            As of `sklearn.inspection.permutation_importance`, with trees in place of repeats:
-            ``importances``, float64 of shape (n_features, n_estimators), NaN for trees without rows
-            out of the bag, and over the others ``importances_mean`` and ``importances_std``, of
-            shape (n_features,). R's randomForest divides the mean by its standard error,
-            ``importances_std / sqrt(n_estimators)``. ``feature_names`` has the names of the
-            columns (x0, x1, ... where `fit` saw none). `gputree.export.plot_importance` draws it.
-
-        Raises
-        ------
-        ValueError
-            X, y or sample_weight are not of the rows of `fit`; trees have all rows
-            (``bootstrap=False``), or have drawn all; or the file of the forest does not hold the
-            weights by which rows were drawn.
-        """
-        check_is_fitted(self)
-        values, threads = self._values(X), n_threads(self.n_jobs)
-        missing_columns(values, threads)  # refuses infinities
-        self._require_rows(len(values), "oob_permutation_importance")
-        target = self._known_target(to_host(y))
-        weight = check_weights(to_host(sample_weight), target)
-        found = permutation_importances(
-            self._trees, self._drawn, self._origins, values, target, weight, threads
-        )
-        if np.isnan(found).all():
-            raise InputError("Each tree has drawn all rows: there are none out of the bag.")
-        return Bunch(
-            importances_mean=np.nanmean(found, axis=1),
-            importances_std=np.nanstd(found, axis=1),
-            importances=found,
-            feature_names=self._names(),
-        )
-
-    def _names(self) -> list[str]:
-        """Names of the columns."""
-        names = getattr(self, "feature_names_in_", None)
-        return [f"x{f}" for f in range(self.n_features_in_)] if names is None else list(names)
-
-    def _known_target(self, y: Any) -> NDArray:
-        """Class codes, or targets, of the rows of fit."""
-        raise NotImplementedError
-
-    def _score_out_of_bag(self, view: View, target: NDArray) -> None:
-        raise NotImplementedError
-
-    def _keep_targets(self, view: View, target: NDArray, weight: Weight) -> None:
+    def _keep_targets(self, view: Table, target: NDArray, weight: Weight) -> None:
         """Keep the targets that quantiles are computed from."""
         raise NotImplementedError
-
-
-def balancing(of_class: NDArray[Any]) -> NDArray[np.float64]:
-    """Factors that give all classes with weight the same total weight; 0 for the others."""
-    present = of_class > 0
-    found = np.zeros(of_class.size)
-    found[present] = of_class.sum() / (np.count_nonzero(present) * of_class[present])
-    return found
-
-
-def of_tree(grower: Any, origin: Origin) -> Any:
-    """Estimator that grows the tree of an origin; the first one warns for all."""
-    tree = copy(grower)
-    tree.random_state, tree._warns = tree_seed(*origin.key), origin.number == 0
-    return tree
-
-
-def _grow_tree(grower: Any, view: View, target: NDArray, weight: Weight) -> CompactTree:
-    """One tree; rows of weight zero take no part."""
-    n = view.shape[0]
-    if weight is not None and not weight.all():
-        rows = np.flatnonzero(weight)
-        if rows.size == 0:
-            raise InputError("Sample weights must contain at least one non-zero number.")
-        view, target, weight = view.take(rows), target[rows], weight[rows]
-    grower.tree_ = grower._grow_tree(view, target, weight, n)
-    grower._cut_back()
-    return CompactTree.of(grower.tree_)
-
-
-def _draw_count(forest: Forest, n: int, total: float) -> int | None:
-    """Number of rows that a tree draws of n with the total weight `total`, as in scikit-learn."""
-    most = forest.max_samples
-    if not forest.bootstrap:
-        if most is not None:
-            raise InputError(
-                "`max_sample` cannot be set if `bootstrap=False`. Either switch to "
-                "`bootstrap=True` or set `max_sample=None`."
-            )
-        return None
-    if most is None:
-        return n
-    if isinstance(most, bool):
-        raise InputError(
-            f"max_samples={most} of {type(forest).__name__}: give a number of rows, or a fraction."
-        )
-    if isinstance(most, Integral):
-        return int(most)
-    draws = max(int(most * total), 1)
-    if draws < max(10, n ** (1 / 3)):
-        warn(
-            f"{type(forest).__name__} draws {draws} rows for a tree, with max_samples={most} as a "
-            "fraction of the total weight: give the number of rows, as an integer."
-        )
-    return draws
-
-
-def _seed(random_state: Any) -> int:
-    """Seed that a forest's draws are hashed with."""
-    if isinstance(random_state, Integral):
-        return int(random_state)
-    return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))

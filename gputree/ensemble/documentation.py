@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gputree.estimators.documentation import CART_PARAMETERS, entries
+from gputree.estimators.parameters import SEARCH_PARAMETERS
 
 _CART = entries(CART_PARAMETERS) | {
     "splitter": """splitter : "exact", "binned" or "best", default="exact"
@@ -51,8 +52,7 @@ def parameters_of(*, max_features: str, classifies: bool = False, draws_cuts: bo
     before = ("max_depth", "min_samples_split", "min_samples_leaf", "min_weight_fraction_leaf")
     between = ("max_leaf_nodes", "min_impurity_decrease")
     after = ("ccp_alpha", "monotonic_cst", "categorical_features")
-    searched = ("categorical_split", "device", "max_device_memory", "splitter", "max_bins")
-    how = () if draws_cuts else searched
+    how = () if draws_cuts else SEARCH_PARAMETERS
     found = [_CART[name] for name in before] + [columns] + [_CART[name] for name in between]
     drawn = "rows, columns and cuts" if draws_cuts else "rows and columns"
     score = "the accuracy" if classifies else "the coefficient of determination"

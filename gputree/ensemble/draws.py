@@ -5,12 +5,16 @@ A number depends neither on the trees grown before nor on the thread that draws 
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from numbers import Integral
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils import check_random_state
 
+from gputree._warnings import warn
 from gputree.compilation import kernel
+from gputree.errors import InputError
 from gputree.hashing import mix
 
 # Constants that draws and permutations of rows are hashed with, in addition to the tree's key.
@@ -135,3 +139,37 @@ def count_weighted_draws(
         x = np.float64(mix(key + np.uint64(i)) >> np.uint64(11)) * 2.0**-53
         if ends[0] <= x < ends[-1]:
             counts[np.searchsorted(ends, x, "right") - 1] += 1
+
+
+def draw_count(forest: Any, n: int, total: float) -> int | None:
+    """Number of rows that a tree draws of n with the total weight `total`, as in scikit-learn."""
+    most = forest.max_samples
+    if not forest.bootstrap:
+        if most is not None:
+            raise InputError(
+                "`max_sample` cannot be set if `bootstrap=False`. Either switch to "
+                "`bootstrap=True` or set `max_sample=None`."
+            )
+        return None
+    if most is None:
+        return n
+    if isinstance(most, bool):
+        raise InputError(
+            f"max_samples={most} of {type(forest).__name__}: give a number of rows, or a fraction."
+        )
+    if isinstance(most, Integral):
+        return int(most)
+    draws = max(int(most * total), 1)
+    if draws < max(10, n ** (1 / 3)):
+        warn(
+            f"{type(forest).__name__} draws {draws} rows for a tree, with max_samples={most} as a "
+            "fraction of the total weight: give the number of rows, as an integer."
+        )
+    return draws
+
+
+def seed_of(random_state: Any) -> int:
+    """Seed that a forest's draws are hashed with."""
+    if isinstance(random_state, Integral):
+        return int(random_state)
+    return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))

@@ -2,49 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import RegressorMixin
 from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils.validation import check_is_fitted
 
-from gputree._sklearn import StrOptions
 from gputree.backends.arrays import to_host
-from gputree.criteria.named import CRITERIA
-from gputree.ensemble.base import Forest, Weight
+from gputree.ensemble.base import Forest
 from gputree.ensemble.documentation import (
     CLASSIFIER_ATTRIBUTES,
     REGRESSOR_ATTRIBUTES,
     parameters_of,
 )
+from gputree.ensemble.growing import Weight
 from gputree.errors import InputError
 from gputree.estimators.arguments import FOREST_LACKS, REGRESSOR_LACKS, explained, refuses
 from gputree.estimators.cart import DecisionTreeClassifier, DecisionTreeRegressor
 from gputree.estimators.classification import TableClassifier
 from gputree.estimators.documentation import document
-from gputree.estimators.growing_categories import CategoricalSplit
-from gputree.estimators.held import View
+from gputree.estimators.parameters import (
+    BALANCED_SUBSAMPLE,
+    SEARCH_PARAMETERS,
+    ForestClassificationParameters,
+    ForestRegressionParameters,
+    ForestSearchParameters,
+    keyword_constructor,
+)
+from gputree.estimators.table_estimator import TableRegressor
 from gputree.prediction.forest import mean_answers
 from gputree.prediction.quantiles import LeafTargets
+from gputree.tables import Table
 from gputree.threads import n_threads
 from gputree.validation import check_labels, check_targets
 
-BALANCED_SUBSAMPLE = "balanced_subsample"
-
-# Parameters that say how the best cut is searched.
-NOT_OF_DRAWN_CUTS = ("categorical_split", "device", "max_device_memory", "splitter", "max_bins")
 DRAWN_CUTS_LACK = dict.fromkeys(
-    NOT_OF_DRAWN_CUTS, "cuts are drawn, on the CPU. Leave it out, or use a random forest."
+    SEARCH_PARAMETERS, "cuts are drawn, on the CPU. Leave it out, or use a random forest."
 )
 
-OobScore = bool | Callable[[Any, Any], float]
 
-
-class ForestClassifier(TableClassifier, Forest):
+class ForestClassifier(ForestClassificationParameters, TableClassifier, Forest):
     """A forest that averages the trees' class probabilities."""
 
     classes = None
@@ -55,12 +54,6 @@ class ForestClassifier(TableClassifier, Forest):
         "quantreg": "classes have no quantiles; of numbers regressors know them."
     }
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **Forest._parameter_constraints,
-        "criterion": [StrOptions({*CRITERIA["classification"], "log_loss"})],
-        "class_weight": [dict, StrOptions({"balanced", BALANCED_SUBSAMPLE}), None],
-    }
-
     @property
     def _balances_subsamples(self) -> bool:
         is_name = isinstance(self.class_weight, str)
@@ -68,31 +61,7 @@ class ForestClassifier(TableClassifier, Forest):
 
     @explained
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
-        """Mean over trees of the class probabilities in the leaf of each row.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_rows, n_features)
-
-        Returns
-        -------
-        probabilities : float64 array of shape (n_rows, n_classes)
-        """
         return self._descend(mean_answers, X)
-
-    @explained
-    def predict(self, X: Any) -> NDArray[Any]:
-        """Label of the class with the largest mean probability; of equals, the first.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_rows, n_features)
-
-        Returns
-        -------
-        labels : array of shape (n_rows,)
-        """
-        return self._answer(self.predict_proba(X))
 
     def _known_target(self, y: Any) -> NDArray:
         classes, codes = check_labels(self, y, self._draws.n)
@@ -102,7 +71,7 @@ class ForestClassifier(TableClassifier, Forest):
             )
         return codes
 
-    def _score_out_of_bag(self, view: View, target: NDArray) -> None:
+    def _score_out_of_bag(self, view: Table, target: NDArray) -> None:
         found = self.oob_decision_function_ = self._out_of_bag(view)
         known = ~np.isnan(found[:, 0])
         pairs = self.classes_[target[known]], self.classes_[found[known].argmax(axis=1)]
@@ -110,39 +79,16 @@ class ForestClassifier(TableClassifier, Forest):
         self.oob_score_ = float(score(*pairs)) if known.any() else np.nan
 
 
-class ForestRegressor(RegressorMixin, Forest):
+class ForestRegressor(ForestRegressionParameters, TableRegressor, Forest):
     """A forest that averages the trees' predictions."""
 
     _tree_class = DecisionTreeRegressor
     _lacks = FOREST_LACKS | REGRESSOR_LACKS
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **Forest._parameter_constraints,
-        "criterion": [StrOptions({*CRITERIA["regression"]})],
-        "quantreg": ["boolean"],
-    }
     _leaf_targets: LeafTargets
-
-    def _check_target(self, y: Any, n_rows: int) -> NDArray[np.float64]:
-        return check_targets(self, y, n_rows, self.criterion)
-
-    def _combine_weights(
-        self, weight: NDArray[np.float64] | None, target: NDArray[Any]
-    ) -> NDArray[np.float64] | None:
-        return weight
 
     @explained
     def predict(self, X: Any) -> NDArray[np.float64]:
-        """Mean over trees of the mean target in the leaf of each row.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_rows, n_features)
-
-        Returns
-        -------
-        targets : float64 array of shape (n_rows,)
-        """
         return self._descend(mean_answers, X)[:, 0]
 
     @explained
@@ -206,7 +152,7 @@ class ForestRegressor(RegressorMixin, Forest):
         trees = self._trees.packed(np.float64, threads)
         return self._leaf_targets.out_of_bag(trees, drawn, threads, levels)
 
-    def _keep_targets(self, view: View, target: NDArray, weight: Weight) -> None:
+    def _keep_targets(self, view: Table, target: NDArray, weight: Weight) -> None:
         values, threads = to_host(view.values), n_threads(self.n_jobs)
         trees = self._trees.packed(values.dtype, threads)
         self._leaf_targets = LeafTargets.of(trees, values, target, weight, threads)
@@ -214,7 +160,7 @@ class ForestRegressor(RegressorMixin, Forest):
     def _known_target(self, y: Any) -> NDArray:
         return check_targets(self, y, self._draws.n, self.criterion)
 
-    def _score_out_of_bag(self, view: View, target: NDArray) -> None:
+    def _score_out_of_bag(self, view: Table, target: NDArray) -> None:
         found = self.oob_prediction_ = self._out_of_bag(view)[:, 0]
         known = ~np.isnan(found)
         score = self.oob_score if callable(self.oob_score) else r2_score
@@ -225,7 +171,8 @@ class ForestRegressor(RegressorMixin, Forest):
     parameters_of(max_features='"sqrt"', classifies=True),
     CLASSIFIER_ATTRIBUTES,
 )
-class RandomForestClassifier(ForestClassifier):
+@keyword_constructor
+class RandomForestClassifier(ForestSearchParameters, ForestClassifier):
     """A random forest for classification: exact trees on drawn rows and drawn columns.
 
     Each tree is grown on rows drawn with replacement, and each node looks at some columns, drawn
@@ -266,70 +213,13 @@ class RandomForestClassifier(ForestClassifier):
         ("splitter", "random"): "ExtraTreesClassifier draws cuts.",
     }
 
-    @explained
-    def __init__(
-        self,
-        n_estimators: int = 100,
-        *,
-        criterion: Literal["gini", "entropy", "log_loss"] = "gini",
-        max_depth: int | None = None,
-        min_samples_split: float = 2,
-        min_samples_leaf: float = 1,
-        min_weight_fraction_leaf: float = 0.0,
-        max_features: float | str | None = "sqrt",
-        max_leaf_nodes: int | None = None,
-        min_impurity_decrease: float = 0.0,
-        bootstrap: bool = True,
-        max_samples: float | None = None,
-        oob_score: OobScore = False,
-        class_weight: dict[Any, float] | str | None = None,
-        ccp_alpha: float = 0.0,
-        monotonic_cst: ArrayLike | dict[str, int] | None = None,
-        categorical_features: Any = "auto",
-        ordered_categories: Any = "auto",
-        categorical_split: CategoricalSplit = "auto",
-        random_state: Any = None,
-        warm_start: bool = False,
-        device: str = "auto",
-        max_device_memory: int | None = None,
-        splitter: str = "exact",
-        max_bins: int = 256,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.n_estimators = n_estimators
-        self.criterion = criterion
-        self.max_depth = max_depth
-        self.min_samples_split = min_samples_split
-        self.min_samples_leaf = min_samples_leaf
-        self.min_weight_fraction_leaf = min_weight_fraction_leaf
-        self.max_features = max_features
-        self.max_leaf_nodes = max_leaf_nodes
-        self.min_impurity_decrease = min_impurity_decrease
-        self.bootstrap = bootstrap
-        self.max_samples = max_samples
-        self.oob_score = oob_score
-        self.class_weight = class_weight
-        self.ccp_alpha = ccp_alpha
-        self.monotonic_cst = monotonic_cst
-        self.categorical_features = categorical_features
-        self.ordered_categories = ordered_categories
-        self.categorical_split = categorical_split
-        self.random_state = random_state
-        self.warm_start = warm_start
-        self.device = device
-        self.max_device_memory = max_device_memory
-        self.splitter = splitter
-        self.max_bins = max_bins
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-
 
 @document(
     parameters_of(max_features="1.0"),
     REGRESSOR_ATTRIBUTES,
 )
-class RandomForestRegressor(ForestRegressor):
+@keyword_constructor
+class RandomForestRegressor(ForestSearchParameters, ForestRegressor):
     """A random forest for regression: exact trees on drawn rows and drawn columns.
 
     Each tree is grown on rows drawn with replacement, and each node looks at some columns, drawn
@@ -367,69 +257,12 @@ class RandomForestRegressor(ForestRegressor):
         ("splitter", "random"): "ExtraTreesRegressor draws cuts.",
     }
 
-    @explained
-    def __init__(
-        self,
-        n_estimators: int = 100,
-        *,
-        criterion: Literal["squared_error", "poisson"] = "squared_error",
-        max_depth: int | None = None,
-        min_samples_split: float = 2,
-        min_samples_leaf: float = 1,
-        min_weight_fraction_leaf: float = 0.0,
-        max_features: float | str | None = 1.0,
-        max_leaf_nodes: int | None = None,
-        min_impurity_decrease: float = 0.0,
-        bootstrap: bool = True,
-        max_samples: float | None = None,
-        oob_score: OobScore = False,
-        quantreg: bool = False,
-        ccp_alpha: float = 0.0,
-        monotonic_cst: ArrayLike | dict[str, int] | None = None,
-        categorical_features: Any = "auto",
-        ordered_categories: Any = "auto",
-        categorical_split: CategoricalSplit = "auto",
-        random_state: Any = None,
-        warm_start: bool = False,
-        device: str = "auto",
-        max_device_memory: int | None = None,
-        splitter: str = "exact",
-        max_bins: int = 256,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.n_estimators = n_estimators
-        self.criterion = criterion
-        self.max_depth = max_depth
-        self.min_samples_split = min_samples_split
-        self.min_samples_leaf = min_samples_leaf
-        self.min_weight_fraction_leaf = min_weight_fraction_leaf
-        self.max_features = max_features
-        self.max_leaf_nodes = max_leaf_nodes
-        self.min_impurity_decrease = min_impurity_decrease
-        self.bootstrap = bootstrap
-        self.max_samples = max_samples
-        self.oob_score = oob_score
-        self.quantreg = quantreg
-        self.ccp_alpha = ccp_alpha
-        self.monotonic_cst = monotonic_cst
-        self.categorical_features = categorical_features
-        self.ordered_categories = ordered_categories
-        self.categorical_split = categorical_split
-        self.random_state = random_state
-        self.warm_start = warm_start
-        self.device = device
-        self.max_device_memory = max_device_memory
-        self.splitter = splitter
-        self.max_bins = max_bins
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-
 
 @document(
     parameters_of(max_features='"sqrt"', classifies=True, draws_cuts=True),
     CLASSIFIER_ATTRIBUTES,
 )
+@keyword_constructor
 class ExtraTreesClassifier(ForestClassifier):
     """Extremely randomized trees for classification: of each drawn column, one cut drawn at random.
 
@@ -467,70 +300,19 @@ class ExtraTreesClassifier(ForestClassifier):
     (20, ['setosa', 'setosa'])
     """
 
+    bootstrap: bool = False
+
     _draws_cuts = True
     device = "cpu"
     _lacks = ForestClassifier._lacks | DRAWN_CUTS_LACK
     _refuses = refuses("ExtraTreesClassifier")
-
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        name: valid
-        for name, valid in ForestClassifier._parameter_constraints.items()
-        if name not in NOT_OF_DRAWN_CUTS
-    }
-
-    @explained
-    def __init__(
-        self,
-        n_estimators: int = 100,
-        *,
-        criterion: Literal["gini", "entropy", "log_loss"] = "gini",
-        max_depth: int | None = None,
-        min_samples_split: float = 2,
-        min_samples_leaf: float = 1,
-        min_weight_fraction_leaf: float = 0.0,
-        max_features: float | str | None = "sqrt",
-        max_leaf_nodes: int | None = None,
-        min_impurity_decrease: float = 0.0,
-        bootstrap: bool = False,
-        max_samples: float | None = None,
-        oob_score: OobScore = False,
-        class_weight: dict[Any, float] | str | None = None,
-        ccp_alpha: float = 0.0,
-        monotonic_cst: ArrayLike | dict[str, int] | None = None,
-        categorical_features: Any = "auto",
-        ordered_categories: Any = "auto",
-        random_state: Any = None,
-        warm_start: bool = False,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.n_estimators = n_estimators
-        self.criterion = criterion
-        self.max_depth = max_depth
-        self.min_samples_split = min_samples_split
-        self.min_samples_leaf = min_samples_leaf
-        self.min_weight_fraction_leaf = min_weight_fraction_leaf
-        self.max_features = max_features
-        self.max_leaf_nodes = max_leaf_nodes
-        self.min_impurity_decrease = min_impurity_decrease
-        self.bootstrap = bootstrap
-        self.max_samples = max_samples
-        self.oob_score = oob_score
-        self.class_weight = class_weight
-        self.ccp_alpha = ccp_alpha
-        self.monotonic_cst = monotonic_cst
-        self.categorical_features = categorical_features
-        self.ordered_categories = ordered_categories
-        self.random_state = random_state
-        self.warm_start = warm_start
-        self.n_jobs = n_jobs
-        self.verbose = verbose
 
 
 @document(
     parameters_of(max_features="1.0", draws_cuts=True),
     REGRESSOR_ATTRIBUTES,
 )
+@keyword_constructor
 class ExtraTreesRegressor(ForestRegressor):
     """Extremely randomized trees for regression: of each drawn column, one cut drawn at random.
 
@@ -565,61 +347,9 @@ class ExtraTreesRegressor(ForestRegressor):
     (20, (1,))
     """
 
+    bootstrap: bool = False
+
     _draws_cuts = True
     device = "cpu"
     _lacks = ForestRegressor._lacks | DRAWN_CUTS_LACK
     _refuses = refuses("ExtraTreesRegressor")
-
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        name: valid
-        for name, valid in ForestRegressor._parameter_constraints.items()
-        if name not in NOT_OF_DRAWN_CUTS
-    }
-
-    @explained
-    def __init__(
-        self,
-        n_estimators: int = 100,
-        *,
-        criterion: Literal["squared_error", "poisson"] = "squared_error",
-        max_depth: int | None = None,
-        min_samples_split: float = 2,
-        min_samples_leaf: float = 1,
-        min_weight_fraction_leaf: float = 0.0,
-        max_features: float | str | None = 1.0,
-        max_leaf_nodes: int | None = None,
-        min_impurity_decrease: float = 0.0,
-        bootstrap: bool = False,
-        max_samples: float | None = None,
-        oob_score: OobScore = False,
-        quantreg: bool = False,
-        ccp_alpha: float = 0.0,
-        monotonic_cst: ArrayLike | dict[str, int] | None = None,
-        categorical_features: Any = "auto",
-        ordered_categories: Any = "auto",
-        random_state: Any = None,
-        warm_start: bool = False,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.n_estimators = n_estimators
-        self.criterion = criterion
-        self.max_depth = max_depth
-        self.min_samples_split = min_samples_split
-        self.min_samples_leaf = min_samples_leaf
-        self.min_weight_fraction_leaf = min_weight_fraction_leaf
-        self.max_features = max_features
-        self.max_leaf_nodes = max_leaf_nodes
-        self.min_impurity_decrease = min_impurity_decrease
-        self.bootstrap = bootstrap
-        self.max_samples = max_samples
-        self.oob_score = oob_score
-        self.quantreg = quantreg
-        self.ccp_alpha = ccp_alpha
-        self.monotonic_cst = monotonic_cst
-        self.categorical_features = categorical_features
-        self.ordered_categories = ordered_categories
-        self.random_state = random_state
-        self.warm_start = warm_start
-        self.n_jobs = n_jobs
-        self.verbose = verbose

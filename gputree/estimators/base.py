@@ -14,12 +14,6 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from gputree import prediction
-from gputree._sklearn import (
-    Interval,
-    RealNotInt,
-    StrOptions,
-)
-from gputree.backends import DEVICES
 from gputree.backends.arrays import device_labels, to_host
 from gputree.backends.devices import resolve_device
 from gputree.backends.encoding import forbid_infinity
@@ -27,23 +21,25 @@ from gputree.backends.inspection import Inspection
 from gputree.errors import InputError
 from gputree.estimators.arguments import explained
 from gputree.estimators.coded_table import CodedTable
-from gputree.estimators.held import View
 from gputree.estimators.identifiers import (
     warn_of_winners,
 )
 from gputree.estimators.reporting import Reporting, column_usage
-from gputree.estimators.table_estimator import MOST_JOBS, TableEstimator
+from gputree.estimators.table_estimator import TableEstimator
 from gputree.evaluation import Lines
 from gputree.evaluation_sums import Weight
 from gputree.importance import impurity_importances
-from gputree.pruning import PRUNERS, CostComplexityCV, Pruner, get_pruner
+from gputree.pruning import CostComplexityCV, Pruner, get_pruner
 from gputree.pruning.base import ValidationPruner
+from gputree.tables import Table
 from gputree.threads import n_threads
 from gputree.tree import Tree
 from gputree.validation import check_weight_range, check_weights
 
 # Folds that are grown at once: each has separate targets, entries and histograms.
 MOST_FOLDS = 4
+
+Weights = NDArray[np.float64] | None
 
 # X, y and sample_weight.
 Given = tuple[Any, Any, Any]
@@ -60,61 +56,46 @@ class BaseDecisionTree(Reporting, TableEstimator):
     # Whether trees of parts of a table may share its codes, and the categories that it has.
     _shares_codes: ClassVar[bool] = False
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "max_depth": [Interval(Integral, 1, None, closed="left"), None],
-        "min_samples_split": [
-            Interval(Integral, 2, None, closed="left"),
-            Interval(RealNotInt, 0.0, 1.0, closed="right"),
-        ],
-        "categorical_features": [StrOptions({"auto"}), "array-like", None],
-        "ordered_categories": [StrOptions({"auto"}), dict, None],
-        "pruning": [StrOptions(set(PRUNERS)), Pruner, None],
-        "random_state": ["random_state"],
-        "device": [StrOptions(set(DEVICES))],
-        "n_jobs": [Interval(Integral, -MOST_JOBS, MOST_JOBS, closed="both"), None],
-        "verbose": ["verbose"],
-    }
-
     def _fit_afresh(self, X: Any, y: Any, sample_weight: Any) -> Self:
         """Validate, grow and prune."""
         # of the file, or the pruner, of a former fit
         for name in ("missing_marks_", "reading_", "cp_table_"):
             self.__dict__.pop(name, None)
         sample_weight = to_host(sample_weight)
-        view = self._view(X)
-        stay = self._takes_device_labels(view, sample_weight)
-        y = device_labels(y, view.values) if stay else to_host(y)
-        target = self._check_target(y, view.shape[0])
+        table = self._learn_table(X)
+        stay = self._takes_device_labels(table, sample_weight)
+        y = device_labels(y, table.values) if stay else to_host(y)
+        target = self._check_target(y, table.shape[0])
         weight = self._combine_weights(check_weights(sample_weight, target), target)
         check_weight_range(weight)
         self.n_outputs_ = 1
-        identifiers = self._warn_of_identifiers(view, weight)
-        self._grow_and_prune(view, target, weight, (X, y, sample_weight))
+        identifiers = self._warn_of_identifiers(table, weight)
+        self._grow_and_prune(table, target, weight, (X, y, sample_weight))
         warn_of_winners(identifiers, self.tree_, self._called)
         return self
 
     def _grow_and_prune(
-        self, view: View, target: NDArray, weight: NDArray[np.float64] | None, given: Given
+        self, table: Table, target: NDArray, weight: NDArray[np.float64] | None, given: Given
     ) -> None:
         """Keep the tree of some rows; `given` are they as `fit` takes them."""
         pruner = self._pruner()
         if isinstance(pruner, ValidationPruner):
-            growing, validation_rows = pruner.hold_out(view.shape[0])
-            self._grow(view.take(growing), target[growing], _take(weight, growing))
-            view, target, weight = (
-                view.take(validation_rows),
+            growing, validation_rows = pruner.hold_out(table.shape[0])
+            self._grow(table.take(growing), target[growing], take_weights(weight, growing))
+            table, target, weight = (
+                table.take(validation_rows),
                 target[validation_rows],
-                _take(weight, validation_rows),
+                take_weights(weight, validation_rows),
             )
         else:
-            self._grow(view, target, weight)
+            self._grow(table, target, weight)
         if isinstance(pruner, CostComplexityCV):  # grows again, on parts of the table
             X, y, sample_weight = given
-            table = CodedTable.of(view) if self._shares_codes else None
-            self.tree_ = pruner.prune_on(self, to_host(X), y, sample_weight, table).tree_
+            coded = CodedTable.of(table) if self._shares_codes else None
+            self.tree_ = pruner.prune_on(self, to_host(X), y, sample_weight, coded).tree_
             self.cp_table_ = pruner.cp_table_
         elif pruner is not None:  # rows descend on the host
-            rows = to_host(view.values), target, weight
+            rows = to_host(table.values), target, weight
             placed = pruner.place(self.tree_, *rows, n_threads(self.n_jobs))
             self.tree_ = pruner.prune_tree(self.tree_, placed)
         self._cut_back()
@@ -135,7 +116,7 @@ class BaseDecisionTree(Reporting, TableEstimator):
             pruner.set_params(random_state=self.random_state)
         return pruner
 
-    def _takes_device_labels(self, view: View, sample_weight: Any) -> bool:
+    def _takes_device_labels(self, table: Table, sample_weight: Any) -> bool:
         """Return whether labels may stay on a device: only growth reads them."""
         return False
 
@@ -146,24 +127,23 @@ class BaseDecisionTree(Reporting, TableEstimator):
         """
         if not self._shares_codes:
             return X, 1
-        table = X if isinstance(X, CodedTable) else CodedTable.of(clone(self)._view(X))
+        table = X if isinstance(X, CodedTable) else CodedTable.of(clone(self)._learn_table(X))
         on_cpu = "cuda" not in (table.device, resolve_device(self.device))
         return table, min(n_threads(self.n_jobs), MOST_FOLDS) if on_cpu else 1
 
-    def _grow(self, view: View, target: NDArray, weight: NDArray[np.float64] | None) -> None:
+    def _grow(self, table: Table, target: NDArray, weight: NDArray[np.float64] | None) -> None:
         """Grow and keep the tree; rows of weight zero take no part."""
-        n = view.shape[0]  # shares are of all rows, as in scikit-learn
+        n = table.shape[0]  # shares are of all rows, as in scikit-learn
         if weight is not None and not weight.all():
-            rows = np.flatnonzero(weight)
-            if rows.size == 0:  # of the rows that a pruner leaves
+            if not weight.any():  # of the rows that a pruner leaves
                 raise InputError("Sample weights must contain at least one non-zero number.")
-            view, target, weight = view.take(rows), target[rows], weight[rows]
             if not self._shares_codes or getattr(self, "splitter", "exact") == "binned":
-                view = view.alone()  # bins are fitted to rows that count
-        self.tree_ = self.unpruned_tree_ = self._grow_tree(view, target, weight, n)
+                table, target, weight = with_weight(table, target, weight)
+                table = table.compact()  # bins are fitted to rows that count
+        self.tree_ = self.unpruned_tree_ = self._grow_tree(table, target, weight, n)
 
     def _grow_tree(
-        self, view: View, target: NDArray, weight: NDArray[np.float64] | None, n: int
+        self, table: Table, target: NDArray, weight: NDArray[np.float64] | None, n: int
     ) -> Tree:
         """Grow a tree without pruning; parameters that are fractions are relative to n rows."""
         raise NotImplementedError
@@ -258,5 +238,14 @@ def count_rows(number: float, n: int) -> int:
     return int(number) if isinstance(number, Integral) else int(np.ceil(number * n))
 
 
-def _take(weight: NDArray[np.float64] | None, rows: NDArray) -> NDArray[np.float64] | None:
+def take_weights(weight: Weights, rows: NDArray) -> Weights:
+    """Weights of some rows; None where all rows have the same."""
     return None if weight is None else weight[rows]
+
+
+def with_weight(table: Table, target: NDArray, weight: Weights) -> tuple[Table, NDArray, Weights]:
+    """Select the rows that have weight, with their targets and weights."""
+    if weight is None or weight.all():
+        return table, target, weight
+    rows = np.flatnonzero(weight)
+    return table.take(rows), target[rows], weight[rows]

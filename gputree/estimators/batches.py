@@ -30,8 +30,8 @@ from gputree.compilation.arrays import writable
 from gputree.dtypes import CODE, MOST_ROWS
 from gputree.errors import InputError, InputTypeError
 from gputree.estimators.batch_targets import BatchTargets
-from gputree.estimators.held import Held, Parts
 from gputree.growth.progress import new_bar
+from gputree.tables import Sharding, Table
 
 # Bytes of values in a part of a table.
 PART_BYTES = 1 << 26
@@ -61,7 +61,7 @@ class Reader(Protocol):
 class BatchTable(NamedTuple):
     """A table that was read, and the targets that came with it."""
 
-    held: Held
+    table: Table
     target: Labels | None
 
 
@@ -107,40 +107,40 @@ def read_batches(
         reader.columns_ = seen.columns
         _write(batches, reader, seen, file, bar, folder)
         values = writable(np.memmap(file, seen.dtype, "r", shape=(n, d)))
-    table = MappedHeld(seen.columns.plain(), values, seen.names, device, max_bins, folder)
+    table = MappedTable(values, seen.columns.plain(), seen.names, device, max_bins, folder)
     return BatchTable(table, seen.targets.join() if seen.targets else None)
 
 
-class MappedHeld(Held):
+class MappedTable(Table):
     """A table whose values are in a file of this process; its codes will be in one of `folder`."""
 
     def __init__(
         self,
+        stored: NDArray,
         columns: Columns,
-        values: NDArray,
         names: NDArray | None,
         device: str | None,
         max_bins: int | None,
         folder: str | os.PathLike[str] | None,
     ) -> None:
-        n = len(values)
-        bounds = np.append(np.arange(0, n, _rows_of(PART_BYTES, values)), n)
-        parts = Parts(bounds, lambda shape: mapped_codes(folder, shape))
-        super().__init__(columns, values, names, device, max_bins, parts)
+        n = len(stored)
+        bounds = np.append(np.arange(0, n, _rows_of(PART_BYTES, stored)), n)
+        sharding = Sharding(bounds, lambda shape: mapped_codes(folder, shape))
+        super().__init__(stored, columns, names, device, max_bins, sharding)
         self._folder = folder
 
-    def of_rows(self, rows: Int64s) -> Held:
+    def copy_rows(self, rows: Int64s) -> Table:
         """Copy rows to a separate file."""
-        shape, dtype = (rows.size, self.values.shape[1]), self.values.dtype
+        shape, dtype = (rows.size, self.stored.shape[1]), self.stored.dtype
         with temporary_file(self._folder) as file:
             _reserve(file, rows.size * shape[1] * dtype.itemsize, self._folder)
-            height = _rows_of(PART_BYTES, self.values)
+            height = _rows_of(PART_BYTES, self.stored)
             for begin in range(0, rows.size, height):
-                _put(file, self.values[rows[begin : begin + height]], self._folder)
+                _put(file, self.stored[rows[begin : begin + height]], self._folder)
             file.flush()
             values = writable(np.memmap(file, dtype, "r", shape=shape))
-        fields = self.columns, values, self.names, self.device, self.max_bins
-        return MappedHeld(*fields, self._folder)
+        fields = values, self.columns, self.names, self.device, self.max_bins
+        return MappedTable(*fields, self._folder)
 
     def __getstate__(self) -> dict[str, Any]:
         raise InputTypeError(

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from numbers import Integral, Real
-from typing import Any, ClassVar, Literal
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from gputree import prediction
-from gputree._sklearn import Interval
-from gputree.estimators.arguments import C45_REFUSES, MULTIWAY_LACKS, explained
+from gputree.estimators.arguments import C45_REFUSES, MULTIWAY_LACKS
 from gputree.estimators.c45 import C45Classifier
 from gputree.estimators.coded_table import CodedTable
 from gputree.estimators.documentation import MULTIWAY_PARAMETERS, document
+from gputree.estimators.parameters import keyword_constructor
 from gputree.estimators.trials import Boosted, boosted_attributes
 from gputree.estimators.winnowing import as_grown
 from gputree.evaluation import Report
@@ -26,6 +25,7 @@ ESTIMATORS = """estimators_ : list of C45Classifier
 
 
 @document(MULTIWAY_PARAMETERS, boosted_attributes(ESTIMATORS))
+@keyword_constructor
 class BoostedC45Classifier(Boosted):
     """C4.5 trees, each grown on rows weighted by the errors of the one before.
 
@@ -101,72 +101,10 @@ class BoostedC45Classifier(Boosted):
     _lacks = MULTIWAY_LACKS
     _refuses = C45_REFUSES
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **C45Classifier._parameter_constraints,
-        "n_trials": [Interval(Integral, 1, None, closed="left")],
-        "max_leaf_ratio": [Interval(Real, 0.0, None, closed="neither"), None],
-    }
-    del _parameter_constraints["laplace"]  # votes have a separate estimate
-
-    @explained
-    def __init__(
-        self,
-        *,
-        n_trials: int = 10,
-        max_leaf_ratio: float | None = 1.1,
-        min_samples_leaf: float = 2,
-        criterion: Literal["gain_ratio", "gain"] = "gain_ratio",
-        average_gain_rule: bool = True,
-        mdl_gain_threshold: bool = True,
-        exclude_high_cardinality: bool = True,
-        mdl_correction: bool = True,
-        threshold_placement: Literal["midpoint", "data"] = "midpoint",
-        binary_splits: bool = False,
-        collapse: bool = True,
-        pruning: Pruner | str | None = "pessimistic",
-        winnow: bool = False,
-        soft_thresholds: bool = False,
-        max_depth: int | None = None,
-        min_samples_split: float = 2,
-        min_gain: float = 0.0,
-        categorical_features: Any = "auto",
-        ordered_categories: Any = "auto",
-        class_weight: dict[Any, float] | str | None = None,
-        classes: ArrayLike | str | None = None,
-        misclassification_costs: ArrayLike | dict[tuple[Any, Any], float] | None = None,
-        random_state: Any = None,
-        device: str = "auto",
-        max_device_memory: int | None = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.n_trials = n_trials
-        self.max_leaf_ratio = max_leaf_ratio
-        self.min_samples_leaf = min_samples_leaf
-        self.criterion = criterion
-        self.average_gain_rule = average_gain_rule
-        self.mdl_gain_threshold = mdl_gain_threshold
-        self.exclude_high_cardinality = exclude_high_cardinality
-        self.mdl_correction = mdl_correction
-        self.threshold_placement = threshold_placement
-        self.binary_splits = binary_splits
-        self.collapse = collapse
-        self.pruning = pruning
-        self.winnow = winnow
-        self.soft_thresholds = soft_thresholds
-        self.max_depth = max_depth
-        self.min_samples_split = min_samples_split
-        self.min_gain = min_gain
-        self.categorical_features = categorical_features
-        self.ordered_categories = ordered_categories
-        self.class_weight = class_weight
-        self.classes = classes
-        self.misclassification_costs = misclassification_costs
-        self.random_state = random_state
-        self.device = device
-        self.max_device_memory = max_device_memory
-        self.n_jobs = n_jobs
-        self.verbose = verbose
+    max_leaf_ratio: float | None = 1.1
+    pruning: Pruner | str | None = "pessimistic"
+    mdl_gain_threshold: bool = True
+    soft_thresholds: bool = False
 
     _members = "trees"
 

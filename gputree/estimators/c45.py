@@ -7,30 +7,29 @@ that bring Release 8's ways back say so.
 from __future__ import annotations
 
 from dataclasses import replace
-from numbers import Real
-from typing import Any, ClassVar, Literal
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from gputree._sklearn import Interval, StrOptions
 from gputree.backends.arrays import to_host
 from gputree.errors import InputError
-from gputree.estimators.arguments import C45_REFUSES, MULTIWAY_LACKS, explained
-from gputree.estimators.base import Given
+from gputree.estimators.arguments import C45_REFUSES, MULTIWAY_LACKS
+from gputree.estimators.base import Given, with_weight
 from gputree.estimators.documentation import (
     MULTIWAY_ATTRIBUTES,
     MULTIWAY_PARAMETERS,
     document,
 )
 from gputree.estimators.growing_lists import ListOptions
-from gputree.estimators.held import View
 from gputree.estimators.identifiers import have_few_categories
 from gputree.estimators.multiway import MultiwayTree
-from gputree.estimators.winnowing import coded_grower, grow_on, winnow, with_weight
+from gputree.estimators.parameters import C45Parameters, keyword_constructor
+from gputree.estimators.winnowing import coded_grower, grow_on, winnow
 from gputree.growth.gain_ratio import C45Rule
 from gputree.pruning import Pruner, collapse_splits
 from gputree.softening import soften
+from gputree.tables import Table
 from gputree.tree import Tree
 
 # As in Release 8 and J48: either side of a numeric cut holds a tenth of the known rows of an
@@ -44,7 +43,8 @@ AVERAGE_ROWS, BITS_ROWS = 500, 1000
 
 
 @document(MULTIWAY_PARAMETERS, MULTIWAY_ATTRIBUTES)
-class C45Classifier(MultiwayTree):
+@keyword_constructor
+class C45Classifier(MultiwayTree, C45Parameters):
     """C4.5, as J48 grows and prunes it.
 
     Splits on categories are multiway, splits on numbers binary. The column with the highest gain
@@ -145,104 +145,35 @@ class C45Classifier(MultiwayTree):
     _refuses = C45_REFUSES
 
     # Leaves per unit of weight that boosting allows a tree; 0 for no limit.
-    _leaves_per_weight: float = 0.0
+    _leaves_per_weight = 0.0
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **MultiwayTree._parameter_constraints,
-        "criterion": [StrOptions({"gain_ratio", "gain"})],
-        "min_samples_leaf": [Interval(Real, 0.0, None, closed="neither")],
-        "average_gain_rule": ["boolean"],
-        "mdl_gain_threshold": ["boolean"],
-        "exclude_high_cardinality": ["boolean"],
-        "mdl_correction": ["boolean"],
-        "threshold_placement": [StrOptions({"midpoint", "data"})],
-        "binary_splits": ["boolean"],
-        "collapse": ["boolean"],
-        "winnow": ["boolean"],
-        "laplace": ["boolean"],
-        "soft_thresholds": ["boolean"],
-    }
+    pruning: Pruner | str | None = "pessimistic"
+    mdl_gain_threshold: bool = False
+    laplace: bool = False
+    soft_thresholds: bool = False
 
-    @explained
-    def __init__(
-        self,
-        *,
-        min_samples_leaf: float = 2,
-        criterion: Literal["gain_ratio", "gain"] = "gain_ratio",
-        average_gain_rule: bool = True,
-        mdl_gain_threshold: bool = False,
-        exclude_high_cardinality: bool = False,
-        mdl_correction: bool = True,
-        threshold_placement: Literal["midpoint", "data"] = "midpoint",
-        binary_splits: bool = False,
-        collapse: bool = True,
-        laplace: bool = False,
-        soft_thresholds: bool = False,
-        pruning: Pruner | str | None = "pessimistic",
-        winnow: bool = False,
-        max_depth: int | None = None,
-        min_samples_split: float = 2,
-        min_gain: float = 0.0,
-        categorical_features: Any = "auto",
-        ordered_categories: Any = "auto",
-        class_weight: dict[Any, float] | str | None = None,
-        classes: ArrayLike | str | None = None,
-        misclassification_costs: ArrayLike | dict[tuple[Any, Any], float] | None = None,
-        random_state: Any = None,
-        device: str = "auto",
-        max_device_memory: int | None = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.min_samples_leaf = min_samples_leaf
-        self.criterion = criterion
-        self.average_gain_rule = average_gain_rule
-        self.mdl_gain_threshold = mdl_gain_threshold
-        self.exclude_high_cardinality = exclude_high_cardinality
-        self.mdl_correction = mdl_correction
-        self.threshold_placement = threshold_placement
-        self.binary_splits = binary_splits
-        self.collapse = collapse
-        self.laplace = laplace
-        self.soft_thresholds = soft_thresholds
-        self.pruning = pruning
-        self.winnow = winnow
-        self.max_depth = max_depth
-        self.min_samples_split = min_samples_split
-        self.min_gain = min_gain
-        self.categorical_features = categorical_features
-        self.ordered_categories = ordered_categories
-        self.class_weight = class_weight
-        self.classes = classes
-        self.misclassification_costs = misclassification_costs
-        self.random_state = random_state
-        self.device = device
-        self.max_device_memory = max_device_memory
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-
-    def _grow_and_prune(self, view: View, target: NDArray, weight: Any, given: Given) -> None:
+    def _grow_and_prune(self, table: Table, target: NDArray, weight: Any, given: Given) -> None:
         self.winnowed_ = np.zeros(self.n_features_in_, np.bool_)
         if not self.winnow:
-            super()._grow_and_prune(view, target, weight, given)
-            return self._soften(view, target, weight)
-        grower = coded_grower(self, C45Classifier, view.shape[0])
-        view, target, weight = with_weight(view, target, weight)
-        kept = winnow(grower, view, target, weight, self.random_state)
-        tree = grow_on(grower, kept, view, target, weight)
+            super()._grow_and_prune(table, target, weight, given)
+            return self._soften(table, target, weight)
+        grower = coded_grower(self, C45Classifier, table.shape[0])
+        table, target, weight = with_weight(table, target, weight)
+        kept = winnow(grower, table, target, weight, self.random_state)
+        tree = grow_on(grower, kept, table, target, weight)
         self.tree_, self.unpruned_tree_, self.winnowed_ = tree.tree_, tree.unpruned_tree_, ~kept
         self.growth_report_ = tree.growth_report_
 
     def _grow_tree(
-        self, view: View, target: NDArray, weight: NDArray[np.float64] | None, n: int
+        self, table: Table, target: NDArray, weight: NDArray[np.float64] | None, n: int
     ) -> Tree:
-        tree = super()._grow_tree(view, target, weight, n)
+        tree = super()._grow_tree(table, target, weight, n)
         tree = collapse_splits(tree) if self.collapse else tree
         return replace(tree, smoothing=1.0) if self.laplace else tree
 
-    def _soften(self, view: View, target: NDArray, weight: NDArray[np.float64] | None) -> None:
+    def _soften(self, table: Table, target: NDArray, weight: NDArray[np.float64] | None) -> None:
         if self.soft_thresholds:
-            values = np.ascontiguousarray(to_host(view.values))
+            values = np.ascontiguousarray(to_host(table.values))
             self.tree_ = soften(self.tree_, values, target, weight)
 
     def _device(self) -> str:

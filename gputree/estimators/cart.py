@@ -3,34 +3,37 @@
 from __future__ import annotations
 
 import threading
-from numbers import Integral, Real
-from typing import Any, ClassVar, Literal, Self
+from numbers import Integral
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import RegressorMixin
 from sklearn.utils import Bunch, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from gputree._sklearn import Interval, RealNotInt, StrOptions, fit_context
 from gputree.backends.devices import resolve_device
-from gputree.criteria.named import CRITERIA
 from gputree.errors import InputError
 from gputree.estimators.arguments import CART_LACKS, REGRESSOR_LACKS, explained, refuses
 from gputree.estimators.base import BaseDecisionTree, count_rows
-from gputree.estimators.classification import CLASSES, TreeClassifier
+from gputree.estimators.classification import TreeClassifier
 from gputree.estimators.documentation import CART_ATTRIBUTES, CART_PARAMETERS, document
 from gputree.estimators.growing import UNLIMITED_DEPTH, Options, grow_tree
-from gputree.estimators.growing_categories import CategoricalSplit
-from gputree.estimators.held import View
 from gputree.estimators.monotonic import monotonic_signs
-from gputree.pruning import CostComplexity, Pruner, cost_complexity_path
+from gputree.estimators.parameters import (
+    ClassificationParameters,
+    LabelParameters,
+    RegressionParameters,
+    TreeParameters,
+    keyword_constructor,
+)
+from gputree.estimators.table_estimator import TableRegressor
+from gputree.pruning import CostComplexity, cost_complexity_path
+from gputree.tables import Table
 from gputree.threads import n_threads
 from gputree.tree import Tree
-from gputree.validation import check_targets
 
 
-class Cart(BaseDecisionTree):
+class Cart(TreeParameters, BaseDecisionTree):
     """Parameters, growth and the pruning path of both CART estimators."""
 
     _grows_on_device = True
@@ -39,30 +42,6 @@ class Cart(BaseDecisionTree):
     _shares_codes = True
     _warns = True  # of weights or targets that fixed point is too coarse for
     _lacks = CART_LACKS
-
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **BaseDecisionTree._parameter_constraints,
-        "min_samples_leaf": [
-            Interval(Integral, 1, None, closed="left"),
-            Interval(RealNotInt, 0.0, 1.0, closed="neither"),
-        ],
-        "min_weight_fraction_leaf": [Interval(Real, 0.0, 0.5, closed="both")],
-        "max_features": [
-            Interval(Integral, 1, None, closed="left"),
-            Interval(RealNotInt, 0.0, 1.0, closed="right"),
-            StrOptions({"sqrt", "log2"}),
-            None,
-        ],
-        "max_leaf_nodes": [Interval(Integral, 2, None, closed="left"), None],
-        "min_impurity_decrease": [Interval(Real, 0.0, None, closed="left")],
-        "ccp_alpha": [Interval(Real, 0.0, None, closed="left")],
-        "max_device_memory": [Interval(Integral, 1, None, closed="left"), None],
-        "monotonic_cst": ["array-like", dict, None],
-        "splitter": [StrOptions({"exact", "binned", "best", "random"})],
-        "ties": [StrOptions({"first", "random"})],
-        "max_bins": [Interval(Integral, 2, 256, closed="both")],
-        "categorical_split": [StrOptions({"auto", "exhaustive", "ordered", "one_vs_rest"})],
-    }
 
     def _fit_afresh(self, X: Any, y: Any, sample_weight: Any) -> Self:
         """Validate, grow and prune."""
@@ -81,11 +60,11 @@ class Cart(BaseDecisionTree):
             self.tree_ = CostComplexity(self.ccp_alpha).prune_tree(self.tree_)
 
     def _grow_tree(
-        self, view: View, target: NDArray, weight: NDArray[np.float64] | None, n: int
+        self, table: Table, target: NDArray, weight: NDArray[np.float64] | None, n: int
     ) -> Tree:
-        signs = monotonic_signs(self, view.held.columns)
-        options = self._options(n, view.shape[1], view.held.device)._replace(signs=signs)
-        grown = grow_tree(view, target, weight, options)
+        signs = monotonic_signs(self, table.columns)
+        options = self._options(n, table.shape[1], table.device)._replace(signs=signs)
+        grown = grow_tree(table, target, weight, options)
         self.growth_report_ = {"device": options.device, **grown.report}
         return grown.tree
 
@@ -181,7 +160,8 @@ def column_count(max_features: Any, d: int) -> int:
 
 
 @document(CART_PARAMETERS, CART_ATTRIBUTES)
-class DecisionTreeClassifier(Cart, TreeClassifier):
+@keyword_constructor
+class DecisionTreeClassifier(ClassificationParameters, LabelParameters, Cart, TreeClassifier):
     """A CART decision tree for classification.
 
     Numeric columns are split at the threshold of the largest impurity decrease, and categorical
@@ -221,95 +201,12 @@ class DecisionTreeClassifier(Cart, TreeClassifier):
     (3, 0.96)
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **Cart._parameter_constraints,
-        "criterion": [StrOptions({*CRITERIA["classification"], "log_loss"})],
-        "class_weight": [dict, StrOptions({"balanced"}), None],
-        "classes": CLASSES,
-        "misclassification_costs": ["array-like", dict, None],
-    }
     _refuses = refuses("DecisionTreeClassifier")
-
-    @explained
-    def __init__(
-        self,
-        *,
-        criterion: Literal["gini", "entropy", "log_loss"] = "gini",
-        max_depth: int | None = None,
-        min_samples_split: float = 2,
-        min_samples_leaf: float = 1,
-        min_weight_fraction_leaf: float = 0.0,
-        max_features: float | str | None = None,
-        max_leaf_nodes: int | None = None,
-        min_impurity_decrease: float = 0.0,
-        class_weight: dict[Any, float] | str | None = None,
-        classes: ArrayLike | str | None = None,
-        misclassification_costs: ArrayLike | dict[tuple[Any, Any], float] | None = None,
-        ccp_alpha: float = 0.0,
-        monotonic_cst: ArrayLike | dict[str, int] | None = None,
-        pruning: Pruner | str | None = None,
-        categorical_features: Any = "auto",
-        ordered_categories: Any = "auto",
-        categorical_split: CategoricalSplit = "auto",
-        random_state: Any = None,
-        ties: Literal["first", "random"] = "first",
-        device: str = "auto",
-        max_device_memory: int | None = None,
-        splitter: str = "exact",
-        max_bins: int = 256,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.criterion = criterion
-        self.max_depth = max_depth
-        self.min_samples_split = min_samples_split
-        self.min_samples_leaf = min_samples_leaf
-        self.min_weight_fraction_leaf = min_weight_fraction_leaf
-        self.max_features = max_features
-        self.max_leaf_nodes = max_leaf_nodes
-        self.min_impurity_decrease = min_impurity_decrease
-        self.class_weight = class_weight
-        self.classes = classes
-        self.misclassification_costs = misclassification_costs
-        self.ccp_alpha = ccp_alpha
-        self.monotonic_cst = monotonic_cst
-        self.pruning = pruning
-        self.categorical_features = categorical_features
-        self.ordered_categories = ordered_categories
-        self.categorical_split = categorical_split
-        self.random_state = random_state
-        self.ties = ties
-        self.device = device
-        self.max_device_memory = max_device_memory
-        self.splitter = splitter
-        self.max_bins = max_bins
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-
-    @explained
-    @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Grow the tree.
-
-        Parameters
-        ----------
-        X : array-like, data frame, sparse matrix or CodedTable of shape (n_rows, n_features)
-            Numbers and categories; None, NaN or NA where missing. float32 and float64 keep
-            their precision.
-        y : array-like of shape (n_rows,)
-            Class labels: integers, strings or booleans.
-        sample_weight : array-like of shape (n_rows,), default=None
-            Non-negative weights; rows of weight zero take no part.
-
-        Returns
-        -------
-        self
-        """
-        return self._fit(X, y, sample_weight)
 
 
 @document(CART_PARAMETERS, CART_ATTRIBUTES)
-class DecisionTreeRegressor(RegressorMixin, Cart):
+@keyword_constructor
+class DecisionTreeRegressor(RegressionParameters, TableRegressor, Cart):
     """A CART decision tree for regression.
 
     Numeric columns are split at the threshold of the largest impurity decrease, and categorical
@@ -343,103 +240,10 @@ class DecisionTreeRegressor(RegressorMixin, Cart):
     array([1., 5.])
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **Cart._parameter_constraints,
-        "criterion": [StrOptions({*CRITERIA["regression"]})],
-    }
     _lacks = REGRESSOR_LACKS
     _refuses = refuses("DecisionTreeRegressor")
 
     @explained
-    def __init__(
-        self,
-        *,
-        criterion: Literal["squared_error", "poisson"] = "squared_error",
-        max_depth: int | None = None,
-        min_samples_split: float = 2,
-        min_samples_leaf: float = 1,
-        min_weight_fraction_leaf: float = 0.0,
-        max_features: float | str | None = None,
-        max_leaf_nodes: int | None = None,
-        min_impurity_decrease: float = 0.0,
-        ccp_alpha: float = 0.0,
-        monotonic_cst: ArrayLike | dict[str, int] | None = None,
-        pruning: Pruner | str | None = None,
-        categorical_features: Any = "auto",
-        ordered_categories: Any = "auto",
-        categorical_split: CategoricalSplit = "auto",
-        random_state: Any = None,
-        ties: Literal["first", "random"] = "first",
-        device: str = "auto",
-        max_device_memory: int | None = None,
-        splitter: str = "exact",
-        max_bins: int = 256,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.criterion = criterion
-        self.max_depth = max_depth
-        self.min_samples_split = min_samples_split
-        self.min_samples_leaf = min_samples_leaf
-        self.min_weight_fraction_leaf = min_weight_fraction_leaf
-        self.max_features = max_features
-        self.max_leaf_nodes = max_leaf_nodes
-        self.min_impurity_decrease = min_impurity_decrease
-        self.ccp_alpha = ccp_alpha
-        self.monotonic_cst = monotonic_cst
-        self.pruning = pruning
-        self.categorical_features = categorical_features
-        self.ordered_categories = ordered_categories
-        self.categorical_split = categorical_split
-        self.random_state = random_state
-        self.ties = ties
-        self.device = device
-        self.max_device_memory = max_device_memory
-        self.splitter = splitter
-        self.max_bins = max_bins
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-
-    @explained
-    @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Grow the tree.
-
-        Parameters
-        ----------
-        X : array-like, data frame, sparse matrix or CodedTable of shape (n_rows, n_features)
-            Numbers and categories; None, NaN or NA where missing. float32 and float64 keep
-            their precision.
-        y : array-like of shape (n_rows,)
-            Targets, finite.
-        sample_weight : array-like of shape (n_rows,), default=None
-            Non-negative weights; rows of weight zero take no part.
-
-        Returns
-        -------
-        self
-        """
-        return self._fit(X, y, sample_weight)
-
-    def _check_target(self, y: Any, n_rows: int) -> NDArray[Any]:
-        return check_targets(self, y, n_rows, self.criterion)
-
-    def _combine_weights(
-        self, weight: NDArray[np.float64] | None, target: NDArray[Any]
-    ) -> NDArray[np.float64] | None:
-        return weight
-
-    @explained
     def predict(self, X: Any) -> NDArray[np.float64]:
-        """Mean target of each row's leaf.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_rows, n_features)
-
-        Returns
-        -------
-        targets : float64 array of shape (n_rows,)
-        """
         check_is_fitted(self, "tree_")
         return self._take(self.tree_.answers[:, 0], X)

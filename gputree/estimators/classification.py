@@ -11,7 +11,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from gputree import prediction
-from gputree._sklearn import StrOptions, compute_sample_weight
+from gputree._sklearn import compute_sample_weight
 from gputree.coded_labels import CodedLabels
 from gputree.costs import Costs, class_costs, least_cost, weighs_errors
 from gputree.dtypes import MISSING_TO_ALL
@@ -20,14 +20,11 @@ from gputree.estimators.arguments import explained
 from gputree.estimators.base import BaseDecisionTree
 from gputree.estimators.coded_table import CodedTable
 from gputree.estimators.costs import check_costs, cost_weights, given_costs
-from gputree.estimators.declared_classes import DECLARED, declare_classes
-from gputree.estimators.held import View
+from gputree.estimators.declared_classes import declare_classes
 from gputree.estimators.table_estimator import TableEstimator
 from gputree.labels import exact_labels
+from gputree.tables import Table
 from gputree.validation import check_labels, check_weight_range
-
-# What the parameter `classes` may be.
-CLASSES = ["array-like", StrOptions({DECLARED}), None]
 
 
 class LogProbabilities:
@@ -79,6 +76,38 @@ class TableClassifier(LogProbabilities, ClassifierMixin, TableEstimator):
                 hit[rows] = self.predict(part) == np.asarray(y[rows])
             return float(np.average(hit, weights=sample_weight))
         return float(super().score(X, exact_labels(y), sample_weight))
+
+    @explained
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Label of the class with the highest probability in each row; of equals, the first.
+
+        With `misclassification_costs`, of the class of the minimum expected cost.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+
+        Returns
+        -------
+        labels : array of shape (n_rows,)
+        """
+        return self._answer(self.predict_proba(X))
+
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """Probability of each class.
+
+        A tree predicts its fraction of the weight in the node where a row stops, a forest the mean
+        over its trees, boosting the mean confidence of its members.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+
+        Returns
+        -------
+        probabilities : float64 array of shape (n_rows, n_classes)
+        """
+        raise NotImplementedError
 
     def _check_target(self, y: Any, n_rows: int) -> NDArray[Any]:
         self.classes_, codes = check_labels(self, y, n_rows)
@@ -151,42 +180,20 @@ class TableClassifier(LogProbabilities, ClassifierMixin, TableEstimator):
 class TreeClassifier(TableClassifier, BaseDecisionTree):
     """A classifier that predicts from the class weights where a row stops."""
 
-    def _takes_device_labels(self, view: View, sample_weight: Any) -> bool:
+    def _takes_device_labels(self, table: Table, sample_weight: Any) -> bool:
         by_class = self.class_weight is not None or self.misclassification_costs is not None
         weighted = sample_weight is not None or by_class
-        alone = not weighted and self.pruning is self.classes is None and view.rows is None
+        alone = not weighted and self.pruning is self.classes is None and table.rows is None
         return self._grows_on_device and alone
 
     @explained
     def predict(self, X: Any) -> NDArray[Any]:
-        """Label of the majority class where each row stops; of equals, the first.
-
-        With `misclassification_costs`, of the class of the minimum expected cost.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_rows, n_features)
-
-        Returns
-        -------
-        labels : array of shape (n_rows,)
-        """
         if self._has_fractions or self._weighs_errors:
             return self._answer(self.predict_proba(X))
         return self._take(self.classes_[self.tree_.value[:, 0].argmax(axis=1)], X)
 
     @explained
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
-        """Probability of each class: its fraction of the weight in the node where a row stops.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_rows, n_features)
-
-        Returns
-        -------
-        probabilities : float64 array of shape (n_rows, n_classes)
-        """
         return self._descend(prediction.class_distributions, X)
 
     @property

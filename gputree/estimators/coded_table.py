@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
 from numbers import Integral
 from os import PathLike
 from typing import Any
@@ -19,9 +18,8 @@ from gputree.backends.encoding import InfinityError
 from gputree.coded_labels import Labels
 from gputree.errors import InputError, InputTypeError
 from gputree.estimators.batches import Batches, read_batches
-from gputree.estimators.held import Held, View, count_of_view
 from gputree.estimators.mixed_columns import warn_of_mixed_columns
-from gputree.tables import TableReader, match_columns
+from gputree.tables import Table, TableReader, match_columns
 from gputree.threads import most_threads
 
 # Rows that are predicted at once.
@@ -84,17 +82,18 @@ class CodedTable:
         _validate("CodedTable", max_bins, device)
         reader = TableReader("CodedTable", categorical_features, ordered_categories)
         device = resolve_device(device)
-        values, columns = reader.read(X, device)
-        self._view = _coded(Held(columns, values, reader.names(), device, max_bins))
-        _warn_of_mixed_columns("CodedTable", self._view, reader)
+        table = reader.read(X, device)
+        table.device, table.max_bins = device, max_bins
+        self._table = _coded(table)
+        _warn_of_mixed_columns("CodedTable", self._table, reader)
         self._target: Labels | None = None
 
     @classmethod
-    def of(cls, view: View) -> CodedTable:
-        """A view as a table that can be indexed."""
-        table = cls.__new__(cls)
-        table._view, table._target = view, None
-        return table
+    def of(cls, table: Table) -> CodedTable:
+        """Return a table as one that can be indexed."""
+        coded = cls.__new__(cls)
+        coded._table, coded._target = table, None
+        return coded
 
     @classmethod
     def from_batches(
@@ -171,8 +170,8 @@ class CodedTable:
         read = read_batches(
             batches, reader, resolve_device(device), max_bins, folder, bool(verbose)
         )
-        table = cls.of(_coded(read.held))
-        _warn_of_mixed_columns("CodedTable", table._view, reader)
+        table = cls.of(_coded(read.table))
+        _warn_of_mixed_columns("CodedTable", table._table, reader)
         table._target = read.target
         return table
 
@@ -188,7 +187,7 @@ class CodedTable:
     @property
     def shape(self) -> tuple[int, int]:
         """Rows and columns."""
-        return self._view.shape
+        return self._table.shape
 
     @property
     def ndim(self) -> int:
@@ -198,12 +197,12 @@ class CodedTable:
     @property
     def device(self) -> str:
         """Device of the table."""
-        return self._view.held.device or "auto"
+        return self._table.device or "auto"
 
     @property
     def feature_names_in_(self) -> NDArray | None:
         """Names of the columns."""
-        return self._view.held.names
+        return self._table.names
 
     def __len__(self) -> int:
         return self.shape[0]
@@ -236,18 +235,18 @@ class CodedTable:
         places = np.arange(len(self))[rows]
         if places.ndim != 1:
             raise InputError("CodedTable.take takes places of rows, or a mask over all of them.")
-        table = self.of(self._view.take(places))
+        table = self.of(self._table.take(places))
         if self._target is not None:
             table._target = self._target[places]
         return table
 
     def _slices(self) -> Iterator[tuple[slice, CodedTable]]:
         """The rows, some at a time, and which they are."""
-        view = self._view
+        table = self._table
         for begin in range(0, len(self), _SLICE_ROWS):
             rows = slice(begin, min(begin + _SLICE_ROWS, len(self)))
-            places = np.arange(rows.start, rows.stop) if view.rows is None else view.rows[rows]
-            yield rows, self.of(View(view.held, places))
+            places = np.arange(rows.start, rows.stop) if table.rows is None else table.rows[rows]
+            yield rows, self.of(table.with_rows(places))
 
     def __getitem__(self, rows: Any) -> CodedTable:
         if isinstance(rows, tuple):  # scikit-learn calls table[rows, ...]
@@ -257,8 +256,8 @@ class CodedTable:
         return self.take(rows)
 
 
-def learn_table(estimator: Any, table: CodedTable) -> View:
-    """The rows of a table to fit an estimator on, which learns its columns.
+def learn_table(estimator: Any, table: Table) -> Table:
+    """Take the table of a `CodedTable` to fit an estimator, which learns its columns.
 
     Raises
     ------
@@ -266,36 +265,34 @@ def learn_table(estimator: Any, table: CodedTable) -> View:
         If there are no rows, or the estimator requires another device or other columns than the
         table has.
     """
-    view = _view_for(
+    _require_readable(
         type(estimator).__name__,
         table,
         estimator.device,
         categorical_features=getattr(estimator, "categorical_features", "auto"),
         ordered_categories=getattr(estimator, "ordered_categories", "auto"),
     )
-    whole = view.held
-    if estimator._every_nominal and not whole.columns.nominal.all():
+    if estimator._every_nominal and not table.columns.nominal.all():
         raise InputError(
             f"{type(estimator).__name__} makes categories of numbers, and the numeric and ordered "
             "columns of a CodedTable are coded as numbers: pass X itself, or list all columns in "
             "CodedTable's 'categorical_features', with ordered_categories=None."
         )
-    estimator.columns_ = whole.columns
-    estimator.n_features_in_ = view.shape[1]
-    if whole.names is not None:
-        estimator.feature_names_in_ = whole.names
+    estimator.columns_ = table.columns
+    estimator.n_features_in_ = table.shape[1]
+    if table.names is not None:
+        estimator.feature_names_in_ = table.names
     elif hasattr(estimator, "feature_names_in_"):
         del estimator.feature_names_in_
-    return view
+    return table
 
 
-def _view_for(name: str, table: CodedTable, device: str, **how: Any) -> View:
-    """The rows of a table, if one that reads by these parameters can take them as they are."""
-    view = table._view
-    is_coded = view.held.device is not None
-    if view.shape[0] == 0:
+def _require_readable(name: str, table: Table, device: str, **how: Any) -> None:
+    """Raise ValueError unless an estimator that reads by these parameters can take the table."""
+    is_coded = table.device is not None
+    if table.shape[0] == 0:
         raise InputError(
-            f"Found array with 0 sample(s) (shape={view.shape}) while a minimum of 1 is required "
+            f"Found array with 0 sample(s) (shape={table.shape}) while a minimum of 1 is required "
             f"by {name}."
         )
     if device not in ("auto", table.device) and is_coded:
@@ -310,59 +307,58 @@ def _view_for(name: str, table: CodedTable, device: str, **how: Any) -> View:
                 f"A CodedTable knows its categories: give '{parameter}' to CodedTable, and leave "
                 f"that of {name} at 'auto'. Got {value!r}."
             )
-    return view
 
 
-def known_view(estimator: Any, table: CodedTable) -> View:
-    """The rows of a table, which the estimator's tree can test.
+def known_table(estimator: Any, table: Table) -> Table:
+    """Take the table of a `CodedTable`, if the estimator's tree can test its columns.
 
     Raises
     ------
     ValueError
         If the table's columns are not those of fit.
     """
-    view, name = table._view, type(estimator).__name__
+    name = type(estimator).__name__
     known = estimator.n_features_in_, getattr(estimator, "feature_names_in_", None)
-    match_columns(name, (view.shape[1], view.held.names), known)
-    if not view.held.columns.same_as(estimator.columns_):
+    match_columns(name, (table.shape[1], table.names), known)
+    if not table.columns.same_as(estimator.columns_):
         raise InputError(
             f"The categories of this CodedTable are coded otherwise than those that {name} was "
             "fitted on: pass X itself, or fit on this table."
         )
-    return view
+    return table
 
 
-def read_view(caller: str, X: Any, categorical_features: Any, device: str) -> View:
+def read_whole(caller: str, X: Any, categorical_features: Any, device: str) -> Table:
     """Read a whole table as the estimators do, its columns contiguous; errors name `caller`.
 
     A `CodedTable` is taken as it is.
     """
     _validate(caller, MAX_BINS, device)
     if isinstance(X, CodedTable):
-        return _view_for(caller, X, device, categorical_features=categorical_features)
+        _require_readable(caller, X._table, device, categorical_features=categorical_features)
+        return X._table
     reader = TableReader(caller, categorical_features)
-    values, columns = reader.read(X, device, order="F")
-    view = View(Held(columns, values, reader.names()))
-    _warn_of_mixed_columns(caller, view, reader)
-    return view
+    table = reader.read(X, device, order="F")
+    _warn_of_mixed_columns(caller, table, reader)
+    return table
 
 
-def _warn_of_mixed_columns(caller: str, view: View, reader: TableReader) -> None:
+def _warn_of_mixed_columns(caller: str, table: Table, reader: TableReader) -> None:
     """Warn of columns of text that are nearly numbers, of a table that `reader` has read."""
-    table, count = view.held, partial(count_of_view, view)
+    listed, count = reader.categorical_features, table.count_categories
     table.mixed = warn_of_mixed_columns(
-        caller, table.columns, table.names, reader.categorical_features, count, reader.declared
+        caller, table.columns, table.names, listed, count, reader.declared
     )
 
 
-def _coded(table: Held) -> View:
+def _coded(table: Table) -> Table:
     """Code a whole table."""
     n_threads = most_threads()
     try:
         table.on(table.device or "cpu", n_threads).prepare(table.max_bins or MAX_BINS, n_threads)
     except InfinityError as error:
         raise error.named(table.names) from error
-    return View(table)
+    return table
 
 
 def _validate(caller: str, max_bins: int, device: str) -> None:

@@ -20,7 +20,6 @@ from gputree.estimators.growing_categories import (
     add_category_tests,
     search_of,
 )
-from gputree.estimators.held import View
 from gputree.estimators.resolution import warn_if_coarse
 from gputree.fixed_point import Targets, Weights, fix_weights
 from gputree.growth.assembly import GrownNodes, over_leaves, renumber
@@ -29,6 +28,7 @@ from gputree.growth.monotonic import bound_answers
 from gputree.growth.progress import Progress
 from gputree.growth.selection import best_first_leaves
 from gputree.plausibility import bounded_gains
+from gputree.tables import Table
 from gputree.tree import Tree
 
 # Depths are 32-bit; no tree of fewer rows than that is deeper.
@@ -72,7 +72,7 @@ class Grown(NamedTuple):
 
 
 def grow_tree(
-    table: View,
+    table: Table,
     target: NDArray,
     sample_weight: NDArray[np.float64] | None,
     options: Options,
@@ -81,30 +81,50 @@ def grow_tree(
 
     Parameters
     ----------
-    table : View of n rows
+    table : Table of n rows
     target : class codes, or float64 targets, of shape (n,)
-    sample_weight : float64 array of shape (n,), positive, or None
+    sample_weight : float64 or integer array of shape (n,), or None
+        Not negative; rows of weight zero take no part.
     options : Options
     """
-    n, d = table.shape
-    device_table = table.held.on(options.device, options.n_threads)
-    weights = fix_weights(sample_weight, n)
-    targets = None if options.n_classes else fix(options.criterion, target, weights)
-    if options.warns:
-        warn_if_coarse(sample_weight, weights, target, targets)
-    task = spread(new_task(target, weights, targets, options), table)
+    device_table = table.on(options.device, options.n_threads)
+    if table.rows is not None:  # the others have no weight
+        ones = np.ones(len(target), np.int8) if sample_weight is None else sample_weight
+        target, sample_weight = table.scatter(target), table.scatter(ones)
+    entries, weights, targets = _units(target, sample_weight, options)
+    task = new_task(target, weights, targets, options)
     if options.draws_cuts:
-        if options.device != "cpu" or table.held.parts is not None:
+        if options.device != "cpu" or table.sharding is not None:
             raise cuts_not_drawn()
         task = replace(task, draws_cuts=True)
     if device_table.categories.any():
         task = replace(task, search=search_of(options.categorical_split))
-    backend = new_backend(device_table, task, options.n_threads, table.entries)
-    options = options._replace(max_bins=table.held.max_bins or options.max_bins)
+    backend = new_backend(device_table, task, options.n_threads, entries)
+    options = options._replace(max_bins=table.max_bins or options.max_bins)
     again = int(np.count_nonzero(device_table.categories + device_table.missing > MAX_BINS))
-    return grow_on(
-        backend, (n, d), task.limits, again, weights, targets, options, table.held.columns
-    )
+    shape = (len(target) if entries is None else entries.size), table.shape[1]
+    return grow_on(backend, shape, task.limits, again, weights, targets, options, table.columns)
+
+
+def _units(
+    target: NDArray, sample_weight: NDArray | None, options: Options
+) -> tuple[NDArray[np.int64] | None, Weights, Targets | None]:
+    """Rows with weight, None for all; and weights and targets in fixed point, of all rows."""
+    entries = None
+    if sample_weight is not None and not sample_weight.all():
+        entries = np.flatnonzero(sample_weight)
+    n = len(target) if entries is None else entries.size
+    weights = fix_weights(sample_weight, n)
+    if options.n_classes:
+        targets = None
+    elif entries is None:
+        targets = fix(options.criterion, target, weights)
+    else:  # targets of the other rows, which nothing reads, may be out of the range
+        ends = float(target[entries].min()), float(target[entries].max())
+        targets = fix(options.criterion, target.clip(*ends), weights, ends)
+    if options.warns:
+        warn_if_coarse(sample_weight, weights, target, targets, entries)
+    return entries, weights, targets
 
 
 def cuts_not_drawn() -> InputError:
@@ -143,15 +163,6 @@ def grow_on(
     check_statistics(nodes.first_child.size, options.n_classes)
     tree = _to_tree(nodes, backend, weights, targets, options, columns, shape[1])
     return Grown(tree, backend.report())
-
-
-def spread(task: Task, table: View) -> Task:
-    """Scatter per-row targets and weights of a view to the rows of its table; 0 elsewhere."""
-    columns: dict[str, Any] = {
-        name: table.spread(getattr(task, name))
-        for name in ("target", "weight", "square", "square_rest")
-    }
-    return replace(task, **columns)
 
 
 def new_task(target: NDArray, weights: Weights, targets: Targets | None, options: Options) -> Task:

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.backends.base import Backend, Int64s
+from gputree.backends.base import Backend
 from gputree.backends.subsets import SubsetSearch
 from gputree.branches import BranchLists
 from gputree.columns import Columns
@@ -51,15 +51,6 @@ def search_of(split: CategoricalSplit) -> SubsetSearch:
     return SubsetSearch(0, 0.0, 0, FEW_CATEGORIES)
 
 
-def categories_in_growth(columns: Columns) -> Int64s:
-    """Categories of each nominal column, 0 of numeric ones.
-
-    Where none has more than two, they are numbers in growth: 0 throughout.
-    """
-    number: Int64s = columns.n_categories
-    return number if (number > 2).any() else np.zeros_like(number)
-
-
 def add_category_tests(tree: Tree, nodes: GrownNodes, backend: Backend, columns: Columns) -> Tree:
     """The tree with its tests of categories.
 
@@ -75,7 +66,7 @@ def add_category_tests(tree: Tree, nodes: GrownNodes, backend: Backend, columns:
         That grew it.
     columns : Columns
     """
-    if not categories_in_growth(columns).any():
+    if not columns.grown_categories.any():
         return _thresholds_as_subsets(tree, nodes, backend, columns)
     listed = np.append(columns.nominal, False)[np.maximum(tree.feature, -1)]
     subset = np.where(listed, np.cumsum(listed) - 1, -1)

@@ -17,7 +17,7 @@ from gputree.backends.sharded.tasks import Tasks
 from gputree.columns import Columns
 from gputree.criteria.named import fix
 from gputree.estimators.growing import Grown, Options, cuts_not_drawn, grow_on, new_task
-from gputree.estimators.growing_categories import categories_in_growth, search_of
+from gputree.estimators.growing_categories import search_of
 from gputree.estimators.resolution import SAMPLE_ROWS, warn_if_coarse
 from gputree.fixed_point import Weights
 from gputree.validation import code_dtype
@@ -34,7 +34,7 @@ class Rowsets(NamedTuple):
 
 def layout_of(rowsets: Rowsets, options: Options) -> coding.Layout:
     """Arguments that each part is coded with."""
-    categories = categories_in_growth(rowsets.columns)
+    categories = rowsets.columns.grown_categories
     return coding.Layout(rowsets.found, categories, options.max_bins, options.exact, rowsets.dtype)
 
 

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, Self
 
-from numpy.typing import ArrayLike
-
-from gputree.estimators.arguments import ID3_LACKS, explained
+from gputree.estimators.arguments import ID3_LACKS
 from gputree.estimators.coded_table import CodedTable
 from gputree.estimators.documentation import (
     MULTIWAY_ATTRIBUTES,
@@ -16,11 +14,12 @@ from gputree.estimators.documentation import (
 from gputree.estimators.growing_lists import ListOptions
 from gputree.estimators.identifiers import warn_of_quantities
 from gputree.estimators.multiway import MultiwayTree
+from gputree.estimators.parameters import keyword_constructor
 from gputree.growth.gain_ratio import InformationGain
-from gputree.pruning import Pruner
 
 
 @document(MULTIWAY_PARAMETERS, MULTIWAY_ATTRIBUTES)
+@keyword_constructor
 class ID3Classifier(MultiwayTree):
     """ID3: splits by information gain, one branch per value.
 
@@ -54,41 +53,6 @@ class ID3Classifier(MultiwayTree):
 
     _every_nominal: ClassVar[bool] = True
     _lacks = ID3_LACKS
-
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {**MultiwayTree._parameter_constraints}
-    del _parameter_constraints["ordered_categories"]
-
-    @explained
-    def __init__(
-        self,
-        *,
-        min_gain: float = 0.0,
-        max_depth: int | None = None,
-        min_samples_split: float = 2,
-        pruning: Pruner | str | None = None,
-        categorical_features: Any = "auto",
-        class_weight: dict[Any, float] | str | None = None,
-        classes: ArrayLike | str | None = None,
-        misclassification_costs: ArrayLike | dict[tuple[Any, Any], float] | None = None,
-        random_state: Any = None,
-        device: str = "auto",
-        max_device_memory: int | None = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.min_gain = min_gain
-        self.max_depth = max_depth
-        self.min_samples_split = min_samples_split
-        self.pruning = pruning
-        self.categorical_features = categorical_features
-        self.class_weight = class_weight
-        self.classes = classes
-        self.misclassification_costs = misclassification_costs
-        self.random_state = random_state
-        self.device = device
-        self.max_device_memory = max_device_memory
-        self.n_jobs = n_jobs
-        self.verbose = verbose
 
     def _fit_afresh(self, X: Any, y: Any, sample_weight: Any) -> Self:
         fitted = super()._fit_afresh(X, y, sample_weight)

@@ -27,24 +27,33 @@ def warn_if_coarse(
     weights: Weights,
     y: NDArray[np.float64] | None = None,
     targets: Targets | None = None,
+    rows: NDArray[np.int64] | None = None,
 ) -> None:
     """Warn where extreme rows make steps so wide that ordinary ones cannot be distinguished.
 
     Parameters
     ----------
-    sample_weight : float64 array of shape (n,), or None
+    sample_weight : array of shape (n,), or None
     weights : Weights
         The same in fixed point.
     y : float64 array of shape (n,), or None
         Regression targets.
     targets : Targets or None
         The same in fixed point.
+    rows : int array, or None
+        Rows with weight; None for all.
 
     Warns
     -----
     UserWarning
         What is lost, what range would not lose it, and what to do.
     """
+    if rows is not None:
+        sample_weight = None if sample_weight is None else sample_weight[rows]
+        if weights.weight is not None:
+            weights = weights._replace(weight=weights.weight[rows])
+        if y is not None and targets is not None:
+            y, targets = y[rows], targets._replace(target=targets.target[rows])
     if sample_weight is not None and weights.weight is not None:
         _look_at_weights(sample_weight, weights)
     if y is not None and targets is not None:

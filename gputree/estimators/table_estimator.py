@@ -8,10 +8,14 @@ from inspect import signature
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
-from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, RegressorMixin
 
-from gputree._sklearn import InvalidParameterError, validate_parameter_constraints
+from gputree._sklearn import (
+    InvalidParameterError,
+    fit_context,
+    validate_parameter_constraints,
+)
 from gputree.backends.arrays import to_host
 from gputree.backends.encoding import InfinityError
 from gputree.columns import Columns
@@ -19,9 +23,8 @@ from gputree.columns.cells import as_table
 from gputree.columns.options import declared_nominal
 from gputree.compilation.waits import on_screen, waiting
 from gputree.errors import InputError
-from gputree.estimators.arguments import advise, forbid_values, require_pruner
-from gputree.estimators.coded_table import CodedTable, known_view, learn_table
-from gputree.estimators.held import Held, View, count_of_view
+from gputree.estimators.arguments import advise, explained, forbid_values, require_pruner
+from gputree.estimators.coded_table import CodedTable, known_table, learn_table
 from gputree.estimators.identifiers import (
     Identifier,
     find_identifiers,
@@ -31,10 +34,14 @@ from gputree.estimators.identifiers import (
 )
 from gputree.estimators.mixed_columns import warn_of_mixed_columns
 from gputree.pruning import Pruner, get_pruner
-from gputree.validation import check_table
+from gputree.tables import Table
+from gputree.validation import check_table, check_targets
 
-# Maximum number of threads: no machine has more, and a typo is reported.
-MOST_JOBS = 1 << 16
+# Attributes that reading a table and its target leaves, some of them for some estimators.
+LEARNED = (
+    "columns_", "n_features_in_", "feature_names_in_", "n_outputs_", "classes_", "n_classes_",
+    "costs_", "missing_marks_", "reading_",
+)  # fmt: skip
 
 
 class TableEstimator(BaseEstimator):
@@ -68,8 +75,27 @@ class TableEstimator(BaseEstimator):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {}
 
-    def _fit(self, X: Any, y: Any, sample_weight: Any) -> Self:
-        """Fit wholly, or stay as before."""
+    @explained
+    @fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Learn from the rows of a table. After an error the estimator is as before.
+
+        Parameters
+        ----------
+        X : array-like, data frame, sparse matrix or CodedTable of shape (n_rows, n_features)
+            Numbers and categories; None, NaN or NA where missing. float32 and float64 keep
+            their precision.
+        y : array-like of shape (n_rows,)
+            Class labels: integers, strings or booleans. Of regressors, finite targets.
+        sample_weight : array-like of shape (n_rows,), default=None
+            Non-negative weights; rows of weight zero take no part. A forest with `bootstrap` draws
+            rows in proportion to them, which count as often as they are drawn. Boosting has them
+            in its first trial.
+
+        Returns
+        -------
+        self
+        """
         before = vars(self).copy()
         try:
             with waiting(on_screen if self.verbose else None):
@@ -85,6 +111,16 @@ class TableEstimator(BaseEstimator):
     def _fit_afresh(self, X: Any, y: Any, sample_weight: Any) -> Self:
         """Validate and fit."""
         raise NotImplementedError
+
+    def _check_target(self, y: Any, n_rows: int) -> NDArray[Any]:
+        """Class codes, or targets, of so many rows; classes are learned."""
+        raise NotImplementedError
+
+    def _combine_weights(
+        self, weight: NDArray[np.float64] | None, target: NDArray[Any]
+    ) -> NDArray[np.float64] | None:
+        """Weights of rows in growth, from sample weights and class codes or targets."""
+        return weight
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters; those of a pruner given by name (``pruning__confidence``), too.
@@ -131,15 +167,20 @@ class TableEstimator(BaseEstimator):
         kind = type(self).__name__
         return kind if self._caller is None else f"{self._caller} (by {kind})"
 
-    def _view(self, X: Any) -> View:
-        """View of all rows of a table to grow on; its columns are learned."""
+    def _learn_table(self, X: Any) -> Table:
+        """Read a table to grow on; its columns are learned."""
         if isinstance(X, CodedTable):
-            return learn_table(self, X)
-        values = check_table(self, X, reset=True, order=self._order)
-        view = View(Held(self.columns_, values, getattr(self, "feature_names_in_", None)))
+            return learn_table(self, X._table)
+        table = check_table(self, X, reset=True, order=self._order)
         if self._warns_of_columns:
-            view.held.mixed = self._warn_of_mixed_columns(partial(count_of_view, view), X)
-        return view
+            table.mixed = self._warn_of_mixed_columns(table.count_categories, X)
+        return table
+
+    def _take_learned(self, other: Any) -> None:
+        """Copy the columns and classes of another estimator that is fitted on the same table."""
+        for name in LEARNED:
+            if name in vars(other):
+                setattr(self, name, vars(other)[name])
 
     def _warn_of_mixed_columns(self, count: Callable[[int], NDArray], X: Any) -> list[int]:
         """Warn of columns of text that are nearly numbers, with `count` rows of each category."""
@@ -148,17 +189,17 @@ class TableEstimator(BaseEstimator):
         declared = partial(declared_nominal, X, listed, self.columns_.nominal.size)
         return warn_of_mixed_columns(self._called, self.columns_, names, listed, count, declared)
 
-    def _warn_of_identifiers(self, view: View, weight: NDArray | None) -> list[Identifier]:
+    def _warn_of_identifiers(self, table: Table, weight: NDArray | None) -> list[Identifier]:
         """Warn about identifiers and excluded columns; the identifiers that are not excluded."""
         columns, kind = self.columns_, self._called
         names = getattr(self, "feature_names_in_", None)
         excluded = np.zeros(columns.nominal.size, np.bool_)
         if getattr(self, "exclude_high_cardinality", False):
-            n = view.shape[0] if weight is None else int(np.count_nonzero(weight))
+            n = table.shape[0] if weight is None else int(np.count_nonzero(weight))
             excluded = ~have_few_categories(columns, n)
             warn_of_excluded(columns, excluded, n, names, kind)
-        count = partial(count_of_view, view)
-        found = find_identifiers(columns, count, names, self._every_nominal, view.held.mixed)
+        count, every = table.count_categories, self._every_nominal
+        found = find_identifiers(columns, count, names, every, table.mixed)
         found = [column for column in found if not excluded[column.feature]]
         warn_of_identifiers(found, kind)
         return found
@@ -166,14 +207,13 @@ class TableEstimator(BaseEstimator):
     def _values(self, X: Any) -> NDArray:
         """`X` as the matrix that the tree tests, columns as at fit."""
         if isinstance(X, CodedTable):
-            values: NDArray = to_host(known_view(self, X).values)
-            return values
-        return check_table(self, X, reset=False)
+            return to_host(known_table(self, X._table).values)
+        return check_table(self, X, reset=False).stored
 
     def _parts(self, X: Any) -> Iterator[NDArray]:
         """Read `X` as `_values`; a coded table in blocks, lest its rows are copied at once."""
         if isinstance(X, CodedTable):
-            yield from known_view(self, X).blocks()
+            yield from known_table(self, X._table).blocks()
         else:
             yield self._values(X)
 
@@ -182,6 +222,28 @@ class TableEstimator(BaseEstimator):
         tags.input_tags.allow_nan = True
         tags.input_tags.sparse = True
         return tags
+
+
+class TableRegressor(RegressorMixin, TableEstimator):
+    """A regressor on tables."""
+
+    criterion: Any
+
+    def _check_target(self, y: Any, n_rows: int) -> NDArray[np.float64]:
+        return check_targets(self, y, n_rows, self.criterion)
+
+    def predict(self, X: Any) -> NDArray[np.float64]:
+        """Mean target of the leaf of each row; of a forest, the mean over its trees.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+
+        Returns
+        -------
+        targets : float64 array of shape (n_rows,)
+        """
+        raise NotImplementedError
 
 
 @cache

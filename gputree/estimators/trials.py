@@ -10,13 +10,13 @@ from copy import copy
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from gputree._sklearn import fit_context
 from gputree._warnings import warn
 from gputree.backends.arrays import to_host
 from gputree.estimators.arguments import explained
+from gputree.estimators.base import with_weight
 from gputree.estimators.boosting_weights import (
     first_weights,
     next_weights,
@@ -25,13 +25,14 @@ from gputree.estimators.boosting_weights import (
 from gputree.estimators.c45 import C45Classifier, forbid_binary_splits_on_cuda
 from gputree.estimators.classification import TableClassifier
 from gputree.estimators.coded_table import CodedTable
-from gputree.estimators.held import Held, View
 from gputree.estimators.identifiers import warn_of_winners
+from gputree.estimators.parameters import BoostedParameters
 from gputree.estimators.reporting import Reporting
-from gputree.estimators.winnowing import coded_grower, column_view, winnow, with_weight
+from gputree.estimators.winnowing import coded_grower, winnow, with_columns
 from gputree.evaluation import Lines, rows_of
 from gputree.evaluation_sums import Weight
 from gputree.growth.progress import new_bar
+from gputree.tables import Table
 from gputree.threads import n_threads
 from gputree.tree import Tree
 from gputree.validation import check_weight_range, check_weights
@@ -76,61 +77,36 @@ def boosted_attributes(estimators: str) -> str:
         Their names, where X has string names."""
 
 
-class Boosted(Reporting, TableClassifier):
+class Boosted(BoostedParameters, Reporting, TableClassifier):
     """Trials and votes; subclasses say what a member is."""
 
-    n_trials: int
-    binary_splits: bool
-    winnow: bool
-    random_state: Any
-    n_jobs: int | None
     estimators_: list[Any]
     estimator_errors_: NDArray[np.float64]
     estimator_weights_: NDArray[np.float64]
     stop_reason_: str | None
     winnowed_: NDArray[np.bool_]
 
-    @explained
-    @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Grow one member after the other.
-
-        Parameters
-        ----------
-        X : array-like, data frame or sparse matrix of shape (n_rows, n_features)
-            Categories or numbers; None, NaN or NA where missing.
-        y : array-like of shape (n_rows,)
-            Class labels: integers, strings or booleans.
-        sample_weight : array-like of shape (n_rows,), default=None
-            Non-negative weights of the first trial; rows of weight zero take no part.
-
-        Returns
-        -------
-        self
-        """
-        return self._fit(X, y, sample_weight)
-
     # ----------------------------------------------------------- trials
     def _fit_afresh(self, X: Any, y: Any, sample_weight: Any) -> Self:
         forbid_binary_splits_on_cuda(self)
-        view = self._view(X)
-        target = self._check_target(to_host(y), view.shape[0])
+        table = self._learn_table(X)
+        target = self._check_target(to_host(y), table.shape[0])
         weight = self._combine_weights(check_weights(to_host(sample_weight), target), target)
         check_weight_range(weight)
-        identifiers = self._warn_of_identifiers(view, weight)
-        grower = coded_grower(self, C45Classifier, view.shape[0])
-        view, target, weight = with_weight(view, target, weight)
+        identifiers = self._warn_of_identifiers(table, weight)
+        grower = coded_grower(self, C45Classifier, table.shape[0])
+        table, target, weight = with_weight(table, target, weight)
         kept = np.ones(self.n_features_in_, np.bool_)
         if self.winnow:
-            kept = winnow(grower, view, target, weight, self.random_state)
-            view = column_view(view, np.flatnonzero(kept))
-        grower.columns_, grower.n_features_in_ = view.held.columns, view.shape[1]
+            kept = winnow(grower, table, target, weight, self.random_state)
+            table = with_columns(table, np.flatnonzero(kept))
+        grower.columns_, grower.n_features_in_ = table.columns, table.shape[1]
         self.winnowed_ = ~kept
-        view = _coded(view, n_threads(self.n_jobs))
+        table = _coded(table, n_threads(self.n_jobs))
         self.estimators_, errors = [], []
         bar = new_bar(self.n_trials, bool(self.verbose), desc="trials", unit="trial")
         with nullcontext() if bar is None else bar:
-            for member, error in self._boost(grower, view, target, weight):
+            for member, error in self._boost(grower, table, target, weight):
                 self.estimators_.append(member)
                 errors.append(error)
                 if bar is not None:
@@ -144,16 +120,16 @@ class Boosted(Reporting, TableClassifier):
         return self
 
     def _boost(
-        self, grower: C45Classifier, view: View, target: NDArray, weight: NDArray | None
+        self, grower: C45Classifier, table: Table, target: NDArray, weight: NDArray | None
     ) -> Iterator[tuple[Any, float]]:
         """Member after member and its error, until one errs too little or too much."""
         self.stop_reason_ = None
-        weights, table = first_weights(weight, target.size), CodedTable.of(view)
+        weights, coded = first_weights(weight, target.size), CodedTable.of(table)
         for trial in range(self.n_trials):
             tree = copy(grower)
-            tree._grow_and_prune(view, target, weight, (table, target, weight))
-            member = self._member_of(tree, table, target, weight)
-            is_wrong = member.predict(table) != target
+            tree._grow_and_prune(table, target, weight, (coded, target, weight))
+            member = self._member_of(tree, coded, target, weight)
+            is_wrong = member.predict(coded) != target
             outcome = outcome_of(weights, is_wrong)
             if outcome.wrong * weights.unit < FEW_ERRORS:
                 self.stop_reason_ = ACCURATE
@@ -220,33 +196,7 @@ class Boosted(Reporting, TableClassifier):
 
     # ------------------------------------------------------------ votes
     @explained
-    def predict(self, X: Any) -> NDArray[Any]:
-        """Label of the class with the most confidence; of equals, the first.
-
-        With `misclassification_costs`, of the class of the minimum expected cost.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_rows, n_features)
-
-        Returns
-        -------
-        labels : array of shape (n_rows,)
-        """
-        return self._answer(self.predict_proba(X))
-
-    @explained
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
-        """Mean confidence of the members in each class.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_rows, n_features)
-
-        Returns
-        -------
-        probabilities : float64 array of shape (n_rows, n_classes)
-        """
         (last,) = deque(self.staged_predict_proba(X), maxlen=1)  # only the last is kept
         return last
 
@@ -294,7 +244,7 @@ class Boosted(Reporting, TableClassifier):
 
     def _report_tables(self, X: Any, y: NDArray[Any], weight: Weight) -> dict[str, Lines]:
         if not isinstance(X, CodedTable):  # read once for all members
-            X = CodedTable.of(View(Held(self.columns_, self._values(X), None)))
+            X = CodedTable.of(Table(self._values(X), self.columns_))
         total = y.size if weight is None else float(weight.sum())
         lines: Lines = []
         for place, member in enumerate(self.estimators_, 1):
@@ -305,9 +255,9 @@ class Boosted(Reporting, TableClassifier):
         return {"each_trial": lines}
 
 
-def _coded(view: View, threads: int) -> View:
-    """The view as all of a table whose columns are coded, and kept so while it is held."""
-    whole = view.alone().held
-    coded = Held(whole.columns, whole.values, whole.names, whole.device)
+def _coded(table: Table, threads: int) -> Table:
+    """The same rows as a whole table that keeps its columns coded."""
+    whole = table.compact()
+    coded = Table(whole.stored, whole.columns, whole.names, whole.device)
     coded.keep_lists(threads)
-    return View(coded)
+    return coded

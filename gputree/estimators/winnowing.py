@@ -20,10 +20,10 @@ from sklearn.utils import check_random_state
 
 from gputree.backends.arrays import to_host
 from gputree.columns import Columns
-from gputree.estimators.base import count_rows
+from gputree.estimators.base import count_rows, take_weights
 from gputree.estimators.boosting_weights import first_weights
 from gputree.estimators.coded_table import CodedTable
-from gputree.estimators.held import Held, View
+from gputree.tables import Table
 from gputree.tree import Tree
 
 Weight = NDArray[np.float64] | None
@@ -47,16 +47,8 @@ def coded_grower(estimator: Any, kind: type, n: int) -> Any:
     return grower
 
 
-def with_weight(view: View, target: NDArray, weight: Weight) -> tuple[View, NDArray, Weight]:
-    """The rows that have weight."""
-    if weight is None or weight.all():
-        return view, target, weight
-    rows = np.flatnonzero(weight)
-    return view.take(rows), target[rows], weight[rows]
-
-
 def winnow(
-    grower: Any, view: View, target: NDArray, weight: Weight, random_state: Any
+    grower: Any, table: Table, target: NDArray, weight: Weight, random_state: Any
 ) -> NDArray[np.bool_]:
     """Mark the columns to grow on, shape (n_features,).
 
@@ -66,20 +58,20 @@ def winnow(
     ----------
     grower : C45Classifier
         Not fitted, as `coded_grower` makes it.
-    view : View
+    table : Table
     target : class codes of shape (n,)
     weight : float64 array of shape (n,), positive, or None
     random_state : int, RandomState instance or None
         Draws the half that the tree is grown on.
     """
-    n, d = view.shape
+    n, d = table.shape
     every = np.ones(d, np.bool_)
     if n < 2:
         return every
     order = check_random_state(random_state).permutation(n)
     first, second = np.sort(order[: n // 2]), np.sort(order[n // 2 :])
-    judge = _Judge(view.take(second), target[second], _take(weight, second))
-    half = view.take(first), target[first], _take(weight, first)
+    judge = _Judge(table.take(second), target[second], take_weights(weight, second))
+    half = table.take(first), target[first], take_weights(weight, first)
     tree = grow_on(grower, every, *half)
     errors = judge.errors(tree)
     kept = np.zeros(d, np.bool_)
@@ -93,8 +85,8 @@ def winnow(
 class _Judge:
     """Counts errors on rows that no tree was grown on, in units of weight."""
 
-    def __init__(self, view: View, target: NDArray, weight: Weight) -> None:
-        self.values = np.array(to_host(view.values), order="C")
+    def __init__(self, table: Table, target: NDArray, weight: Weight) -> None:
+        self.values = np.array(to_host(table.values), order="C")
         self.target = target
         self.units = first_weights(weight, target.size).units
 
@@ -104,27 +96,28 @@ class _Judge:
         if without is not None:
             values = values.copy()
             values[:, without] = np.nan
-        table = CodedTable.of(View(Held(tree.columns_, values, None)))
-        return int(self.units[tree.predict(table) != self.target].sum())
+        found = tree.predict(CodedTable.of(Table(values, tree.columns_)))
+        return int(self.units[found != self.target].sum())
 
 
 def grow_on(
-    grower: Any, kept: NDArray[np.bool_], view: View, target: NDArray, weight: Weight
+    grower: Any, kept: NDArray[np.bool_], table: Table, target: NDArray, weight: Weight
 ) -> Any:
     """A copy of `grower`, fitted on some of the columns; its trees number all of them."""
     columns, tree = np.flatnonzero(kept), copy(grower)
     if columns.size < kept.size:
-        view = column_view(view, columns)
-        tree.columns_, tree.n_features_in_ = view.held.columns, columns.size
-    tree._grow_and_prune(view, target, weight, (CodedTable.of(view), target, weight))
+        table = with_columns(table, columns)
+        tree.columns_, tree.n_features_in_ = table.columns, columns.size
+    tree._grow_and_prune(table, target, weight, (CodedTable.of(table), target, weight))
     return as_grown(tree, grower, columns)
 
 
-def column_view(view: View, kept: NDArray[np.intp]) -> View:
-    """The rows of a view with some of the columns, copied."""
-    whole, values = view.held, view.values
-    columns = Columns(whole.columns.nominal[kept], tuple(whole.columns.categories[f] for f in kept))
-    return View(Held(columns, np.ascontiguousarray(to_host(values)[:, kept]), None, whole.device))
+def with_columns(table: Table, kept: NDArray[np.intp]) -> Table:
+    """Copy a table with some of its columns."""
+    nominal, categories = table.columns.nominal, table.columns.categories
+    columns = Columns(nominal[kept], tuple(categories[f] for f in kept))
+    values = np.ascontiguousarray(to_host(table.values)[:, kept])
+    return Table(values, columns, device=table.device)
 
 
 def as_grown(tree: Any, grower: Any, columns: NDArray[np.intp]) -> Any:
@@ -140,7 +133,3 @@ def _numbered(tree: Tree, columns: NDArray[np.intp], n_features: int) -> Tree:
     """Renumber a tree of the columns `columns` to `n_features` columns."""
     feature = np.where(tree.is_leaf, tree.feature, columns[np.maximum(tree.feature, 0)])
     return replace(tree, feature=feature.astype(tree.feature.dtype), n_features=n_features)
-
-
-def _take(weight: Weight, rows: NDArray[np.intp]) -> Weight:
-    return None if weight is None else weight[rows]

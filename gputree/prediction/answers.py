@@ -11,7 +11,7 @@ from scipy.sparse import csr_matrix
 
 from gputree.compilation.decorators import Kernel
 from gputree.dtypes import MISSING_TO_ALL, NODE, Floats, Int32s
-from gputree.prediction.descent import arrange, leaf_depths, pack, walk
+from gputree.prediction.descent import arranged, leaf_depths, packed, walk
 from gputree.prediction.shares import Descent, list_stops, mix, portions, settle, soft_of
 from gputree.threads import run
 from gputree.tree import Tree
@@ -50,17 +50,13 @@ def take(
 
     The tree has no fractional weights.
     """
-    packed, place = arrange(pack(tree, values.dtype), values.shape[0])
-    depths, of_node = leaf_depths(tree), np.ascontiguousarray(of_node)
-    if place is not None:
-        moved = np.empty_like(of_node)
-        moved[place] = of_node
-        of_node = moved
+    descent = arranged(tree, values.dtype)
+    of_node = descent.in_order(of_node)
     out = np.empty((values.shape[0], *of_node.shape[1:]), of_node.dtype)
 
     def block(begin: int, end: int) -> None:
         stop = np.empty(end - begin, NODE)
-        walk(values[begin:end], 0, end - begin, packed, depths, stop)
+        walk(values[begin:end], 0, end - begin, descent.nodes, descent.depths, stop)
         np.take(of_node, stop, axis=0, out=out[begin:end], mode="clip")
 
     run_blocks(values.shape[0], n_threads, before, block, walk)
@@ -155,7 +151,7 @@ def _run_spread(
     *rest: NDArray[Any],
 ) -> list[Any]:
     """Results of a kernel of `shares` for consecutive blocks of rows; `stop` has only zeros."""
-    descent = Descent(values, pack(tree, values.dtype), portions(tree), soft_of(tree))
+    descent = Descent(values, packed(tree, values.dtype), portions(tree), soft_of(tree))
     depths = leaf_depths(tree)
 
     def block(begin: int, end: int) -> Any:

@@ -19,6 +19,7 @@ from gputree.tree import Tree
 
 SIDE_BY_SIDE = 8  # rows that descend together
 FEW_NODES = 1 << 12  # number of nodes that fit the cache of a core in any order
+NARROW, WIDE = np.dtype(np.float32), np.dtype(np.float64)
 
 
 def node_type(threshold: type[np.floating], by_category: bool) -> np.dtype[Any]:
@@ -43,12 +44,38 @@ class DescentTree(NamedTuple):
     lists: CategoryLists | None
 
 
-def pack(tree: Tree, dtype: Any = np.float64) -> DescentTree:
+class ArrangedTree(NamedTuple):
+    """A tree of N nodes in the form and the order in which rows descend it fastest."""
+
+    nodes: DescentTree
+    depths: tuple[int, int]  # the minimum and the maximum depth of a leaf
+    place: Int32s | None  # (N,) new places of the nodes, if they have moved
+
+    def in_order(self, of_node: NDArray[Any]) -> NDArray[Any]:
+        """Arrange an array of shape (N, ...) as the nodes are."""
+        if self.place is None:
+            return np.ascontiguousarray(of_node)
+        moved = np.empty_like(of_node, order="C")
+        moved[self.place] = of_node
+        return moved
+
+
+def packed(tree: Tree, dtype: Any) -> DescentTree:
+    """Pack the tree for values of `dtype`, in the order of its nodes; it is kept with the tree."""
+    return tree.derive(pack, NARROW if dtype == NARROW else WIDE)
+
+
+def arranged(tree: Tree, dtype: Any) -> ArrangedTree:
+    """Pack and arrange the tree for values of `dtype`; it is kept with the tree."""
+    return tree.derive(arrange, NARROW if dtype == NARROW else WIDE)
+
+
+def pack(tree: Tree, dtype: np.dtype[Any] = WIDE) -> DescentTree:
     """Pack the tree as one record per node, for values of `dtype`; leaves refer to themselves."""
     itself = np.arange(tree.n_nodes)
     leaf = tree.is_leaf
     by_category = tree.tests_categories
-    narrow = np.float32 if dtype == np.float32 else np.float64
+    narrow = dtype.type
     nodes = np.zeros(tree.n_nodes, node_type(narrow, bool(by_category.any())))
     missing = np.where(tree.missing_child >= 0, tree.first_child + tree.missing_child, itself)
     nodes["threshold"] = rounded_down(np.where(leaf, np.inf, tree.threshold), narrow)
@@ -79,21 +106,22 @@ def pack_alike(tree: Tree, filled: bool = True) -> DescentTree:
     return DescentTree(nodes, target, packed.lists or NO_LISTS)
 
 
-def arrange(packed: DescentTree, n_rows: int) -> tuple[DescentTree, Int32s | None]:
-    """Arrange the tree for the descent of n rows; returns new places of nodes, if they have moved.
+def arrange(tree: Tree, dtype: np.dtype[Any]) -> ArrangedTree:
+    """Pack the tree, depth-first if it is large.
 
     Breadth-first, each node below the upper levels that a row passes is in another cache line;
     depth-first, they are next to each other.
     """
+    packed, depths = pack(tree, dtype), leaf_depths(tree)
     nodes = packed.nodes
-    if packed.target is not None or not FEW_NODES < nodes.size <= n_rows:
-        return packed, None
+    if packed.target is not None or nodes.size <= FEW_NODES:
+        return ArrangedTree(packed, depths, None)
     place = _depth_first(nodes["child"])
     moved = np.empty_like(nodes)
     moved[place] = nodes
     for name in ("child", "missing"):
         moved[name][place] = place[nodes[name]]
-    return packed._replace(nodes=moved), place
+    return ArrangedTree(packed._replace(nodes=moved), depths, place)
 
 
 @kernel

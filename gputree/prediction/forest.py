@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from gputree.compilation import kernel
 from gputree.dtypes import NODE
 from gputree.prediction.answers import Before, run_blocks
-from gputree.prediction.descent import DescentTree, arrange, leaf_depths, pack, walk
+from gputree.prediction.descent import DescentTree, arrange, walk
 from gputree.tree import Tree
 
 # Rows that descend one tree after the other: a tree stays in a cache while they do. 200,000 rows
@@ -30,13 +30,8 @@ class PackedTree(NamedTuple):
 
 def pack_tree(tree: Tree, dtype: Any) -> PackedTree:
     """Pack a binary tree for rows of float32 or float64 values, depth-first where that pays."""
-    packed, place = arrange(pack(tree, dtype), tree.n_nodes)
-    predictions = np.ascontiguousarray(tree.value[:, 0])
-    if place is not None:
-        moved = np.empty_like(predictions)
-        moved[place] = predictions
-        predictions = moved
-    return PackedTree(packed, leaf_depths(tree), place, predictions)
+    arranged = arrange(tree, dtype)
+    return PackedTree(*arranged, arranged.in_order(tree.value[:, 0]))
 
 
 def mean_answers(

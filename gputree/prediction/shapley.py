@@ -38,7 +38,7 @@ from gputree._memory import require_memory
 from gputree.compilation import inner, kernel
 from gputree.dtypes import Floats, Int32s
 from gputree.prediction.answers import Before
-from gputree.prediction.descent import pack, step
+from gputree.prediction.descent import packed, step
 from gputree.prediction.shares import ChildShares, Descent, portions
 from gputree.threads import run
 from gputree.tree import Tree
@@ -93,7 +93,7 @@ def shapley_values(
 
     With `expected_answer` they add up to `class_distributions`, except for rounding.
     """
-    descent = Descent(values, pack(tree, values.dtype), portions(tree), None)
+    descent = Descent(values, packed(tree, values.dtype), portions(tree), None)
     game = game_of(tree, descent.parts)
     predictions = np.ascontiguousarray(tree.value[:, 0, :])
     shape = values.shape[0], tree.n_features, tree.n_classes

@@ -16,9 +16,8 @@ from gputree.dtypes import Floats, Int32s, Values
 from gputree.errors import InputError, InputTypeError
 from gputree.estimators.c45 import C45Classifier
 from gputree.estimators.classification import LogProbabilities, TreeClassifier
-from gputree.estimators.held import missing_columns
+from gputree.estimators.parameters import MOST_JOBS
 from gputree.estimators.reporting import Reporting
-from gputree.estimators.table_estimator import MOST_JOBS
 from gputree.evaluation import Lines, Report
 from gputree.evaluation_sums import Weight
 from gputree.export.model import Names, model_of, require_estimator
@@ -29,6 +28,7 @@ from gputree.rules.learning import Learned, LearningOptions, learn
 from gputree.rules.ruleset import RuleSet
 from gputree.rules.simplification import WeightedRows
 from gputree.rules.usage import usage_tables
+from gputree.tables import missing_columns
 from gputree.threads import n_threads
 
 

@@ -21,10 +21,10 @@ from gputree.columns import Columns
 from gputree.discretization.cut_points import MdlRule, cut_values, new_mdl_task
 from gputree.dtypes import Bools, Floats, Values
 from gputree.errors import InputError
-from gputree.estimators.coded_table import read_view
-from gputree.estimators.held import Held, View, missing_columns
+from gputree.estimators.coded_table import read_whole
 from gputree.labels import Codes
 from gputree.scores.targets import Labels, Target
+from gputree.tables import Table, missing_columns
 from gputree.threads import n_threads, run
 
 Numeric = Literal["threshold", "mdl", "distinct"]
@@ -41,7 +41,7 @@ class Branched(NamedTuple):
 class ScoredTable(NamedTuple):
     """The rows that are scored, and the device and threads for that."""
 
-    view: View
+    rows: Table
     missing: Bools  # (d,): columns that may have missing values
     device: str
     n_threads: int
@@ -49,17 +49,17 @@ class ScoredTable(NamedTuple):
     @property
     def nominal(self) -> Bools:
         """Columns of categories."""
-        return self.view.held.columns.nominal
+        return self.rows.columns.nominal
 
     def of(self, target: Target) -> ScoredTable:
         """Return the rows that `target` has."""
-        n = self.view.shape[0]
+        n = self.rows.shape[0]
         if target.given != n:
             raise InputError(
                 f"Found input variables with inconsistent numbers of samples: [{n}, {target.given}]"
             )
-        rows = target.rows
-        return self if rows is None else self._replace(view=self.view.take(rows))
+        taken = target.rows
+        return self if taken is None else self._replace(rows=self.rows.take(taken))
 
 
 def read_table(
@@ -67,9 +67,9 @@ def read_table(
 ) -> ScoredTable:
     """Read a table as the estimators do; `caller` is named in errors."""
     threads = n_threads(n_jobs)
-    view = read_view(caller, X, categorical_features, device)
-    missing = missing_columns(view.held.values, threads)
-    return ScoredTable(view, missing, view.held.device or resolve_device(device), threads)
+    rows = read_whole(caller, X, categorical_features, device)
+    missing = missing_columns(rows.stored, threads)
+    return ScoredTable(rows, missing, rows.device or resolve_device(device), threads)
 
 
 def scores_of(
@@ -81,7 +81,7 @@ def scores_of(
 
 def branch_columns(table: ScoredTable, target: Target, numeric: Numeric) -> list[Branched]:
     """Return the branches of every column, over the rows that the target has."""
-    table, d = table.of(target), table.view.shape[1]
+    table, d = table.of(target), table.rows.shape[1]
     side_by_side = table.device == "cpu" and d >= table.n_threads
     columns = [(table._replace(n_threads=1) if side_by_side else table, f) for f in range(d)]
     return run(
@@ -95,11 +95,11 @@ def _branch(table: ScoredTable, f: int, target: Target, numeric: Numeric) -> Bra
     """Return the branches of column f."""
     none = np.empty(0)
     if table.nominal[f]:
-        code, missing = _last_if_missing(table.view.column(f))
+        code, missing = _last_if_missing(table.rows.column(f))
         return Branched(target.by_branch(code), none, missing)
     if numeric == "threshold":
         return _by_threshold(table, f, target)
-    column = table.view.column(f)
+    column = table.rows.column(f)
     if numeric == "distinct":
         known = np.unique(column, return_inverse=True)[1]
         return Branched(target.by_branch(known), none, int(np.isnan(column).sum()))
@@ -125,16 +125,16 @@ def _last_if_missing(code: Values) -> tuple[Codes, int]:
 
 def _by_threshold(table: ScoredTable, f: int, target: Target) -> Branched:
     """The best cut of a column: the split of a tree of two leaves grown on that column only."""
-    view = table.view
-    column = take_column(view.held.values, f)
-    alone = Held(Columns.numeric(1), column, None, view.held.device)
+    rows = table.rows
+    alone = Table(take_column(rows.stored, f), Columns.numeric(1), device=rows.device)
     known = without = None
     if table.missing[f]:
-        missing = np.isnan(view.column(f))
+        missing = np.isnan(rows.column(f))
         known, without = np.flatnonzero(~missing), np.flatnonzero(missing)
         if known.size == 0:
             whole = target.by_branch(np.zeros(target.size, np.int64))
             return Branched(whole, np.empty(0), without.size)
-    tree = target.grow(View(alone, view.rows), known, table.device, table.n_threads)
+    alone.rows = rows.rows
+    tree = target.grow(alone, known, table.device, table.n_threads)
     cut = tree.threshold[:1] if tree.n_nodes > 1 else np.empty(0)
     return Branched(target.of_cut(tree, without), cut, 0 if without is None else without.size)

@@ -17,7 +17,7 @@ from gputree._docs import fill
 from gputree._sklearn import Interval, StrOptions, validate_params
 from gputree.backends import DEVICES
 from gputree.dtypes import Floats
-from gputree.estimators.table_estimator import MOST_JOBS
+from gputree.estimators.parameters import MOST_JOBS
 from gputree.scores import measures
 from gputree.scores.branches import Numeric, read_table, scores_of
 from gputree.scores.targets import new_labels, new_numbers

@@ -220,7 +220,7 @@ def rank_features(
         numbers = new_numbers(y, sample_weight)
         n_rows, found = numbers.size, branch_columns(table, numbers, numeric)
         scores = _all_scores(OF_NUMBERS, found)
-    return _rank(names, table.view.held.columns, n_rows, found, scores)
+    return _rank(names, table.rows.columns, n_rows, found, scores)
 
 
 def _of_classes(
@@ -245,9 +245,9 @@ def _all_scores(
 
 def _names(table: ScoredTable, given: Sequence[str] | None) -> NDArray[Any]:
     """Names of the columns: those given, or of a data frame, or x0, x1, ..."""
-    d = table.view.shape[1]
+    d = table.rows.shape[1]
     if given is None:
-        known = table.view.held.names
+        known = table.rows.names
         return np.array([f"x{f}" for f in range(d)], dtype=object) if known is None else known
     if len(given) != d:
         raise InputError(

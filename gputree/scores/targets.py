@@ -10,11 +10,11 @@ from numpy.typing import ArrayLike, NDArray
 from gputree.backends.arrays import to_host
 from gputree.dtypes import Floats, Int64s
 from gputree.estimators.growing import Options, grow_tree
-from gputree.estimators.held import View
 from gputree.estimators.resolution import warn_if_coarse
 from gputree.fixed_point import Targets, fix_targets, fix_weights
 from gputree.labels import Codes, check_labels, check_targets, check_weights
 from gputree.scores.measures import BranchMeans, Contingency
+from gputree.tables import Table
 from gputree.tree import Tree
 
 # Minimum size of the table of all pairs of a branch and a label that is counted as a whole; for
@@ -60,10 +60,10 @@ class Labels(NamedTuple):
         branch, label = np.nonzero(parts)
         return Contingency(branch, label, parts[branch, label])
 
-    def grow(self, view: View, rows: Codes | None, device: str, n_threads: int) -> Tree:
+    def grow(self, table: Table, rows: Codes | None, device: str, n_threads: int) -> Tree:
         """Grow the tree of one cut of a table of one column; on `rows`, or on all."""
         options = _options(self.criterion, max(self.n_labels, 2), device, n_threads)
-        return _grow(view, self.code, self.weight, rows, options)
+        return _grow(table, self.code, self.weight, rows, options)
 
 
 class Numbers(NamedTuple):
@@ -100,9 +100,9 @@ class Numbers(NamedTuple):
             mean = np.append(mean, total * self.fixed.unit / units)
         return BranchMeans(weight, mean)
 
-    def grow(self, view: View, rows: Codes | None, device: str, n_threads: int) -> Tree:
+    def grow(self, table: Table, rows: Codes | None, device: str, n_threads: int) -> Tree:
         options = _options("squared_error", 0, device, n_threads)
-        return _grow(view, self.y, self.weight, rows, options)
+        return _grow(table, self.y, self.weight, rows, options)
 
 
 Target = Labels | Numbers
@@ -165,9 +165,9 @@ def _options(criterion: str, n_classes: int, device: str, n_threads: int) -> Opt
 
 
 def _grow(
-    view: View, target: NDArray, weight: Floats | None, rows: Codes | None, options: Options
+    table: Table, target: NDArray, weight: Floats | None, rows: Codes | None, options: Options
 ) -> Tree:
     if rows is not None:
-        view, target = view.take(rows), target[rows]
+        table, target = table.take(rows), target[rows]
         weight = None if weight is None else weight[rows]
-    return grow_tree(view, target, weight, options).tree
+    return grow_tree(table, target, weight, options).tree

@@ -263,7 +263,7 @@ def test_files_of_every_format(tmp_path, suffix):
     coded = CodedTable.from_batches(
         open_batches(path, "y", categorical=["id"]), categorical_features=["id"]
     )
-    assert coded._view.held.columns.categories[0].tolist() == sorted(set(IDS))
+    assert coded._table.columns.categories[0].tolist() == sorted(set(IDS))
 
 
 TWENTY = [12345678901234567890 + i % 2 for i in range(8)]
@@ -307,7 +307,7 @@ def test_longer_numbers_further_down(tmp_path, monkeypatch):
         path.write_text("id,y\n" + "".join(f"{c},a\n" for c in cells))
         batches = open_batches(path, "y", categorical=["id"])
         coded = CodedTable.from_batches(batches, categorical_features=["id"])
-        assert coded._view.held.columns.categories[0].tolist() == sorted({5, 6, *last})
+        assert coded._table.columns.categories[0].tolist() == sorted({5, 6, *last})
 
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])

@@ -53,6 +53,22 @@ def test_weights_are_near(weight):
     assert (error <= np.maximum(0.5 * bound, bound - weight)).all()
 
 
+@given(st.lists(st.integers(0, 12), min_size=2, max_size=40))
+def test_counts_are_units_up_to_a_power_of_two(counts):
+    """Integer weights equal the same weights in float64; rows of weight zero change nothing."""
+    counts = np.array(counts, np.int32)
+    drawn = np.flatnonzero(counts)
+    assume(drawn.size)
+    found = fix_weights(counts, drawn.size)
+    for weight in (counts.astype(float), counts[drawn].astype(float)):
+        same = fix_weights(weight, drawn.size)
+        assert same[1:] == found[1:]
+        assert (same.weight is None) == (found.weight is None)
+        if found.weight is not None:
+            fixed = found.weight if weight.size == counts.size else found.weight[drawn]
+            np.testing.assert_array_equal(same.weight, fixed)
+
+
 @given(st.lists(st.integers(1, 1000), min_size=2, max_size=40), st.integers(-200, 200))
 def test_dyadic_weights_are_exact_and_short(weight, exponent):
     assume(len(set(weight)) > 1)

@@ -217,7 +217,7 @@ def test_dates_and_times_are_categories_where_asked_for(write, tmp_path):
     assert read_table(path, "y", categorical=[*TIMES]).columns.to_pydict() == expected
     assert in_batches(path, "y", categorical=[*TIMES])[0].to_pydict() == expected
     table = CodedTable.from_batches(open_batches(path, "y", categorical=[*TIMES]))
-    assert table._view.held.columns.nominal.all()
+    assert table._table.columns.nominal.all()
     days = pa.array(TIMES["b"]).cast(pa.date32())
     pq.write_table(pa.table({"b": days, "y": ["x", "y"]}), tmp_path / "t.parquet")
     for read in (read_table, lambda *a, **b: open_batches(*a, **b)):

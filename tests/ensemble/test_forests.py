@@ -32,9 +32,9 @@ from gputree import (
     load_model,
     save_model,
 )
-from gputree.ensemble import base
 from gputree.ensemble.compact import CompactTree
 from gputree.ensemble.draws import bootstrap_counts
+from gputree.ensemble.growing import TableRows
 from gputree.export import shap_values
 from gputree.pruning import CostComplexity, CostComplexityCV
 
@@ -345,18 +345,18 @@ def test_classes_are_balanced_in_each_sample():
 def test_threads_of_trees_are_no_more_than_asked_for(monkeypatch, n_jobs, n_estimators):
     growing, most, lock = [], [], Lock()
 
-    def watched(grower, *arguments):
+    def watched(rows, grower, t):
         with lock:
             growing.append(grower.n_jobs)
             most.append(sum(growing))
         try:
-            return grow(grower, *arguments)
+            return grow(rows, grower, t)
         finally:
             with lock:
                 growing.pop()
 
-    grow = base._grow_tree
-    monkeypatch.setattr(base, "_grow_tree", watched)
+    grow = TableRows.grow
+    monkeypatch.setattr(TableRows, "grow", watched)
     X, labels, _ = mixed(400)
     RandomForestClassifier(n_estimators, n_jobs=n_jobs, random_state=0).fit(X, labels)
     assert len(most) == n_estimators
@@ -374,8 +374,8 @@ def test_an_interrupted_fit_leaves_the_forest_as_it_was(fitted, monkeypatch, n_j
             raise KeyboardInterrupt
         return grow(*arguments)
 
-    grow = base._grow_tree
-    monkeypatch.setattr(base, "_grow_tree", interrupted)
+    grow = TableRows.grow
+    monkeypatch.setattr(TableRows, "grow", interrupted)
     forest.set_params(n_estimators=20, warm_start=True, n_jobs=n_jobs)
     with pytest.raises(KeyboardInterrupt):
         forest.fit(X, y)

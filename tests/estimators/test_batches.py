@@ -127,7 +127,7 @@ def test_work_on_categories_is_linear_in_the_batches(monkeypatch):
     words = [f"w{k}" for k in range(300)]
     batches = [pa.table({"w": words[k : k + 3]}) for k in range(0, 300, 3)]
     table = CodedTable.from_batches(batches)
-    assert table._view.held.columns.categories[0].tolist() == sorted(words)
+    assert table._table.columns.categories[0].tolist() == sorted(words)
     assert sum(made) <= 3 * len(words)  # in their batch, merged, looked up
 
 
@@ -324,7 +324,7 @@ def test_answers_for_some_rows_are_found_in_blocks(monkeypatch, rows):
     read = CodedTable.from_batches(cut(table, y, [100]))
     rows = np.asarray(rows, np.int64)
     wholes = [f(read)[rows] for f in (model.predict_proba, model.apply, model.decision_path)]
-    monkeypatch.setattr("gputree.estimators.held.BLOCK_BYTES", 600)
+    monkeypatch.setattr("gputree.tables.BLOCK_BYTES", 600)
     part = read.take(rows)
     parts = [f(part) for f in (model.predict_proba, model.apply, model.decision_path)]
     for whole, found in zip(wholes[:2], parts[:2], strict=True):
@@ -395,7 +395,7 @@ def test_files_without_rows_are_passed_over(tmp_path):
     (tmp_path / "d.csv").write_text("w,y\nx,0\nz,1\n")  # the first to say what w holds
     read = CodedTable.from_batches(open_batches(tmp_path, "y"))
     assert read.target.tolist() == [1, 0, 1]
-    assert read._view.held.columns.categories[0].tolist() == ["x", "z"]
+    assert read._table.columns.categories[0].tolist() == ["x", "z"]
     with pytest.raises(ValueError, match=r"a\.csv has a header but no rows\."):
         CodedTable.from_batches(open_batches(tmp_path / "a.csv", "y"))
     with pytest.raises(ValueError, match=r"b\.csv is empty"):
@@ -421,7 +421,7 @@ def test_truth_values_of_csv_are_those_of_memory(tmp_path, monkeypatch):
     with pytest.raises(ValueError, match=r"t\.csv: column 'a' holds booleans .*'perhaps' .*text="):
         CodedTable.from_batches(open_batches(path, "y"))
     read = CodedTable.from_batches(open_batches(path, "y", text=["a"]))
-    assert read._view.held.columns.categories[0].tolist() == ["perhaps", "true"]
+    assert read._table.columns.categories[0].tolist() == ["perhaps", "true"]
 
 
 BAD_FILES = {

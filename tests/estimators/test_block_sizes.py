@@ -40,7 +40,7 @@ SMALL = {
     "discretization.kernels.FIRST_ROOM": 2,
     "ensemble.out_of_bag.BLOCK_BYTES": 64,
     "estimators.coded_table._SLICE_ROWS": 3,
-    "estimators.held.BLOCK_BYTES": 64,
+    "tables.BLOCK_BYTES": 64,
     "fixed_point._BLOCK": 3,
     "prediction.answers.BLOCK_ROWS": 3,
     "prediction.answers.FEWEST_ROWS": 2,

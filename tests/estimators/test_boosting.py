@@ -12,8 +12,7 @@ from sklearn.datasets import load_iris, load_wine
 from sklearn.exceptions import NotFittedError
 from strategies import examples
 
-from gputree import BoostedC45Classifier, C45Classifier, CodedTable, export_json
-from gputree.estimators import held
+from gputree import BoostedC45Classifier, C45Classifier, CodedTable, export_json, tables
 from gputree.fixed_point import fix_weights
 from gputree.pruning import Pessimistic
 
@@ -147,8 +146,8 @@ def test_rows_of_weight_zero_take_no_part():
 
 def test_the_table_is_coded_once(monkeypatch):
     X, y = load_wine(return_X_y=True)
-    coded, code_columns = [], held.code_columns
-    monkeypatch.setattr(held, "code_columns", lambda *a: coded.append(a) or code_columns(*a))
+    coded, code_columns = [], tables.code_columns
+    monkeypatch.setattr(tables, "code_columns", lambda *a: coded.append(a) or code_columns(*a))
     boosted = BoostedC45Classifier().fit(X, y)
     assert len(boosted.estimators_) > 2
     assert len(coded) == 1

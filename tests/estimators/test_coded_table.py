@@ -113,7 +113,7 @@ def test_bins_are_those_of_the_whole_table():
     alone = DecisionTreeRegressor(splitter="binned", max_bins=8).fit(X, y)
     assert whole.tree_.equals(alone.tree_)
     part = DecisionTreeRegressor(splitter="binned").fit(table.take(rows), y[rows])
-    coded = table._view.held.on("cpu", 1).coded(8, False, 1)
+    coded = table._table.on("cpu", 1).coded(8, False, 1)
     tree = part.tree_
     assert tree.n_nodes > 1
     for f, threshold in zip(

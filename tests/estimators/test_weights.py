@@ -6,6 +6,7 @@ from dataclasses import fields
 import numpy as np
 import pytest
 from mixed_tables import mixed_table
+from sklearn.base import clone
 
 from gputree import (
     BoostedC45Classifier,
@@ -132,6 +133,17 @@ def test_a_row_without_weight_is_left_out(name):
     assert_same(found, expected)
     if "0 weight" in found:
         assert found["0 weight"][0] == pytest.approx(weight.sum(), rel=1e-14)
+
+
+@pytest.mark.parametrize("name", REGRESSORS)
+def test_targets_without_weight_may_be_far_away(name):
+    """They would make the units of all others coarse."""
+    X, y = rows_of(name, True)
+    weight = np.random.default_rng(0).uniform(0.5, 2.0, N)
+    expected = clone(REGRESSORS[name]).fit(X[::2], y[::2], weight[::2]).tree_
+    weight[1::2] = 0.0
+    y[1::2] = 1e80
+    assert clone(REGRESSORS[name]).fit(X, y, weight).tree_.equals(expected)
 
 
 def test_soft_thresholds_without_rows_of_no_weight():

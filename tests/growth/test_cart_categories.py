@@ -17,7 +17,7 @@ from gputree.backends.cpu.runs import MOST_CELLS
 from gputree.columns import Columns
 from gputree.dtypes import SUBSET_SPLIT
 from gputree.estimators.growing import Options, grow_tree
-from gputree.estimators.held import Held, View
+from gputree.tables import Table
 from gputree.tree import Tree
 
 CRITERIA = ("gini", "entropy", "squared_error")
@@ -57,7 +57,7 @@ def columns_of(table: MixedTable) -> Columns:
 def grow(table: MixedTable, criterion: str, split="auto", **limits) -> Tree:
     limits["categorical_split"] = split
     options = make_options(criterion, table.y, table.nominal.size, **limits)
-    view = View(Held(columns_of(table), table.X, None))
+    view = Table(table.X, columns_of(table))
     tree = grow_tree(view, target_of(table, criterion), table.weight, options).tree
     tree.check()
     return tree
@@ -221,9 +221,7 @@ def test_columns_of_two_categories_split_alike_as_numbers_and_as_subsets(seed, c
     table = MixedTable(X, np.array([True, True, False, True, False]), y, None)
     numbers = grow(table, criterion)
     with pytest.MonkeyPatch.context() as patch:
-        for module in ("held", "growing_categories"):
-            name = f"gputree.estimators.{module}.categories_in_growth"
-            patch.setattr(name, lambda columns: columns.n_categories)
+        patch.setattr(Columns, "grown_categories", Columns.n_categories)
         subsets = grow(table, criterion)
     of_subsets = [(tree.split_kind == SUBSET_SPLIT).any() for tree in (numbers, subsets)]
     assert of_subsets[0] == of_subsets[1]

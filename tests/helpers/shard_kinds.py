@@ -15,9 +15,10 @@ from gputree import CodedTable, DecisionTreeClassifier, DecisionTreeRegressor
 from gputree.backends.sharded import device as device_
 from gputree.backends.sharded.rows import Read, join_measures, measure
 from gputree.backends.sharded.tasks import Here, Tasks
+from gputree.estimators.base import with_weight
 from gputree.estimators.growing_parts import Rowsets, grow_parts
-from gputree.estimators.held import Held, Parts, View
 from gputree.estimators.monotonic import monotonic_signs
+from gputree.tables import Sharding, Table
 from gputree.tree import Tree
 
 
@@ -49,10 +50,10 @@ def random_bounds(rng: np.random.Generator, n: int) -> np.ndarray:
 
 def in_shards(table: CodedTable, bounds: Any, device: str = "cpu") -> CodedTable:
     """The same table, as batches leave one."""
-    held = table._view.held
-    parts = Parts(np.asarray(bounds, np.int64))
-    divided = Held(held.columns, held.values, held.names, device, held.max_bins, parts)
-    return CodedTable.of(View(divided))
+    whole = table._table
+    sharding = Sharding(np.asarray(bounds, np.int64))
+    fields = whole.stored, whole.columns, whole.names, device, whole.max_bins, sharding
+    return CodedTable.of(Table(*fields))
 
 
 def local(case: Case, seed: int) -> Iterator[Tree]:
@@ -67,9 +68,10 @@ def tasks(case: Case, seed: int, choose: Callable[[], str] = lambda: "cpu") -> I
     """Pure tasks, which run in this process, on the device that each of them chooses."""
     bounds = random_bounds(np.random.default_rng(seed), len(case.X)).tolist()
 
-    def grow(self: Any, view: View, target: Any, weight: Any, n: int) -> Tree:
+    def grow(self: Any, table: Table, target: Any, weight: Any, n: int) -> Tree:
         rows = [slice(a, b) for a, b in zip(bounds, bounds[1:], strict=False)]
-        values, columns = view.values, view.held.columns
+        table, target, weight = with_weight(table, target, weight)
+        values, columns = table.values, table.columns
         reads = [
             Read(values[part], target[part], None if weight is None else weight[part])
             for part in rows

@@ -1,6 +1,7 @@
 """Descent against a row-by-row oracle."""
 
-from dataclasses import replace
+import pickle
+from dataclasses import fields, replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -111,18 +112,38 @@ def test_take(monkeypatch, of_node, n_rows):
 
 @given(st.integers(0, 10**6), st.integers(1, 60), st.integers(1, 150))
 def test_nodes_that_are_moved_answer_the_same(seed, n_splits, n_rows):
-    """Depth-first where there are more rows than nodes: every node has one place."""
+    """Depth-first, every node has one place."""
     rng = np.random.default_rng(seed)
     tree, rows = random_tree(rng, n_splits), random_rows(rng, n_rows, dtype=np.float32)
     expected = [heaviest(tree, row) for row in rows]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(descent_, "FEW_NODES", 0)
-        _, place = descent_.arrange(descent_.pack(tree, rows.dtype), n_rows)
-        assert (place is None) == (tree.n_nodes > n_rows)
-        if place is not None:
-            assert sorted(place) == list(range(tree.n_nodes))
-            assert (np.diff(place[1:].reshape(-1, 2)) == 1).all()  # siblings stay together
+        place = descent_.arranged(tree, rows.dtype).place
+        assert sorted(place) == list(range(tree.n_nodes))
+        assert (np.diff(place[1:].reshape(-1, 2)) == 1).all()  # siblings stay together
         np.testing.assert_array_equal(prediction.apply(tree, rows), expected)
+
+
+def test_a_tree_is_packed_once(monkeypatch):
+    """For each type of values; not in pickles, nor in trees with other arrays."""
+    made = []
+    pack = descent_.pack
+    monkeypatch.setattr(descent_, "pack", lambda *given: made.append(1) or pack(*given))
+    rng = np.random.default_rng(0)
+    tree, rows = random_tree(rng, 30), random_rows(rng, 50)
+    expected = prediction.apply(tree, rows)
+    for n in (1, 50):
+        np.testing.assert_array_equal(prediction.apply(tree, rows[:n]), expected[:n])
+    assert len(made) == 1
+    prediction.apply(tree, rows.astype(np.float32))
+    assert len(made) == 2
+    restored = pickle.loads(pickle.dumps(tree))
+    assert vars(restored).keys() == {field.name for field in fields(tree)}
+    np.testing.assert_array_equal(prediction.apply(restored, rows), expected)
+    other = replace(tree, missing_child=np.where(tree.is_leaf, tree.missing_child, 0))
+    rows[:, :] = np.nan
+    expected = [heaviest(other, row) for row in rows]
+    np.testing.assert_array_equal(prediction.apply(other, rows), expected)
 
 
 # ---------------------------------------------------- branches and shares

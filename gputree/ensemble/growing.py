@@ -1,0 +1,71 @@
+"""Rows in memory that the trees of a forest are grown on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gputree.backends.devices import resolve_device
+from gputree.estimators.cart import column_count
+from gputree.growth.stopping import FEWEST_ROWS
+from gputree.tables import Table
+from gputree.threads import n_threads
+from gputree.tree import Tree
+
+Weight = NDArray[Any] | None  # float64, or how often rows are drawn
+
+
+@dataclass
+class TableRows:
+    """A table in memory with targets and weights; `gputree.distributed` has one in partitions."""
+
+    forest: Any
+    given: Any  # the table that `fit` was called with
+    table: Table
+    target: NDArray[Any]
+    weight: Weight
+
+    @property
+    def n_rows(self) -> int:
+        """Number of all rows."""
+        return self.table.shape[0]
+
+    def total_and_weight(self) -> tuple[float, Weight]:
+        """Total weight, and the weights that rows are drawn in proportion to."""
+        total = float(self.n_rows) if self.weight is None else float(self.weight.sum())
+        return total, self.weight
+
+    def grower(self) -> Any:
+        """Code the table, and return the estimator that trees are copies of."""
+        forest, table = self.forest, self.table
+        device, threads = "cpu", n_threads(forest.n_jobs)
+        if not forest._draws_cuts:
+            device = table.device or resolve_device(forest.device, bool(forest.verbose))
+        grower = forest._new_tree(device=device, verbose=0)
+        on_device = table.on(device, threads)
+        if self.n_rows > FEWEST_ROWS and not forest._draws_cuts:
+            n_columns = column_count(forest.max_features, table.shape[1])
+            bins, exact = table.max_bins or int(grower.max_bins), forest.splitter != "binned"
+            on_device.prepare(bins, threads, exact, n_columns)
+        return grower
+
+    def grow(self, tree: Any, t: int) -> Tree:
+        """Grow tree t by its estimator, on the rows that it has drawn."""
+        counts = self.forest._counts(t)
+        weight = self.weight if counts is None else counts
+        if self.forest._balances_subsamples:
+            weight = np.ones(self.n_rows) if weight is None else weight
+            weight = weight * balancing(np.bincount(self.target, weight))[self.target]
+        grown: Tree = tree._grow_tree(self.table, self.target, weight, self.n_rows)
+        return grown
+
+
+def balancing(of_class: NDArray[Any]) -> NDArray[np.float64]:
+    """Factors that give all classes with weight the same total weight; 0 for the others."""
+    present = of_class > 0
+    found = np.zeros(of_class.size)
+    found[present] = of_class.sum() / (np.count_nonzero(present) * of_class[present])
+    return found
