@@ -1,11 +1,10 @@
 """Public names of a package, imported on first use, so that unused ones cost nothing.
 
-As lazy_loader, by which scikit-image and SciPy's tools do the same; a package also imports the
-names where checkers read them, below ``if TYPE_CHECKING``, each as itself, so that it is public
-for them. No module may be called as a name that it has: whichever came last would be the package's
-attribute.
+This is what lazy_loader does for scikit-image. A package imports the names below
+``if TYPE_CHECKING``, too, each ``as`` itself, so that type checkers take them for public. No module
+may have a public name of its package: the one that was imported last would be the attribute.
 
-Functions that low layers call in modules above them are provided by the package, in the same way.
+A package also provides, in the same way, functions that layers below it call.
 """
 
 from __future__ import annotations
@@ -33,10 +32,10 @@ def provided(name: str) -> Callable[..., Any]:
 def attach(
     package: str, modules: Mapping[str, Sequence[str]], packages: Sequence[str] = ()
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """`__getattr__` and `__dir__` of a package, by its name and its names by their modules.
+    """Make `__getattr__` and `__dir__` of a package from the public names of its `modules`.
 
-    `packages` are modules and packages in it that need no separate import. A package that has no
-    `__all__` gets that of its names.
+    `packages` are modules and packages in it that are imported as attributes. A package that has
+    no `__all__` gets one of these names.
     """
     places = {name: f"{package}.{module}" for module, names in modules.items() for name in names}
 

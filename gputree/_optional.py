@@ -1,4 +1,4 @@
-"""Imports of optional packages, all of them here and on first use."""
+"""Imports of all optional packages, on first use."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ class Ordered(parameters.HasMethods):  # of the kinds that it lets others make
 
 
 def tree_of(n_features: int, n_classes: Any, n_outputs: int) -> Any:
-    """An empty tree as scikit-learn's estimators hold it; its state says how nodes lie there."""
+    """An empty tree of scikit-learn; its state shows the layout of its nodes."""
     from sklearn.tree._tree import Tree  # here: few need it, and it takes time to import
 
     return Tree(n_features, n_classes, n_outputs)

@@ -65,7 +65,7 @@ class BranchLists(NamedTuple):
         return cls.of_pairs(first_child.size, node, code[known])
 
     def take(self, nodes: NDArray[Any]) -> BranchLists:
-        """Select the lists of nodes, in their order; drop categories that lead to none of them."""
+        """Select the lists of nodes, in their order; drop categories that lead to other nodes."""
         begin, end = self.branch_begin[nodes], self.branch_end[nodes]
         size = self.branch_code.size + 1
         step = np.bincount(begin, minlength=size) - np.bincount(end, minlength=size)
@@ -141,7 +141,7 @@ class BranchLists(NamedTuple):
 class Spans(NamedTuple):
     """Ranges of the lists of each node's children, arrays of shape (N,)."""
 
-    # the lists of a node's children lie, child by child, from `start` to `stop`
+    # the lists of a node's children are, child by child, from `start` to `stop`
     start: Int64s
     stop: Int64s
     top: Int64s  # the highest of the nodes that share a node's list; itself for most

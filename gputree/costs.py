@@ -16,7 +16,7 @@ def class_costs(costs: Costs) -> Floats:
 
 
 def weighs_errors(costs: Costs | None) -> bool:
-    """Return whether the class of most weight may not be that of the minimum cost."""
+    """Return whether another class than the majority class may have the minimum cost."""
     return costs is not None and len(costs) > 2
 
 

@@ -62,7 +62,7 @@ class Answers(NamedTuple):
 
 
 def answers(estimator: Any, X: Any, y: Labels, weight: Weight = None) -> Answers:
-    """Predict rows whose true values are known; those of weight zero take no part."""
+    """Predict rows whose true values are known; rows of weight zero take no part."""
     y, predicted = np.asarray(y), estimator.predict(X)
     if not hasattr(estimator, "classes_"):
         return _weighed(Answers(y, predicted, None, None, weight))
@@ -77,6 +77,8 @@ def answers(estimator: Any, X: Any, y: Labels, weight: Weight = None) -> Answers
 
 def pooled(parts: list[Answers]) -> Answers:
     """Join the predictions of several models, each for other rows."""
+    if any(part.weight is not None for part in parts):  # of some files of ARFF
+        parts = [p if p.weight is not None else p._replace(weight=np.ones(p.y.size)) for p in parts]
     found: dict[str, Any] = {
         key: None
         if getattr(parts[0], key) is None
@@ -271,7 +273,7 @@ def _tables_in_words(tables: dict[str, Lines]) -> list[list[list[str]]]:
 
 
 def usage_lines(share: Floats, names: Any) -> Lines:
-    """The table of the attribute usage of each column, the most first; not those of none.
+    """The attribute usage of each column that is used, in descending order.
 
     `share` is of rows, of shape (d,); names that are None are x0, x1, ...
     """
@@ -296,7 +298,7 @@ def _cell(key: str, value: Any) -> str:
     return f"{value:.3f}" if key == "confidence" else amount(value)
 
 
-# Numbers of lines that are rows, or their weight: those of parts of the rows add up.
+# Fields that are numbers of rows, or weights: they add up over parts of the rows.
 _ADDED = ("covered", "errors", "used", "wrong", "gained", "lost")
 
 
@@ -404,7 +406,7 @@ def _pairs(sums: ClassSums) -> tuple[NDArray[Any], NDArray[Any], Floats]:
 
 
 def _of_quantities(given: Answers, mean: float) -> dict[str, float]:
-    """Errors, also relative to those of predicting the mean of the training rows."""
+    """Errors, also relative to predicting the mean of the training rows."""
     basic = given.measures
     off, apart = given.y - given.predicted, given.y - mean
     squared = _ratio(given.total(off**2), given.total(apart**2))

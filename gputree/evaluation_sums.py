@@ -1,4 +1,4 @@
-"""Sums over rows that measures are made of: of batches they add up to those of all rows.
+"""Sums over rows from which measures are computed; sums of batches add up.
 
 Counts are exact; sums of numbers are those of scikit-learn's measures, as far as one batch goes.
 """
@@ -123,7 +123,7 @@ class ClassSums(NamedTuple):
         return matrix
 
     def joined(self, other: ClassSums) -> ClassSums:
-        """Add the sums of two sets of rows; labels are those of either."""
+        """Add the sums of two sets of rows; the labels are their union."""
         labels = np.union1d(self.labels, other.labels)
         names = ("hits", "loss", "absolute", "squared")
         moments = {name: getattr(self, name).joined(getattr(other, name)) for name in names}
@@ -131,7 +131,8 @@ class ClassSums(NamedTuple):
         if self.cost is not None and other.cost is not None:
             cost = self.cost.joined(other.cost)
         matrix = self.of_labels(labels) + other.of_labels(labels)
-        return self._replace(labels=labels, matrix=matrix, cost=cost, **moments)
+        weighted = self.weighted or other.weighted
+        return self._replace(labels=labels, matrix=matrix, cost=cost, weighted=weighted, **moments)
 
 
 class NumberSums(NamedTuple):
@@ -163,7 +164,7 @@ class NumberSums(NamedTuple):
             r2 = 1.0 - left
         squares = self.squared.error
         return {
-            # the variance of the target is taken as known, and the root as straight where it lies
+            # the variance of the target is taken as exact, the square root as linear
             "R2": Measure(r2, squares / variance if variance else np.nan),
             "MAE": Measure(self.absolute.mean, self.absolute.error),
             "RMSE": Measure(float(rmse), squares / (2.0 * float(rmse)) if rmse else 0.0),
@@ -173,7 +174,7 @@ class NumberSums(NamedTuple):
         """Add the sums of two sets of rows."""
         names = ("target", "absolute", "squared")
         moments = {name: getattr(self, name).joined(getattr(other, name)) for name in names}
-        return self._replace(**moments)
+        return self._replace(weighted=self.weighted or other.weighted, **moments)
 
 
 Sums = ClassSums | NumberSums

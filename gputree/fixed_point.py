@@ -48,7 +48,7 @@ class Targets(NamedTuple):
     unit: float  # of `target`, a unit of weight
     square_unit: float  # of `square`, a unit of weight
     rounded: bool  # weight x target is not an integer of units
-    reach: float  # a power of two that no deviation from the centre passes
+    reach: float  # a power of two, an upper bound of deviations from the centre
 
 
 def power_of_two(x: float) -> float:
@@ -121,7 +121,7 @@ def _in_place(round_: np.ufunc, values: Floats) -> Floats:
 
 
 def common_shift(common: int) -> int:
-    """The low bits that every weight has zero, `common` having all of their bits."""
+    """Number of low bits that are zero in all weights; `common` is their bitwise or."""
     return (common & -common).bit_length() - 1
 
 

@@ -144,7 +144,7 @@ def check_targets(y: ArrayLike) -> Floats:
 
 
 def check_weights(sample_weight: ArrayLike | None, y: NDArray[Any]) -> Floats:
-    """A weight for each of the rows of `y`, of which there is one at least."""
+    """Return a weight for each row of `y`, which has at least one row."""
     if y.size == 0:
         raise InputError("Found array with 0 sample(s) while a minimum of 1 is required.")
     weight = check_sample_weight(sample_weight, y, dtype=np.float64, ensure_non_negative=True)

@@ -22,7 +22,7 @@ from gputree.dtypes import CATEGORY, Bools, Int32s, Int64s
 class Subsets(NamedTuple):
     """Categories that the subset splits of a tree send left and right."""
 
-    begin: Int64s  # (subsets + 1,): those of subset j are ``begin[j] .. begin[j + 1]``
+    begin: Int64s  # (subsets + 1,): subset j has ``begin[j] .. begin[j + 1]``
     # ascending for each subset: all categories that the node has rows of; where its parent
     # tests the same column all of one side, of the left if there are any
     code: NDArray[np.uint32]

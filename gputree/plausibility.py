@@ -14,7 +14,7 @@ from gputree.tree import Tree
 # Of sums of rounded numbers, relative to what is added up; a tree's own are off by 1e-12.
 SLACK = 1e-6
 
-# Units of weight in that of the root, at least: parts of rows are rounded to whole ones.
+# Minimum units of weight in the root: parts of rows are rounded to whole units.
 UNITS = 2.0**48
 
 
@@ -25,7 +25,7 @@ def bounded_gains(tree: Tree) -> Tree:
     large relative to them.
     """
     parted = tree.missing_child == MISSING_TO_ALL
-    # less than `check_statistics` allows of this tree, and of what pruning leaves of it
+    # less than `check_statistics` allows of this tree and of its pruned trees
     slack = 0.5 * SLACK * (tree.impurity[0] + tree.impurity)
     above = ~parted & (tree.gain > tree.impurity + slack)
     if not above.any():

@@ -2,7 +2,7 @@
 
 A threshold is moved to the values below and above it while the rest of the tree stays. Where
 the errors that the node's training rows would make exceed those of the threshold itself by more
-than their standard deviation, it has been moved too far: there the bound lies, linear between
+than their standard deviation, it has been moved too far: the bound is there, linear between
 two values. Errors E among weight N have the deviation ``sqrt((E + 0.5) (N - E + 0.5) / (N + 1))``.
 """
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from threading import Lock
 from typing import Any, Literal, NamedTuple
 
@@ -21,8 +21,9 @@ from gputree.columns import Columns, fit_encode
 from gputree.columns.categories import EXACT_IN_FLOAT64
 from gputree.columns.cells import as_table, is_frame
 from gputree.columns.integers import count_codes
+from gputree.columns.options import declared_nominal
 from gputree.compilation.arrays import writable
-from gputree.dtypes import MOST_ROWS, Int64s
+from gputree.dtypes import MOST_ROWS, Bools, Int64s
 from gputree.errors import InputError
 
 # Bytes of values that are copied at once where some rows of a table are read.
@@ -59,9 +60,12 @@ class Table:
     ----------
     rows : int array, or None
         Distinct rows that it has, in its order; None for all in order.
+    mixed : collection of int
+        Columns of numbers as text, which a warning has named.
     """
 
     rows: Int64s | None = None
+    mixed: Collection[int] = ()
 
     def __init__(
         self,
@@ -252,6 +256,7 @@ class TableReader:
         self.ordered_categories = ordered_categories
         self.columns_ = Columns.numeric(0)
         self._names: NDArray | None = None
+        self._declared: Bools | None = None  # of all parts that were learned
 
     def read(self, X: Any, device: str = "cpu", order: Literal["C", "F"] = "C") -> Table:
         """A part, whose columns are learned."""
@@ -266,6 +271,11 @@ class TableReader:
         )
         self.columns_, table.names = table.columns, self._names
         return table
+
+    def declared(self) -> Bools:
+        """Mask of the columns that are listed, or are categorical by the type of any part."""
+        assert self._declared is not None
+        return self._declared
 
     def know(self, columns: Columns, names: NDArray | None) -> None:
         """Take what is known of the columns."""
@@ -285,6 +295,11 @@ class TableReader:
 
     def _learn_names(self, X: Any) -> None:
         self._names = feature_names(X)
+        declared = declared_nominal(X, self.categorical_features, X.shape[1])
+        before = self._declared
+        if before is not None and before.size == declared.size:
+            declared = declared | before
+        self._declared = declared
 
     def _compare(self, X: Any) -> None:
         """Raise ValueError where a part has other columns than those known."""

@@ -53,7 +53,7 @@ class _Stopped(BaseException):
 
 
 class _Tasks:
-    """Tasks that threads take one by one, and what came of them."""
+    """Tasks that threads take one by one, and their results."""
 
     def __init__(self, task: Callable[..., Any], arguments: Sequence[tuple]) -> None:
         self.task = task

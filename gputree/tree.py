@@ -86,13 +86,13 @@ class Tree:
     gain : float64 array of shape (N,)
         Decrease of impurity by the node's split, per unit of the node's weight; 0 at leaves.
     lower, upper : float64 arrays of shape (N,), or None
-        What the probability of the second class, or the mean target, that a node predicts lies
-        between; None where nothing is held to be monotonic. `statistics` may lie outside.
+        Bounds on the probability of the second class, or on the mean target, that a node predicts;
+        None without monotonic constraints. `statistics` may be outside.
     smoothing : float
         Weight that every class has in what a node predicts, beyond that of the node's rows
         (classification): 0, or 1 for Laplace's estimate. Not together with bounds.
     soft_lower, soft_upper : float64 arrays of shape (N,), or None
-        Where a number lies between these two, both children of a threshold split predict, with
+        If a number is between these two, both children of a threshold split predict, with
         fractional weights (see `gputree.prediction.shares`); other nodes have their `threshold` in
         both.
     branch_begin, branch_end : int64 arrays of shape (N,)

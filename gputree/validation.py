@@ -69,7 +69,7 @@ def check_table(estimator: Any, X: Any, *, reset: bool, order: Literal["C", "F"]
 
 
 def compare_columns(estimator: Any, X: Any) -> None:
-    """Raise ValueError where a table has other columns than that of fit, warn of names that lack.
+    """Raise ValueError if a table has other columns than in fit; warn of missing names.
 
     By their number, and by their names where both have some: as scikit-learn's `predict` does.
     """
@@ -150,7 +150,7 @@ def _text_labels(y: NDArray) -> tuple[NDArray, NDArray[np.integer]] | None:
 def _count_labels(y: NDArray, low: int, high: int) -> tuple[NDArray, NDArray[np.integer]]:
     """Labels and codes of integers in a narrow range, without sorting them.
 
-    In blocks: tables that lie in files may be longer than memory holds a wider copy of `y`.
+    Converts in blocks: a float64 copy of `y` may exceed memory if the table is in files.
     """
     wide = np.int64 if y.dtype.kind == "i" else np.uint64  # int8 cannot represent 127 - -128
     size = max(LABEL_BLOCK, high - low + 1)
@@ -190,7 +190,7 @@ def check_targets(caller: Any, y: Any, n_rows: int, criterion: str) -> Floats:
 
 
 def read_targets(caller: Any, y: Any, n_rows: int) -> Floats:
-    """Regression targets, or some of them, as float64, whatever their range.
+    """Convert regression targets, or some of them, to float64, whatever their range.
 
     ValueError for labels that are not numbers, missing or infinite targets, or another length than
     X.

@@ -111,7 +111,7 @@ class Larger(NamedTuple):
 class Splits(NamedTuple):
     """The chosen split of each of m nodes; ``feature`` is -1 where there is none.
 
-    A cut lies after bin ``cut_bin``, or inside it where ``inside``; then ``threshold``
+    A cut is after bin ``cut_bin``, or inside it where ``inside``; then ``threshold``
     decides. ``next_bin`` is the next bin with rows of the node, -1 where none follows. Where
     the column is nominal, ``codes`` lists the categories that go left instead.
     """
@@ -220,7 +220,7 @@ class Backend(Protocol):
     ) -> None:
         """Take a `DeviceTable`, a task and the rows to grow on: `entries`, or all.
 
-        Statistics of the task are those of every row of the table, not only of `entries`.
+        Statistics of the task cover every row of the table, not only `entries`.
         """
 
     def encode(self, max_bins: int) -> None:

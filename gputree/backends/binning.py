@@ -30,22 +30,22 @@ class Bins(NamedTuple):
     scale: NDArray  # (d,) grid cells per half unit
     cell: NDArray  # (d, GRID_CELLS) uint8: edges in earlier cells
     steps: NDArray  # (d,) int64: halving steps within a cell
-    even: NDArray  # (d,) bool: as many rows in each bin; else fewer the nearer it is to an end
+    even: NDArray  # (d,) bool: bins have equal numbers of rows; else fewer near both ends
 
 
 def bin_bytes(itemsize: int) -> int:
-    """Bytes that the bins of a column take, values being of so many, and their ends in float64."""
+    """Bytes of the bins of a column with values of `itemsize` bytes; ends of bins are float64."""
     return (2 * MAX_BINS + 2 * MAX_BINS) * itemsize + GRID_CELLS + 2 * MAX_BINS * 8
 
 
 @lru_cache
 def uneven_quantiles(max_bins: int) -> NDArray[np.float64]:
-    """Quantiles at which the edges of exact bins lie: fewer rows the closer they are to an end.
+    """Quantiles of the edges of exact bins, which have fewer rows near both ends.
 
-    How far a bin's bound is above the scores at its ends grows with its rows over
-    ``sqrt(q (1 - q))``, q the fraction of rows before it. Where edges are evenly spaced in
-    ``asin(sqrt(q))``, that is the same for all bins, but those in the middle have pi / 2 times the
-    rows. So half the density of the edges is that, and half is even.
+    The gap between a bin's bound and the scores at its ends grows with its rows divided by
+    ``sqrt(q (1 - q))``, where q is the fraction of rows before the bin. Edges that are evenly
+    spaced in ``asin(sqrt(q))`` make the gap the same for all bins, but give bins in the middle
+    pi / 2 times the rows. So half of the density of edges is that, and half is even.
     """
     angle = np.linspace(0.0, 1.0, 1 << 10)
     quantile = np.sin(np.pi / 2 * angle) ** 2

@@ -14,7 +14,7 @@ MOST_QUOTED = 2
 def resolve_device(device: str, verbose: bool = False) -> str:
     """Return the device that a tree is grown on: "cpu" or "cuda".
 
-    "cuda" is always used; where it cannot be, errors are those of `gputree.backends.get_backend`.
+    "cuda" is always used; where it cannot be, errors are as for `gputree.backends.get_backend`.
     "auto" is a CUDA device if nothing is missing and its check, run when the device is first used,
     found the same trees there as on the CPU; else the CPU, with a RuntimeWarning if the check
     failed. If `verbose`, the choice of "auto" and its reason are written to standard error where

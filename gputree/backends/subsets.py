@@ -8,7 +8,7 @@ from typing import NamedTuple
 # with more than two classes, only single categories are tried, counted row by row.
 MOST_CELLS = 1 << 24
 
-# Maximum number of runs of which each is moved at every prefix; beyond, only at the empty and the
+# Maximum number of runs that are all moved at every prefix; beyond, only at the empty and the
 # full prefix, since the number of moves is quadratic. For 256 runs, they take 2 ms on one core.
 MOST_MOVED = 256
 

@@ -36,7 +36,7 @@ class Case(NamedTuple):
     estimator: type
     parameters: dict[str, Any]  # of the estimator, besides the device and the number of threads
     table: Callable[[], CaseTable]  # makes the table
-    resident: bool = False  # the table lies on the device before it is grown on there
+    resident: bool = False  # the table is on the device before growth
 
 
 # ------------------------------------------------------------------------------ tables
@@ -83,7 +83,7 @@ def words(n: int) -> CaseTable:
 
 
 def counted(table: CaseTable) -> CaseTable:
-    """The table with targets of 0 and more, many of them equal."""
+    """The table with non-negative targets, many of them equal."""
     return table._replace(y=np.floor(np.exp(table.y / 2)))
 
 

@@ -85,7 +85,7 @@ def _told(error: BaseException, debug: bool) -> int:
 
 
 def _message(error: BaseException) -> str:
-    """Text of an error; those of the system without their number."""
+    """Text of an error, without the number of errors of the system."""
     if isinstance(error, OSError) and error.strerror and error.filename:
         return f"{error.filename}: {error.strerror}"
     return str(error)
@@ -123,7 +123,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 def _take_files(rest: list[str], arguments: argparse.Namespace) -> list[str]:
-    """Move files that follow options from `rest` to those of a command that takes several.
+    """Move files that follow options from `rest` to the files of a command that takes several.
 
     argparse ends an argument that may be empty, or be many, at the first option behind it.
     """

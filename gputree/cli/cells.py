@@ -36,7 +36,7 @@ def check_cells(label: str, X: Any, target: Labels | None, arguments: argparse.N
 
 
 def forbid_dates(label: str, X: Any, names: Collection[str]) -> None:
-    """Raise ValueError where a column holds dates or times; those of `names` may, as text."""
+    """Raise ValueError if a column holds dates or times, unless `names` takes it as text."""
     import pyarrow as pa
 
     from gputree.datasets.conversion import is_date

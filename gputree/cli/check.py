@@ -1,4 +1,4 @@
-"""`gputree check`: are the trees of a device those of the CPU, bit for bit?"""
+"""`gputree check`: compare the trees of a device with the trees of the CPU, bit for bit."""
 
 from __future__ import annotations
 

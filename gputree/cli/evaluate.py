@@ -97,7 +97,7 @@ def _summed(
 def _answers(
     estimator: Any, arguments: argparse.Namespace, files: list[str], tables: TableSums
 ) -> Iterator[Answers]:
-    """Predictions of the rows of all files that have weight; `tables` sums those of reports."""
+    """Predictions of the rows of all files that have weight; `tables` sums up reports."""
     for file in files:
         given = argparse.Namespace(**{**vars(arguments), "data": file})
         for table, weight in batches_with_target(estimator, given):

@@ -115,7 +115,7 @@ def _ours(name: str, value: str, known: Collection[str]) -> str | None:
     number = value if _NUMBER.fullmatch(value) else ""
     if name == "-t" and value and not number:  # Weka's training file
         return None
-    if name == "-N":  # one fold of so many
+    if name == "-N":  # one fold of this number
         return _FOLDS.format(f"{1 / max(float(number or 3), 2):.3g}")
     if name == "-S" and number:  # C5.0's rows to train on, in percent
         return f"--holdout {max(1 - float(number) / 100, 0.01):g}"

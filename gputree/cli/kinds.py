@@ -111,7 +111,7 @@ def _use_cart(task: str, criterion: str, X: Any, quantity: Any, weighted: bool) 
 
 
 def _vary() -> None:
-    """Compile kernels that common options need beyond those of the default criteria."""
+    """Compile kernels that common options need in addition to those of the default criteria."""
     for rows, columns in ((FEW_ROWS, 3), (ROWS, COLUMNS)):
         X, quantity = _numbers(rows, np.float64, columns)
         for n_classes in (3, 1):  # gini of two has separate kernels

@@ -56,7 +56,7 @@ _BUFFERS = (
     "listed_bytes",
     "sorted_bytes",
     "local_round_bytes",
-)  # of a table on disk; those of the search and of levels are not held at once
+)  # of a table on disk; buffers of the search and of levels are not needed at once
 
 
 def add_memory(group: Any) -> None:

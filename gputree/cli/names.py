@@ -8,7 +8,7 @@ import re
 import shlex
 from collections.abc import Iterable
 
-# What the help says of every option that takes them.
+# Help text of every option that takes names.
 HOW = (
     "names separated by commas, a name that contains a comma in double quotes: 'a,\"b, c\"'; "
     "may be repeated"
@@ -17,7 +17,7 @@ _PLAIN = re.compile(r'[^",\s]([^",\r\n]*[^",\s])?')  # needs no quotes
 
 
 def parse_names(text: str) -> list[str]:
-    """Names between commas, as in a line of CSV; the empty text is the name of a column without."""
+    """Split names at commas, as in a line of CSV; an empty text is one empty name."""
     if not text:
         return [""]
     try:
@@ -33,7 +33,7 @@ def parse_quoted(name: str) -> str:
 
 
 def as_argument(names: Iterable[str]) -> str:
-    """Names as `parse_names` reads them, and as a shell takes them."""
+    """Quote names for `parse_names`, and for a shell."""
     quoted = []
     for name in names:
         plain = _PLAIN.fullmatch(name)

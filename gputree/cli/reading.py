@@ -11,7 +11,7 @@ from gputree.cli.names import HOW, as_argument, parse_names
 from gputree.cli.streams import STANDARD
 from gputree.datasets.file_format import DECIMALS, FORMATS, INFERRED, FileFormat
 
-# What a model keeps, so that tables like that of its training are read as that was.
+# Fields that a model keeps, so that later tables are read like its training table.
 _KEPT = ("encoding", "has_header", "names", "delimiter", "decimal", "thousands", "units")
 
 _FLAGS = {
@@ -74,7 +74,7 @@ def _one_character(text: str) -> str:
 
 
 def format_of(arguments: argparse.Namespace, estimator: Any = None) -> FileFormat:
-    """The format that the options say, and otherwise that of the training of a model."""
+    """Format from the options; by default, the format that a model was trained with."""
     given = {
         "has_header": arguments.has_header,
         "names": arguments.names,

@@ -39,7 +39,7 @@ def resampling(
 ) -> Resampling | None:
     """The splits that were requested, stratified for classes; None where none were.
 
-    Rows of weight zero are in none of them.
+    No fold has rows of weight zero.
     """
     if holdout is None and cv is None:
         return None

@@ -1,4 +1,4 @@
-"""Files of the command line, of which `-` is standard input or output."""
+"""Files of the command line; `-` is standard input or output."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ STANDARD = "-"
 
 
 def check_inputs(*inputs: str | None) -> None:
-    """Only one input can be standard input."""
+    """Raise an error if two inputs are standard input."""
     if inputs.count(STANDARD) > 1:
         raise UsageError("Only one of MODEL and DATA can be standard input (-).")
 
 
 def check_output(output: str | None, *inputs: str | None) -> None:
-    """Errors of the output or an input are reported before the work, not after it."""
+    """Raise errors of the output or of an input before the work, not after it."""
     if output is None or output == STANDARD:
         return
     path = Path(output)
@@ -58,7 +58,7 @@ def load(model: str) -> Any:
 
 
 def load_saved(model: str) -> Any:
-    """The same, but that a tree of a model file comes without an estimator's class."""
+    """Load like `load`, but a tree of a model file without the class of its estimator."""
     from gputree.persistence import read_saved
 
     return _read(model, read_saved)
@@ -103,7 +103,7 @@ def forbid_terminal(output: str | None, what: str) -> None:
 
 @contextmanager
 def opened_output(output: str | None) -> Iterator[BinaryIO]:
-    """A file that takes its name only once it is complete, or standard output."""
+    """Open a file that gets its name once it is complete, or standard output."""
     if output is not None and output != STANDARD:
         with replaced_file(output) as file:
             yield file

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import codecs
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
@@ -120,7 +121,7 @@ def check_columns(label: str, names: list[str], arguments: argparse.Namespace) -
 
 
 def categorical_features(arguments: argparse.Namespace, X: Any) -> list[str] | str:
-    """The parameter of that name: the columns listed, and those of categorical types."""
+    """Value of `categorical_features`: the columns listed, and columns of categorical types."""
     import pyarrow as pa
 
     if not arguments.categorical:
@@ -145,7 +146,7 @@ def feature_names(estimator: Any, model: str) -> list[str]:
 
 
 def table_for(estimator: Any, arguments: argparse.Namespace, target: str | None = None) -> Any:
-    """The whole table, its columns as in training, and behind them that of `--weights`."""
+    """The whole table: the columns of training, then the column of `--weights`."""
     from gputree.datasets import read_table
 
     known, text, numeric = _columns_of(estimator, arguments.model)
@@ -212,6 +213,8 @@ def _format_for(estimator: Any, arguments: argparse.Namespace) -> FileFormat:
     from gputree.datasets.readers import read_names
 
     form = format_of(arguments, estimator)
+    if arguments.encoding is None and form.encoding is not None and _is_utf8(arguments.data, form):
+        form = form._replace(encoding=None)
     if form.names is None or arguments.names is not None:
         return form
     form = form._replace(may_lack=estimator.reading_.get("target"))
@@ -220,6 +223,25 @@ def _format_for(estimator: Any, arguments: argparse.Namespace) -> FileFormat:
     with_header = form._replace(has_header=True, names=None)
     known = set(feature_names(estimator, arguments.model))
     return with_header if known <= set(read_names(arguments.data, with_header)) else form
+
+
+def _is_utf8(data: str, form: FileFormat) -> bool:
+    """Return whether the beginning of a file is UTF-8 text that is not ASCII.
+
+    Text of other encodings hardly ever is. A stream cannot be read again, and is not looked at.
+    """
+    from gputree.datasets.csv_head import HEAD_BYTES
+    from gputree.datasets.sources import source_of
+
+    if data == STANDARD or (source := source_of(data, form._replace(encoding=None))).is_stream:
+        return False
+    with source.open(False) as file:
+        head = bytes(file.read(HEAD_BYTES))
+    try:
+        codecs.getincrementaldecoder("utf-8")().decode(head)  # the end may be part of a character
+    except UnicodeDecodeError:
+        return False
+    return not head.isascii()
 
 
 def _carried(columns: list[str], arguments: argparse.Namespace) -> list[str]:
@@ -243,12 +265,12 @@ class _Marks:
 
 
 def _marks_for(estimator: Any, arguments: argparse.Namespace) -> list[str]:
-    """Markers of missing values: those given now, and those of training."""
+    """Markers of missing values, given now or in training."""
     return list(dict.fromkeys([*arguments.missing, *getattr(estimator, "missing_marks_", ())]))
 
 
 def _columns_of(estimator: Any, model: str) -> tuple[list[str], list[str], list[str]]:
-    """Names of all columns, of those that held text in training, and of those of numbers."""
+    """Names of all columns, of columns of text, and of columns of numbers, as in training."""
     from gputree.columns.categories import hold_text
 
     columns = feature_names(estimator, model)

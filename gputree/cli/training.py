@@ -132,7 +132,7 @@ def _in_batches(arguments: argparse.Namespace, files: list[str]) -> Training:
         weight = batches.weight
         check_values(weight, arguments.weights, label)
     y = target_of_task(arguments, y)
-    left_out, units = files_read.left_out, dict(files_read.units)
+    left_out, units = files_read.left_out, files_read.units
     return Training(table, y, "auto", "auto", weight, None, left_out, units)
 
 

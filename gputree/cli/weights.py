@@ -33,7 +33,7 @@ def check_name(arguments: argparse.Namespace) -> None:
 
 
 def with_column(names: list[str], weights: str | None) -> list[str]:
-    """Names of columns to read, and that of the weights."""
+    """Names of columns to read, and the name of the weights."""
     return names if weights is None or weights in names else [*names, weights]
 
 
@@ -44,7 +44,7 @@ def taken_out(
     keep: bool = False,
     is_part: bool = False,
 ) -> tuple[Any, Weight]:
-    """The columns of a table without that of weights, unless it is to stay; and the weights.
+    """Take the column of weights out of a table, unless it is to stay; return both.
 
     Those of a part of the rows may be all zero.
     """

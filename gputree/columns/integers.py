@@ -9,7 +9,7 @@ from gputree.compilation import kernel
 from gputree.compilation.arrays import writable
 from gputree.dtypes import Int64s
 
-# Columns of larger integers are coded: which codes there are is marked in a table of so many.
+# Columns of larger integers are coded: a table of this size marks the codes that occur.
 MOST_CODES = 1 << 16
 
 # Of the numbers that are read as they are; others are coded.

@@ -21,7 +21,7 @@ _ADVICE = {
 
 
 class MergedColumns:
-    """Columns merged from those of all batches seen so far; messages call them by labels.
+    """Columns merged from all batches seen so far; messages use labels for them.
 
     Categories are those of all batches: where batches declare the same, in their order, else
     numbers by value, then text by code point. Batches without a value of a column do not affect it.

@@ -23,18 +23,18 @@ Order = Literal["C", "F"]
 
 EXACT_IN_FLOAT32 = 1 << 24  # integers up to this
 
-# Rows of a C-contiguous matrix are written so many bytes at a time, to stay in the cache.
+# Bytes of a C-contiguous matrix that are written at a time, to stay in the cache.
 BLOCK_BYTES = 1 << 19
 
-# Values of each column, from all over it, that are looked at before all of any is: most floats are
-# not float32.
+# Number of values sampled from each column before any column is tested whole: most float64 values
+# are not exact as float32.
 FIRST_LOOK = 1 << 10
 
 
 class Writable(NamedTuple):
     """A column ready to be written: its vector, or places in a lookup table.
 
-    It is exact in float32 where the numbers `exact` are.
+    The column is exact in float32 if the numbers `exact` are.
     """
 
     vector: NDArray[Any]
@@ -42,12 +42,12 @@ class Writable(NamedTuple):
     exact: NDArray[Any]
 
     def as_type(self, dtype: type[np.floating]) -> Writable:
-        """The column with its lookup table in the type of the matrix: once, not in each block."""
+        """Convert the lookup table to the type of the matrix, once for all blocks."""
         lookup = None if self.lookup is None else self.lookup.astype(dtype)
         return self._replace(lookup=lookup)
 
     def write(self, out: Values, begin: int, end: int) -> None:
-        """Rows ``begin .. end`` of the column to `out`."""
+        """Write rows ``begin .. end`` of the column to `out`."""
         rows = self.vector[begin:end]
         out[...] = rows if self.lookup is None else self.lookup[rows]
 
@@ -65,7 +65,7 @@ class Columns:
     """
 
     nominal: Bools  # (d,): whether the column holds categories without an order
-    # the categories of a categorical column in the order of their codes, or ranks: numbers,
+    # the categories of each categorical column in the order of their codes, or ranks: numbers,
     # booleans or objects (text, or numbers before text). None for a numeric column
     categories: tuple[NDArray[Any] | None, ...]
 
@@ -167,17 +167,17 @@ def fit_columns(
 ) -> Columns:
     """Determine the types and categories of the columns of a table.
 
-    Of a data frame of pandas, polars, pyarrow or another that narwhals reads, or an array of two
-    dimensions: numbers, booleans, text, categorical types or objects. None, NaN, NA, NaT and masked
-    cells are missing. With "auto", columns of text, booleans, categorical types and objects with
-    text or booleans are categorical; else `categorical_features` are names or indices of the
-    categorical columns, or a mask over all, and None lists no column. Text is always categorical;
-    with `every_nominal` so are numbers.
+    X is a data frame of pandas, polars, pyarrow or another library that narwhals reads, or an array
+    of two dimensions. It holds numbers, booleans, text, categorical types or objects; None, NaN,
+    NA, NaT and masked cells are missing. With "auto", columns of text, booleans, categorical types
+    and objects with text or booleans are categorical; else `categorical_features` are names or
+    indices of the categorical columns, or a mask over all, and None lists no column. Text is always
+    categorical; with `every_nominal` so are numbers.
 
     The categories of a categorical type are those it declares, in its order, also where no row has
     them. Others are the distinct values: numbers (and booleans) by value, then text by code point.
     Columns are ordered by their types, and by `ordered_categories`: see
-    `gputree.columns.orders.Orders`; with `every_nominal` an order is but that of the categories.
+    `gputree.columns.orders.Orders`; with `every_nominal` this is only the order of the categories.
     ValueError for columns that hold neither numbers, booleans nor text, infinite categories, or
     parameters that do not fit X.
     """
@@ -191,7 +191,7 @@ def fit_encode(
     order: Order = "C",
     ordered_categories: Any = "auto",
 ) -> tuple[Columns, Values]:
-    """`fit_columns` and `Columns.encode` of the same table, which is read once."""
+    """Apply `fit_columns` and `Columns.encode` to one table, which is read once."""
     columns, cells = _fit(X, categorical_features, every_nominal, ordered_categories)
     if isinstance(cells, np.ndarray):
         convert = _as_narrow_floats if columns.nominal.any() else _as_floats
@@ -202,7 +202,7 @@ def fit_encode(
 def _fit(
     X: Any, categorical_features: Any, every_nominal: bool, ordered_categories: Any
 ) -> tuple[Columns, list[Cells] | NDArray]:
-    """The columns, and the cells they were learned from, or plain numbers."""
+    """Return the columns, and the cells (or plain numbers) that they were learned from."""
     labels = labels_of(X)
     listed = listed_columns(categorical_features, X)
     orders = declared_orders(ordered_categories, X)
@@ -236,7 +236,7 @@ def _columns(
 
 
 def _numbers_as_they_are(X: NDArray, listed: Bools | None) -> Columns | None:
-    """The columns of a table of numbers that need no coding: those listed hold codes; or None."""
+    """Columns of an array that needs no coding, as its listed columns hold codes; else None."""
     if listed is None or not listed.any():
         return Columns.numeric(X.shape[1])
     at = np.flatnonzero(listed)
@@ -289,7 +289,7 @@ def _as_floats(X: NDArray, order: Order) -> Values:
         dtype = np.float32 if _fits_float32(X) else np.float64
     if X.dtype != dtype or not X.flags[order]:
         _require_memory(len(X), X.size // max(len(X), 1), dtype)
-    with np.errstate(over="ignore"):  # of long doubles; callers raise an error for infinity
+    with np.errstate(over="ignore"):  # long doubles overflow; callers raise an error for infinity
         return np.asarray(X, dtype, order=order)
 
 
@@ -345,7 +345,7 @@ def _distinct(numbers: NDArray | Exact, label: str) -> Coded:
     if isinstance(numbers, Exact):
         return Coded(*numbers.distinct(), False)
     if numbers.dtype.kind == "f":
-        numbers = _as_floats(numbers, "C") + np.float32(0)  # of two zeros one
+        numbers = _as_floats(numbers, "C") + np.float32(0)  # -0.0 becomes 0.0
         if np.isinf(numbers).any():
             raise InputError(
                 f"Input X contains infinity in column {label}, whose values are categories."

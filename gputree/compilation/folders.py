@@ -109,7 +109,7 @@ def make(folder: Folder) -> None:
 
 
 def _name() -> str:
-    """Name of this installation's subfolder, among those of others."""
+    """Name of this installation's subfolder; other installations have others."""
     return "gputree-" + hashlib.sha256(_BESIDE.encode()).hexdigest()[:16]
 
 

@@ -47,7 +47,7 @@ def _entropy_margin(criterion, value, total):
 
 @formula(dispatch.bound, Entropy, ManyClassEntropy)
 def _entropy_bound(criterion, left, cells, offset, total):
-    """Separable bound: ``-A log2 A`` is concave, so its tangent in the middle lies above it."""
+    """Separable bound: ``-A log2 A`` is concave, so its tangent in the middle is above it."""
     middle = whole = 0.0
     for k in range(criterion.n_classes):
         middle += np.float64(left[k]) + 0.5 * np.float64(cells[offset + k])

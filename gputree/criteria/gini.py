@@ -133,7 +133,7 @@ def _gini_gain(criterion, value, total):
 
 @borrowing
 def corner_score(a, b, n_a, n_b, whole):
-    """Score of a cut of two classes, a and b of them on the left; `whole` if a side is empty."""
+    """Score of a cut of two classes, with weights a and b left; `whole` if a side is empty."""
     rest_a, rest_b = n_a - a, n_b - b
     left, right = a + b, rest_a + rest_b
     product = left * right

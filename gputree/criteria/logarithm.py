@@ -1,4 +1,4 @@
-"""A reproducible logarithm: those of system libraries differ in the last bit."""
+"""A reproducible logarithm: logarithms of system libraries differ in the last bit."""
 
 from __future__ import annotations
 

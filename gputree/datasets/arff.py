@@ -46,7 +46,7 @@ _ESCAPES = dict(zip("abfnrtv", "\a\b\f\n\r\t\v", strict=True))
 
 
 class Attribute(NamedTuple):
-    """A column that a header declares; `words` are those of a nominal one."""
+    """A column that a header declares; `words` are the values of a nominal one."""
 
     name: str
     kind: str

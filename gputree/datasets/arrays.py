@@ -20,7 +20,7 @@ class ArrayBatches:
     Parameters
     ----------
     X : array of shape (n_rows, n_features)
-        Such as ``np.load("X.npy", mmap_mode="r")``, of which a batch at a time is read.
+        An array such as ``np.load("X.npy", mmap_mode="r")`` is read a batch at a time.
     y : array of shape (n_rows,), or None
         Targets; mapped from a file, too, perhaps.
 

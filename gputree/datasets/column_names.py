@@ -1,4 +1,4 @@
-"""Names of the columns of a file: those that are features, and checks of them."""
+"""Names of the columns of a file: choice of the features, and checks."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from gputree.datasets.dialect import DELIMITERS, Dialect, Head, head_of
-from gputree.datasets.numbers import unit_of
+from gputree.datasets.numbers import missing_marks, unit_of
 from gputree.datasets.sources import Source
 from gputree.errors import InputError
 
@@ -52,23 +52,25 @@ def open_delimited(source: Source, file: Any, missing: tuple[str, ...] = ()) -> 
     found = _head(source, text[line.end() :] if line else text, len(data) < HEAD_BYTES, line)
     if any("\ufffd" in name for name in found.names) and "\ufffd".encode() not in data:
         raise InputError(not_utf8(source, "see the names of its columns"))
-    units = _units_of(source.form.units, found)
+    units = _units_of(source.form.units, found, missing)
     dialect = found.dialect._replace(missing=missing, units=units)
     headless = source.form.is_headless
     return Opened(again, dialect, found.names, found.rows, headless, int(line is not None))
 
 
 def _units_of(
-    given: Sequence[str] | Mapping[str, str | None], found: Head
+    given: Sequence[str] | Mapping[str, str | None], found: Head, missing: Sequence[str]
 ) -> dict[str, str | None]:
     """Units of the columns that have one: as given, or of the first cell that has one."""
     units: dict[str, str | None] = dict(
         given if isinstance(given, Mapping) else dict.fromkeys(given)
     )
+    marks = missing_marks(missing)
     for place, name in enumerate(found.names):
         if name in units and units[name] is None:
             cells = (row[place].strip() for row in found.rows if place < len(row))
-            units[name] = next((part[1] for part in map(unit_of, cells) if part), None)
+            parts = (unit_of(cell) for cell in cells if cell not in marks)
+            units[name] = next((part[1] for part in parts if part), None)
     return units
 
 

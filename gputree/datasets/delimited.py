@@ -42,7 +42,7 @@ SCAN_BYTES = 1 << 20
 # Bytes in a batch for each column of the file, at least: a row has to fit.
 _COLUMN_BYTES = 1 << 10
 
-# Bytes of text whose types are inferred at once, and columns of which a row may be longer.
+# Bytes of text whose types are inferred at once; rows of more columns may be longer than that.
 _SMALL_BLOCK = 1 << 20
 _MANY_COLUMNS = 1 << 12
 
@@ -58,7 +58,7 @@ class Delimited(NamedTuple):
 
 
 def read_delimited(source: Source, kinds: Kinds, verbose: bool) -> Delimited:
-    """The whole table, with the types that its cells suggest; see `codes` for those of categories.
+    """Read a whole table with the types that its cells suggest; categories have those of `codes`.
 
     Whole columns are numbers, whatever zeros are before them.
     """
@@ -124,7 +124,7 @@ def _with_numbers(
 
 
 def _other_missing(words: pa.ChunkedArray) -> dict[str, int]:
-    """Count cells that mean a missing number in other spellings than those of R and pandas."""
+    """Count missing numbers by their spellings, except the spellings of R and pandas."""
     cells = pc.utf8_trim_whitespace(words)
     found = cells.filter(pc.is_in(cells, value_set=pa.array(OTHER_MISSING))).value_counts()
     pairs = zip(found.field("values").to_pylist(), found.field("counts").to_pylist(), strict=True)
@@ -166,7 +166,7 @@ def delimited_batches(
 ) -> Iterator[pa.Table]:
     """Yield the columns `wanted` batch by batch; each is of text, of numbers or of booleans.
 
-    Categories that are of none of them are of integers, which may be of any length, and have
+    Other categories are integers, which may be of any length, and have
     fractions further down, where they are named as whole. The reader makes the numbers; where it
     cannot, the file is read again, and `numbers_of` makes those of that column. Of a stream, which
     cannot be read again, `numbers_of` makes all.
@@ -301,7 +301,7 @@ def _converting(
     every_spelling: bool = True,
     wanted: Sequence[str] | None = None,
 ) -> Any:
-    """Options of the reader; without all spellings of missing numbers, those of R and pandas."""
+    """Options of the reader; if not `every_spelling`, missing numbers are as in R and pandas."""
     forms = ("{}", " {}", "{} ")
     spaced = [form.format(token.strip()) for token in dialect.missing for form in forms]
     usual = pcsv.ConvertOptions().null_values if every_spelling else PLAIN_MISSING
@@ -316,7 +316,7 @@ def _converting(
 def _types_of_codes(
     table: pa.Table, names: Collection[str], dialect: Dialect
 ) -> tuple[pa.Table, list[str]]:
-    """Columns of text with the types that their cells suggest, and names of those left as text."""
+    """Convert columns of text to the types of their cells; also return names of what stays text."""
     kept = []
     for j, name in enumerate(table.column_names):
         if name not in names:

@@ -48,7 +48,7 @@ def head_of(
     form: FileFormat,
     delimiters: Sequence[str] = DELIMITERS,
 ) -> Head:
-    """Infer the dialect of a file from its first rows, `head`, of which the last may not be whole.
+    """Infer the dialect of a file from its first rows, `head`; the last one may be incomplete.
 
     The mark that parts the most rows into as many cells as the header, and the header at all; of
     equals the first of semicolon, tab, bar and comma; where none does, the last. Where that is no

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from os import PathLike, fspath
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pyarrow as pa
@@ -49,7 +50,7 @@ class FileBatches:
         Of all files.
     left_out : tuple of str
         Columns that name the rows, see `read_table`.
-    units : sequence of str, or mapping of str to str or None
+    units : mapping of str to str or None
         Columns that have a unit, and that of the first file.
     n_dropped : int
         Rows without a target, which were dropped when the batches were last read.
@@ -66,10 +67,11 @@ class FileBatches:
         missing_target: str = "error",
         file_format: FileFormat = INFERRED,
         left_out: Sequence[str] = (),
+        units: Mapping[str, str | None] = MappingProxyType({}),
     ) -> None:
         self._batch_bytes, self._missing_target = batch_bytes, missing_target
         self._form, self.left_out = file_format, tuple(left_out)
-        self.units = file_format.units
+        self.units = units
         self.n_dropped = 0
         self.files, self.target_name, self.names = files, target, names
         self._kinds, self._valueless = kinds, valueless
@@ -197,10 +199,12 @@ def open_batches(
     codes = {*categorical, *([] if target is None else [target])}.difference(text, numeric)
     given = Kinds([*text], [*numeric], (), sorted(codes), (), [*missing])
     kinds, valueless = _with_inferred(sources, names, target, given)
+    units: Mapping[str, str | None] = {}
     if first.kind in DELIMITERS:
         with told(first), first.open(False) as file:
             opened = open_delimited(first, file, tuple(missing))
-        file_format = file_format._replace(units=opened.dialect.units)
+        units = opened.dialect.units
+        file_format = file_format._replace(units=units)
         index = _look_at_first_rows(first, opened, names, given, kinds, columns is None, valueless)
         names = feature_names(first.label, names, None, None, index)
         left_out += index
@@ -222,6 +226,7 @@ def open_batches(
         missing_target,
         file_format,
         left_out,
+        units,
     )
 
 
@@ -347,7 +352,7 @@ def _kinds(
 ) -> dict[str, str]:
     """Map columns of CSV files to text, numbers or booleans, by the beginnings of the files.
 
-    By those of the first file that has a value there; unknown, if none has.
+    Taken from the first file that has a value there; unknown, if none has.
     """
     found: dict[str, str] = {}
     for source in sources:

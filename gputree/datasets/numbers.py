@@ -79,11 +79,15 @@ def numbers_of(
         return _first_word(cells, plain)
 
 
+def missing_marks(missing: Sequence[str] = ()) -> list[str]:
+    """Cells of columns of numbers that mean a missing one: the usual ones, and those given."""
+    return [*PLAIN_MISSING, *OTHER_MISSING, *(mark.strip() for mark in missing)]
+
+
 def without_missing(words: pa.ChunkedArray, missing: Sequence[str] = ()) -> pa.ChunkedArray:
     """Cells of text without blanks around them, null where they mean a missing number."""
     cells = pc.utf8_trim_whitespace(words)
-    marks = [*PLAIN_MISSING, *OTHER_MISSING, *(mark.strip() for mark in missing)]
-    absent = pc.is_in(cells, value_set=pa.array(marks, cells.type))
+    absent = pc.is_in(cells, value_set=pa.array(missing_marks(missing), cells.type))
     return pc.if_else(absent, pa.scalar(None, cells.type), cells)
 
 

@@ -1,4 +1,4 @@
-"""Tables from files: CSV, Parquet and Arrow, through pyarrow, ARFF and those of C4.5.
+"""Tables from files: CSV, Parquet and Arrow through pyarrow, ARFF, and the files of C4.5.
 
 Reading keeps the file's own column types; estimators take `Table.columns` as they are.
 """
@@ -121,7 +121,7 @@ def read_table(
     them: the target is the column "class", and "?" is missing. Nominal columns of both keep the
     categories and the order that are declared. An empty cell is a missing value; in numeric columns
     so are the usual spellings of it (NA, NaN, null, ...). Cells of .csv are separated by
-    semicolons, tabs or "|" where one of these parts the first rows as it does the header, else by
+    semicolons, tabs or "|" where one of these splits the first rows like the header, else by
     commas; where it is no comma, as in .tsv, numbers may have decimal commas, and all cells of a
     column decide this. 007 is the number 7, but in the target and in columns of `categorical` it is
     text, as are all cells of such a column.
@@ -145,16 +145,16 @@ def read_table(
     text : sequence of str
         Names of columns that hold text, whatever it looks like; others may be absent.
     numeric : sequence of str
-        Names of columns that hold numbers, booleans among them as 0 and 1, zeros before them of
-        no meaning; others may be absent.
+        Names of columns that hold numbers, and booleans as 0 and 1; leading zeros have no
+        meaning. Others may be absent.
     categorical : sequence of str
         Names of columns whose cells are categories: dates and times are text there, the same
         whatever unit a file counts in, and so are the cells of CSV if any is an integer with
         leading zeros. Others keep their types. Names of `text` and `numeric` are what these say;
         others may be absent.
     whole : sequence of str
-        Names of columns of categories that are numbers, zeros before them of no meaning: of CSV,
-        whole ones beyond 64 bits are not rounded, as they are not in `categorical`. Others may be
+        Names of columns of categories that are numbers, whose leading zeros have no meaning.
+        Integers of CSV beyond 64 bits are not rounded there, nor in `categorical`. Others may be
         absent.
     missing : sequence of str
         Markers of missing values, such as "?", in addition to empty cells; blanks

@@ -18,7 +18,7 @@ from gputree.errors import InputError
 SAMPLE_BYTES = 1 << 22  # bytes of text that are read to see what a row takes
 LEAST_SHARE = 0.5  # rows further down may be smaller than those of the sample
 
-# Smaller files fit, whatever they hold: text that is packed a hundred times over.
+# Fraction of the memory below which any file fits, even text that is compressed a hundredfold.
 SMALL_SHARE = 0.002
 
 ADVICE = "Keep fewer rows or columns in the file, or use a machine with more memory."
@@ -82,14 +82,14 @@ def least_bits(kind: pa.DataType) -> int:
     """Minimum bits of a cell in Arrow's memory."""
     try:
         return kind.bit_width
-    except ValueError:  # of no fixed width: a place in a list of offsets
+    except ValueError:  # variable width: one offset
         return 0 if kind.num_fields else 32
 
 
 def require_memory_for_csv(path: Path, delimiter: str, compression: str | None) -> None:
     """Raise MemoryError if the table of a CSV file clearly exceeds the memory.
 
-    By what its first rows take for each byte of the file.
+    Estimated from the memory of its first rows per byte of the file.
     """
     available, size = available_bytes(), path.stat().st_size
     if available is None or size < SMALL_SHARE * available:

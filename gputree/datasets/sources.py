@@ -114,7 +114,7 @@ def _codec(path: Path) -> str | None:
 
 
 def _kind(path: Path) -> str | None:
-    """The suffix of the format, of an archive that of its member."""
+    """Suffix of the format; for an archive, the suffix of its member."""
     name = path
     if path.suffix.lower() == ".zip" and path.is_file():
         name = Path(_member(path))

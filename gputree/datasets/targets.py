@@ -1,4 +1,4 @@
-"""Target columns: labels or numbers, and which of them they are."""
+"""Target columns as labels or numbers, and the task that their values suggest."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gputree.columns.cells import has_text_of_time, text_of_times
 from gputree.errors import InputError
 from gputree.tree import Task
 
-# Numbers of different integers that may be either classes or quantities.
+# Number of different integers in a target that may be classes or quantities.
 UNCERTAIN_CLASSES = range(7, 31)
 
 MAX_CLASSES_INFERRED = 20  # digits and ratings are classes, counts and years are not
@@ -94,7 +94,7 @@ def target_values(label: str, name: str, column: pa.ChunkedArray, is_part: bool 
 
 
 def _plain_numbers(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Decimals as integers, or as text of those beyond 64 bits; as float64 where any has a part."""
+    """Decimals as integers, as text if one exceeds 64 bits, as float64 if one has a fraction."""
     whole = column.type.scale <= 0
     for kind in (pa.int64(), pa.uint64()) if whole else ():
         try:

@@ -1,10 +1,10 @@
-"""Trees of tables whose partitions lie on the workers of a Dask cluster.
+"""Trees of tables whose partitions are on the workers of a Dask cluster.
 
-    partitions   looked at, read and coded where they lie
+    partitions   inspected, read and coded on their workers
     levels       partitions count, a tree of sums reaches the client, one grower decides
     splits       small, go back
 
-The tree is that of the table in one piece, field by field: README.md next to this file says how,
+The tree equals the tree of the whole table, field by field: README.md next to this file says how,
 what travels, and where it ends.
 """
 

@@ -74,7 +74,7 @@ class ClientParameters:
 
 
 class OverPartitions(ClientParameters, TableEstimator):
-    """Reading of partitions, and lazy predictions; the rest is that of the plain estimator."""
+    """Reading of partitions, and lazy predictions; the plain estimator has the rest."""
 
     _plain: ClassVar[type]
     _is_classifier: ClassVar[bool]
@@ -112,9 +112,10 @@ class OverPartitions(ClientParameters, TableEstimator):
         )  # fmt: skip
         rowsets = growing.read_all(tasks, partitions, known)
         counts = growing.category_counts(tasks, rowsets)
-        self._warn_of_mixed_columns(counts)
+        # the types are those of a frame without rows
+        mixed = self._warn_of_mixed_columns(counts, getattr(X, "_meta", X))
         identifiers = find_identifiers(
-            self.columns_, counts, found.names, self._every_nominal, self.categorical_features
+            self.columns_, counts, found.names, self._every_nominal, mixed
         )
         warn_of_identifiers(identifiers, caller)
         return tasks, found, rowsets, identifiers

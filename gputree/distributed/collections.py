@@ -48,7 +48,7 @@ def partitions(caller: str, X: Any, y: Any, sample_weight: Any) -> list[tuple[An
 
 
 def _along(name: str, collection: Any, X: Any, count: int) -> list[Any]:
-    """The partitions of a target or of weights, as those of X lie."""
+    """Partitions of a target or of weights that match the partitions of X."""
     if collection is None:
         return [None] * count
     if not is_frame(collection) and not is_frame(X) and _known(collection) and _known(X):

@@ -82,14 +82,14 @@ class _DaskTree(OverPartitions, Cart):
 @fill(sections=_SECTIONS)
 @keyword_constructor
 class DaskDecisionTreeClassifier(ClassifierOverPartitions, _DaskTree, DecisionTreeClassifier):
-    """A CART decision tree for classification, grown where the partitions of a table lie.
+    """A CART decision tree for classification, grown on the workers that store the partitions.
 
     The tree is that of `gputree.DecisionTreeClassifier` on the table in one piece, field by field,
     for any partitions and any workers; with ``splitter="binned"``, of the same bins. Workers that
     die, join or restart do not change it, as long as what the partitions are computed from is
     still there. README.md of `gputree.distributed` says what travels and what it costs.
 
-    Parameters, attributes and errors are those of `gputree.DecisionTreeClassifier`, but for
+    Parameters, attributes and errors are as for `gputree.DecisionTreeClassifier`, but for
 
     {sections}
 
@@ -120,9 +120,9 @@ class DaskDecisionTreeClassifier(ClassifierOverPartitions, _DaskTree, DecisionTr
 @fill(sections=_SECTIONS)
 @keyword_constructor
 class DaskDecisionTreeRegressor(RegressorOverPartitions, _DaskTree, DecisionTreeRegressor):
-    """A CART decision tree for regression, grown where the partitions of a table lie.
+    """A CART decision tree for regression, grown on the workers that store the partitions.
 
-    As `DaskDecisionTreeClassifier`; parameters, attributes and errors are those of
+    As `DaskDecisionTreeClassifier`; parameters, attributes and errors are as for
     `gputree.DecisionTreeRegressor`, but for
 
     {sections}

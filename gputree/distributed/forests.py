@@ -177,12 +177,12 @@ def weights_of(part: Read) -> Floats:
 
 
 def part_of(ends: Floats, span: tuple[int, int]) -> Floats:
-    """The cumulative weights around some rows."""
+    """Slice of the cumulative weights `ends` for the rows ``span[0] .. span[1]``."""
     return ends[span[0] : span[1] + 1].copy()
 
 
 def drawn_rows(part: Read, span: tuple[int, int], ends: Floats | None, given: Origin) -> Read:
-    """The rows of a partition that a tree has drawn; those that have weight where it draws none."""
+    """Rows of a partition that a tree has drawn; without bootstrap, rows of positive weight."""
     (seed, n, draws, _), number = given
     if draws is not None:
         counts = part_counts(seed, number, n, draws, span, ends)
@@ -201,7 +201,7 @@ def add_up(found: list[Floats]) -> Floats:
 
 
 def weighed_by_class(part: Read, by_class: Floats) -> Read:
-    """Multiply the weights of rows by those of their classes."""
+    """Multiply the weights of rows by the weights of their classes."""
     of_rows = by_class[part.target]
     return part._replace(weight=of_rows if part.weight is None else part.weight * of_rows)
 
@@ -228,13 +228,13 @@ def join_extents(found: list[Extent]) -> Extent:
 @fill(sections=_SECTIONS)
 @keyword_constructor
 class DaskRandomForestClassifier(ClassifierOverPartitions, _DaskForest, RandomForestClassifier):
-    """A random forest for classification, grown where the partitions of a table lie.
+    """A random forest for classification, grown on the workers that store the partitions.
 
-    The forest is that of `gputree.RandomForestClassifier` on the table in one piece, bit for bit,
+    The forest equals that of `gputree.RandomForestClassifier` on the whole table, bit for bit,
     for any partitions and any workers: row i of the table is the same whichever partition it is in,
     and draws are hashes of its place. Partitions must come in the same order each time.
 
-    Parameters, attributes and errors are those of `gputree.RandomForestClassifier`, but for
+    Parameters, attributes and errors are as for `gputree.RandomForestClassifier`, but for
 
     {sections}
 
@@ -260,9 +260,9 @@ class DaskRandomForestClassifier(ClassifierOverPartitions, _DaskForest, RandomFo
 @fill(sections=_SECTIONS)
 @keyword_constructor
 class DaskRandomForestRegressor(RegressorOverPartitions, _DaskForest, RandomForestRegressor):
-    """A random forest for regression, grown where the partitions of a table lie.
+    """A random forest for regression, grown on the workers that store the partitions.
 
-    As `DaskRandomForestClassifier`; parameters, attributes and errors are those of
+    See `DaskRandomForestClassifier`; parameters, attributes and errors are as for
     `gputree.RandomForestRegressor`, but for
 
     {sections}

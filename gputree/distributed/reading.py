@@ -1,4 +1,4 @@
-"""Inspect partitions once, then read each of them once.
+"""Inspect each partition once, then read it once.
 
     look     a partition    ->  columns, kinds of numbers, labels or ends of targets
     read     a partition    ->  its matrix in memory, class codes or targets, weights

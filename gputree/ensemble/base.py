@@ -85,7 +85,7 @@ class Forest(ForestParameters, Reporting, OutOfBag):
         if not self._balances_subsamples:
             weight = self._combine_weights(weight, target)
         check_weight_range(weight)
-        monotonic_signs(self, self.columns_)  # its errors, before those of a tree
+        monotonic_signs(self, self.columns_)  # raise its errors before a tree raises others
         self._warn_of_identifiers(table, weight)
         return TableRows(self, X, table, target, weight)
 
@@ -147,14 +147,14 @@ class Forest(ForestParameters, Reporting, OutOfBag):
             self._trees = Trees([*known, *run(at_once, grow, [(t,) for t in numbers])])
 
     def _require_columns(self, X: Any) -> None:
-        """Refuse a table with other columns than that of fit, as `predict` does."""
+        """Refuse a table with other columns than in fit, as `predict` does."""
         if isinstance(X, CodedTable):
             known_table(self, X._table)
         else:
             compare_columns(self, X)
 
     def _require_same(self, before: Forest) -> None:
-        """Refuse to add trees to those of a fit on other categories or classes.
+        """Refuse to add trees to trees of other categories or classes.
 
         Names of columns stay where the second table has none.
         """

@@ -218,7 +218,7 @@ def _pack(tree: CompactTree, dtype: Any) -> PackedTree:
 
 
 def _of_leaves(tree: Tree, values: NDArray[np.float64]) -> NDArray:
-    """Values of leaves if those of all nodes are their sums; else of all nodes.
+    """Values of leaves if they add up to the values of all other nodes; else values of all nodes.
 
     Sums are rounded, and those of integers may exceed the largest one.
     """
@@ -227,7 +227,7 @@ def _of_leaves(tree: Tree, values: NDArray[np.float64]) -> NDArray:
 
 
 def _over(first_child: NDArray, values: NDArray) -> NDArray[np.float64]:
-    """Values of all nodes, from those of all or of leaves."""
+    """Values of all nodes, from stored values of all nodes or of leaves."""
     if len(values) == first_child.size and first_child.size > 1:
         return values
     kind = np.int64 if values.dtype.kind in "iu" else np.float64

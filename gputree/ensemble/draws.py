@@ -67,7 +67,7 @@ def bootstrap_counts(
 
 
 def count_drawn(seed: int, tree: int, n: int, draws: int) -> int:
-    """Number of different rows among so many even draws of n, in memory for the draws alone."""
+    """Number of different rows among uniform draws of n, in memory for the draws alone."""
     with np.errstate(over="ignore"):
         key = tree_key(seed, tree) ^ _ROWS
         hashes = mix(key + np.arange(draws, dtype=np.uint64)) >> np.uint64(32)
@@ -75,7 +75,7 @@ def count_drawn(seed: int, tree: int, n: int, draws: int) -> int:
 
 
 def ends_of(weight: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Cumulative weights of rows, the last of them 1; before the first one 0, of shape (n + 1,)."""
+    """Cumulative weights of rows from 0 to 1, of shape (n + 1,)."""
     ends = np.cumsum(weight / weight.sum())
     return np.append(0.0, ends / ends[-1])
 

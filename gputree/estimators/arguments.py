@@ -51,7 +51,7 @@ ID3_LACKS = {
     "max_depth or pruning.",
 }
 
-# Criteria of other trees, by what C4.5 is to be passed instead.
+# Criteria of other trees, and what to write for C4.5.
 C45_REFUSES = {
     **{
         ("criterion", name): "For gini or entropy use DecisionTreeClassifier."
@@ -60,7 +60,7 @@ C45_REFUSES = {
     ("criterion", "information_gain"): "Write 'gain'.",
 }
 
-# Of forests, with the names of R and of XGBoost.
+# Parameters that forests lack, by their names in scikit-learn, R and XGBoost.
 FOREST_LACKS = {
     **CART_LACKS,
     "pruning": "trees are averaged unpruned. Limit them by max_depth, min_samples_leaf or "

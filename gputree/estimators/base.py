@@ -139,7 +139,7 @@ class BaseDecisionTree(Reporting, TableEstimator):
                 raise InputError("Sample weights must contain at least one non-zero number.")
             if not self._shares_codes or getattr(self, "splitter", "exact") == "binned":
                 table, target, weight = with_weight(table, target, weight)
-                table = table.compact()  # bins are those of rows that count
+                table = table.compact()  # bins are fitted to rows that count
         self.tree_ = self.unpruned_tree_ = self._grow_tree(table, target, weight, n)
 
     def _grow_tree(

@@ -112,7 +112,7 @@ def read_batches(
 
 
 class MappedTable(Table):
-    """A table whose values lie in a file of this process; its codes will, in one of `folder`."""
+    """A table whose values are in a file of this process; its codes will be in one of `folder`."""
 
     def __init__(
         self,
@@ -218,7 +218,7 @@ def _write(
 
 
 def _is_as_seen(values: NDArray, y: Any, seen: _Seen, place: int) -> bool:
-    """Return whether a batch of the second pass equals that of the first."""
+    """Return whether a batch of the second pass equals the batch of the first pass."""
     nominal = seen.columns.nominal
     return (
         len(values) == seen.sizes[place]

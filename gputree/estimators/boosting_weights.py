@@ -48,7 +48,7 @@ class TrialOutcome(NamedTuple):
 
 
 def outcome_of(weights: RowWeights, is_wrong: NDArray[np.bool_]) -> TrialOutcome:
-    """Weight of the rows that a tree predicts right, and of those it predicts wrong."""
+    """Weight of the rows that a tree predicts correctly, and of the other rows."""
     wrong = int(weights.units[is_wrong].sum())
     return TrialOutcome(int(weights.units.sum()) - wrong, wrong)
 

@@ -134,7 +134,7 @@ class TableClassifier(LogProbabilities, ClassifierMixin, TableEstimator):
             return weight
         if isinstance(self.class_weight, str):  # balanced
             by_class = compute_sample_weight(self.class_weight, self.classes_[codes])
-        else:  # of every class, also of those that these rows lack
+        else:  # of every class, even if these rows lack it
             by_class = compute_sample_weight(self.class_weight, self.classes_)[codes]
         if not (np.isfinite(by_class) & (by_class >= 0.0)).all():
             raise InputError(
@@ -173,7 +173,7 @@ class TableClassifier(LogProbabilities, ClassifierMixin, TableEstimator):
 
     @property
     def _weighs_errors(self) -> bool:
-        """Return whether the class of most weight may not be that of the minimum cost."""
+        """Return whether another class than the majority class may have the minimum cost."""
         return weighs_errors(self.costs_)
 
 

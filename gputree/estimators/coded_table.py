@@ -85,7 +85,7 @@ class CodedTable:
         table = reader.read(X, device)
         table.device, table.max_bins = device, max_bins
         self._table = _coded(table)
-        self._warn_of_mixed_columns(categorical_features, X)
+        _warn_of_mixed_columns("CodedTable", self._table, reader)
         self._target: Labels | None = None
 
     @classmethod
@@ -129,7 +129,7 @@ class CodedTable:
         categorical_features, max_bins, device
             As for `CodedTable`.
         folder : str or path-like, default=None
-            Where the files lie, which have no names there and are gone with the table; None for
+            Folder of the files, which have no names and are deleted with the table; None for
             the system's folder of temporary files. They take 5 bytes a value, or 9 of float64, and
             one more for binned fits; on a CUDA device that has memory for all, no codes.
         verbose : int, default=0
@@ -171,13 +171,9 @@ class CodedTable:
             batches, reader, resolve_device(device), max_bins, folder, bool(verbose)
         )
         table = cls.of(_coded(read.table))
-        table._warn_of_mixed_columns(categorical_features)
+        _warn_of_mixed_columns("CodedTable", table._table, reader)
         table._target = read.target
         return table
-
-    def _warn_of_mixed_columns(self, categorical_features: Any, X: Any = None) -> None:
-        """Warn of columns of text that are nearly numbers: once, not in each fit."""
-        _warn_of_mixed_columns(type(self).__name__, self._table, categorical_features, X)
 
     @property
     def target(self) -> NDArray | None:
@@ -343,14 +339,16 @@ def read_whole(caller: str, X: Any, categorical_features: Any, device: str) -> T
         return X._table
     reader = TableReader(caller, categorical_features)
     table = reader.read(X, device, order="F")
-    _warn_of_mixed_columns(caller, table, categorical_features, X)
+    _warn_of_mixed_columns(caller, table, reader)
     return table
 
 
-def _warn_of_mixed_columns(caller: str, table: Table, categorical_features: Any, X: Any) -> None:
-    """Warn of columns of text that are nearly numbers."""
-    count = table.count_categories
-    warn_of_mixed_columns(caller, table.columns, table.names, categorical_features, count, X)
+def _warn_of_mixed_columns(caller: str, table: Table, reader: TableReader) -> None:
+    """Warn of columns of text that are nearly numbers, of a table that `reader` has read."""
+    listed, count = reader.categorical_features, table.count_categories
+    table.mixed = warn_of_mixed_columns(
+        caller, table.columns, table.names, listed, count, reader.declared
+    )
 
 
 def _coded(table: Table) -> Table:

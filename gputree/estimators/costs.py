@@ -4,7 +4,7 @@ With two classes the weight of a row is the cost of its being wrong, and growth,
 prediction are those of minimum cost. With more, the rows of a class are weighted by the summed
 costs of its errors: the altered priors of Breiman et al. (Classification and Regression Trees,
 1984, section 4.4), which Ting (An instance-weighting method to induce cost-sensitive trees, IEEE
-TKDE 14, 2002) scales to the number of rows. Which error it is counts in prediction.
+TKDE 14, 2002) scales to the number of rows. Prediction uses the cost of each error.
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ def cost_weights(
     of_class = class_costs(costs)
     taken = np.arange(codes.size) if weight is None else np.flatnonzero(weight)
     fixed = fix_weights(None if weight is None else weight[taken], taken.size)
-    total = np.zeros(of_class.size, np.int64)  # no order of rows shows in sums of integers
+    total = np.zeros(of_class.size, np.int64)  # integer sums do not depend on the order of rows
     np.add.at(total, codes[taken], 1 if fixed.weight is None else fixed.weight)
     costly = float((total * of_class).sum())
     if costly == 0.0:

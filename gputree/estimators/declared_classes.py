@@ -77,7 +77,7 @@ def _as_labels(classes: Any) -> NDArray[Any]:
 
 
 def _ascending(name: str, declared: NDArray[Any], present: NDArray[Any]) -> NDArray[Any]:
-    """Different labels in their order, of the type that those of y have where it holds them."""
+    """Distinct labels, ascending, as the type of y's labels if it can represent them."""
     problem = f"The 'classes' parameter of {name} must list different labels"
     if declared.ndim != 1 or declared.size == 0 or any(map(is_missing, declared.tolist())):
         raise InputError(f"{problem}, none missing. Got {declared.tolist()!r} instead.")

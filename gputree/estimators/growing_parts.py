@@ -1,4 +1,4 @@
-"""A CART tree over a table in parts that lie on workers: units, bins, codes, then growth."""
+"""Growth of a CART tree over parts of a table on workers: units, bins, codes, then nodes."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def grow_parts(
     choose : callable
         The device that a worker counts on, "cpu" or "cuda"; it is called there.
     bins : Bins, default=None
-        Of the columns; None for those of these parts.
+        Bins of the columns; None fits them to these parts.
     """
     if options.draws_cuts:
         raise cuts_not_drawn()

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
+from collections.abc import Callable, Collection
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,16 +12,15 @@ from gputree._warnings import warn
 from gputree.columns import Columns
 from gputree.columns.categories import NUMBERS, hold_text
 from gputree.columns.options import declared_nominal
-from gputree.estimators.mixed_columns import listed_of, mixed_column
 from gputree.tree import Tree
 
 # Categories of a column whose gain counts for C4.5's average, as a fraction of all rows.
 FEW_CATEGORIES = 0.3
 
-# In fewer rows, words of which some differ are no sign of a name.
+# Minimum number of rows from which mostly different words are taken for names of rows.
 LEAST_ROWS = 100
 
-# In fewer rows, nor are words that all differ.
+# Minimum number of rows from which words that all differ are taken for names of rows.
 LEAST_ROWS_OF_TEXT = 10
 
 # Fraction of the rows with a unique value from which a column is taken to name them. Of
@@ -89,12 +87,11 @@ def find_identifiers(
     count: Callable[[int], NDArray],
     names: NDArray | None,
     every_nominal: bool,
-    categorical_features: Any = "auto",
+    mixed: Collection[int] = (),
 ) -> list[Identifier]:
     """The columns of categories that name rows.
 
-    Nearly all values are unique, in less than 100 rows all, and text. Numbers as text, unless they
-    are listed, are not meant as categories, which another warning says.
+    Nearly all values are unique, in less than 100 rows all, and text.
 
     Parameters
     ----------
@@ -104,21 +101,19 @@ def find_identifiers(
     names : array of str or None
     every_nominal : bool
         Numbers are categories, too, whatever they stand for: they name no rows.
-    categorical_features : "auto", None or array-like
+    mixed : collection of int
+        Columns of numbers as text, which name no rows: `warn_of_mixed_columns` has warned of them.
     """
     found = []
-    listed = listed_of(categorical_features, names, columns.nominal.size)
     for f, words in enumerate(columns.categories):
-        if words is None or columns.ordered[f] or words.size < LEAST_ROWS_OF_TEXT:
+        if f in mixed or words is None or columns.ordered[f] or words.size < LEAST_ROWS_OF_TEXT:
             continue
         if every_nominal and words.dtype.kind in NUMBERS:
             continue
         rows = count(f)
         known, single = int(rows.sum()), np.count_nonzero(rows == 1)
         many = known >= LEAST_ROWS and single >= OWN_SHARE * known
-        if not many and (known < LEAST_ROWS_OF_TEXT or single < known or not hold_text(words)):
-            continue
-        if listed[f] or mixed_column(words, partial(count, f)) is None:
+        if many or (known >= LEAST_ROWS_OF_TEXT and single == known and hold_text(words)):
             found.append(Identifier(f, _label(f, names), single / known))
     return found
 

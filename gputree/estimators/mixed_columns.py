@@ -22,7 +22,7 @@ from gputree.columns.near_numbers import (
     is_decimal,
     nearly_numeric,
 )
-from gputree.columns.options import declared_nominal, listed_columns
+from gputree.columns.options import listed_columns
 from gputree.dtypes import Bools
 from gputree.errors import MixedColumnWarning
 
@@ -33,11 +33,12 @@ def warn_of_mixed_columns(
     names: NDArray | None,
     categorical_features: Any,
     count: Callable[[int], NDArray],
-    X: Any = None,
-) -> None:
+    declared: Callable[[], Bools],
+) -> list[int]:
     """Warn of each column of text that is nearly one of numbers, unless it is listed.
 
-    Of one of numbers alone, where the table is known, unless its type declares categories, too.
+    A column of numbers alone is not meant, either, if its type declares categories. Returns the
+    columns that it has warned of.
 
     Parameters
     ----------
@@ -48,27 +49,26 @@ def warn_of_mixed_columns(
     categorical_features : "auto", None or array-like
     count : function of an index
         Rows of each category of that column; called where a column may be one.
-    X : data frame, array or None
-        The table, if there is one.
+    declared : function
+        Mask of the columns that are listed, or categorical by their types.
     """
     mixed = list(_mixed_columns(columns, count))
     if not mixed:
-        return
-    d = columns.nominal.size
-    listed = listed_of(categorical_features, names, d)
-    declared = listed if X is None else declared_nominal(X, categorical_features, d)
+        return []
+    listed, by_type = _listed(categorical_features, names, columns.nominal.size), declared()
+    mixed = [(f, found) for f, found in mixed if not (listed if found.n_text else by_type)[f]]
     for f, found in mixed:
-        if not (listed if found.n_text else declared)[f]:
-            label = str(f) if names is None else repr(names[f])
-            warn(
-                f"Column {label} of X {claim(found)}, and {caller} takes all of it for categories, "
-                f"which have no order. {conversion(found)}; if it holds categories, list it in "
-                "'categorical_features'.",
-                MixedColumnWarning,
-            )
+        label = str(f) if names is None else repr(names[f])
+        warn(
+            f"Column {label} of X {claim(found)}, and {caller} takes all of it for categories, "
+            f"which have no order. {conversion(found)}; if it holds categories, list it in "
+            "'categorical_features'.",
+            MixedColumnWarning,
+        )
+    return [f for f, _ in mixed]
 
 
-def listed_of(categorical_features: Any, names: NDArray | None, d: int) -> Bools:
+def _listed(categorical_features: Any, names: NDArray | None, d: int) -> Bools:
     """The columns that the user lists, of a table of such names."""
     table: Any = np.empty((0, d))
     if names is not None:

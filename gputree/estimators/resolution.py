@@ -1,4 +1,4 @@
-"""A warning where fixed point is too coarse for most targets, or weights, because of a few."""
+"""A warning if a few extreme targets or weights make fixed point too coarse for the others."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from numpy.typing import NDArray
 from gputree._warnings import warn
 from gputree.fixed_point import Targets, Weights
 
-# Rows that are looked at, at even distances: enough for fractions of a twentieth.
+# Number of rows sampled at even distances: enough to estimate 5 % quantiles.
 SAMPLE_ROWS = 1 << 14
 
-# Of the rows on either side that may be extreme.
+# Fraction of the rows on either side that may be extreme.
 EXTREME_SHARE = 0.05
 
 # The middle 90 % span fewer steps than this where targets are coarse. Normal targets span 3.3

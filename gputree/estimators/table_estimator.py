@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import cache
+from functools import cache, partial
 from inspect import signature
 from typing import Any, ClassVar, Literal, Self
 
@@ -20,6 +20,7 @@ from gputree.backends.arrays import to_host
 from gputree.backends.encoding import InfinityError
 from gputree.columns import Columns
 from gputree.columns.cells import as_table
+from gputree.columns.options import declared_nominal
 from gputree.compilation.waits import on_screen, waiting
 from gputree.errors import InputError
 from gputree.estimators.arguments import advise, explained, forbid_values, require_pruner
@@ -162,7 +163,7 @@ class TableEstimator(BaseEstimator):
 
     @property
     def _called(self) -> str:
-        """Name in warnings: that of the class that the user calls, too."""
+        """Name in warnings; includes the class that the user called."""
         kind = type(self).__name__
         return kind if self._caller is None else f"{self._caller} (by {kind})"
 
@@ -172,7 +173,7 @@ class TableEstimator(BaseEstimator):
             return learn_table(self, X._table)
         table = check_table(self, X, reset=True, order=self._order)
         if self._warns_of_columns:
-            self._warn_of_mixed_columns(table.count_categories, X)
+            table.mixed = self._warn_of_mixed_columns(table.count_categories, X)
         return table
 
     def _take_learned(self, other: Any) -> None:
@@ -181,11 +182,12 @@ class TableEstimator(BaseEstimator):
             if name in vars(other):
                 setattr(self, name, vars(other)[name])
 
-    def _warn_of_mixed_columns(self, count: Callable[[int], NDArray], X: Any = None) -> None:
+    def _warn_of_mixed_columns(self, count: Callable[[int], NDArray], X: Any) -> list[int]:
         """Warn of columns of text that are nearly numbers, with `count` rows of each category."""
         names = getattr(self, "feature_names_in_", None)
         listed = getattr(self, "categorical_features", "auto")
-        warn_of_mixed_columns(self._called, self.columns_, names, listed, count, X)
+        declared = partial(declared_nominal, X, listed, self.columns_.nominal.size)
+        return warn_of_mixed_columns(self._called, self.columns_, names, listed, count, declared)
 
     def _warn_of_identifiers(self, table: Table, weight: NDArray | None) -> list[Identifier]:
         """Warn about identifiers and excluded columns; the identifiers that are not excluded."""
@@ -196,13 +198,8 @@ class TableEstimator(BaseEstimator):
             n = table.shape[0] if weight is None else int(np.count_nonzero(weight))
             excluded = ~have_few_categories(columns, n)
             warn_of_excluded(columns, excluded, n, names, kind)
-        found = find_identifiers(
-            columns,
-            table.count_categories,
-            names,
-            self._every_nominal,
-            getattr(self, "categorical_features", "auto"),
-        )
+        count, every = table.count_categories, self._every_nominal
+        found = find_identifiers(columns, count, names, every, table.mixed)
         found = [column for column in found if not excluded[column.feature]]
         warn_of_identifiers(found, kind)
         return found

@@ -1,4 +1,4 @@
-"""Boosting: members that vote, each learned from rows weighted by the errors of those before."""
+"""Boosting: members that vote, each learned from rows weighted by earlier members' errors."""
 
 from __future__ import annotations
 

@@ -67,7 +67,7 @@ NO_CODES = np.empty(0, np.int32)
 
 
 class _Nodes:
-    """Nodes in any order, as lists: first those of a tree, then those that chains add."""
+    """Nodes as lists, in any order: first the nodes of a tree, then nodes that chains add."""
 
     def __init__(self, tree: Tree) -> None:
         numeric = tree.split_kind == THRESHOLD_SPLIT

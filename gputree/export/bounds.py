@@ -16,13 +16,13 @@ Known = TypeVar("Known")
 def walk(
     tree: Tree, narrowed: Callable[[int, Known | None], Known]
 ) -> Iterator[tuple[int, dict[int, Known]]]:
-    """Nodes from left to right, each before those below, with what is known of columns there.
+    """Iterate over nodes in preorder, each with the bounds that tests above set to columns.
 
-    `narrowed` says it of the column that a node's parent tests, by what was known before. The
-    dictionary is the same for all nodes, and changed from one to the next.
+    ``narrowed(node, before)`` returns the bounds of the column that the node's parent tests, from
+    those above the parent. All nodes get the same dictionary, which is changed in between.
     """
     known: dict[int, Known] = {}
-    # A node and what its column was, or what a column is to be again once a subtree is done.
+    # A node to visit, or a column and the bounds to restore after its subtree.
     rest: list[tuple[int, int, Known | None]] = [(0, -1, None)]
     while rest:
         node, feature, before = rest.pop()

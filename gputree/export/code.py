@@ -47,7 +47,7 @@ def export_python(
 
     {raises}
     ValueError
-        The number of names is not that of the tree, or a forest has more than 100,000 nodes.
+        The number of names does not fit the tree, or a forest has more than 100,000 nodes.
     TypeError
         Labels or categories are of a type that has no literal in Python.
 
@@ -114,7 +114,7 @@ def export_c(
 
     {raises}
     ValueError
-        The number of names is not that of the tree, `name` is no identifier of C, categories
+        The number of names does not fit the tree, `name` is no identifier of C, categories
         or classes are the same text, as 1 and "1" are, or hold a NUL, or a forest has more than
         100,000 nodes.
 

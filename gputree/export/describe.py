@@ -176,7 +176,7 @@ def describe(
     decimals: int | None = 4,
     all_categories: bool = False,
 ) -> Description:
-    """Name the parts of a fitted estimator or a Tree; names and errors are those of `model_of`."""
+    """Name the parts of a fitted estimator or a Tree; `model_of` has the names and errors."""
     model = model_of(estimator_or_tree, feature_names, class_names, only_shown=True, by_costs=True)
     features = list(map(on_one_line, model.feature_names))
     classes = None

@@ -103,7 +103,7 @@ def explain(
     TypeError
         It is a Tree, which has no columns to read X by.
     ValueError
-        X is not a table as in `fit`, the number of names is not that of the tree, or
+        X is not a table as in `fit`, the number of names does not fit the tree, or
         `decimals` is negative.
 
     Examples

@@ -29,7 +29,7 @@ def export_graphviz(
 
     A node says the column that it tests, its prediction and, in parentheses, its support; an edge
     the values that follow it. Missing values are named as in `export_text`, and edges that name
-    them are dashed. The colour is that of the prediction: the class, more saturated for purer
+    them are dashed. The colour shows the prediction: the class, more saturated for purer
     nodes, or the mean target, more saturated for larger values.
 
     Parameters
@@ -52,7 +52,7 @@ def export_graphviz(
 
     {raises}
     ValueError
-        The number of names is not that of the tree, or `max_depth` or `decimals` is negative.
+        The number of names does not fit the tree, or `max_depth` or `decimals` is negative.
 
     Examples
     --------

@@ -70,7 +70,7 @@ def export_html(
 
     {raises}
     ValueError
-        The number of names is not that of the tree, or `decimals` is negative.
+        The number of names does not fit the tree, or `decimals` is negative.
 
     Examples
     --------

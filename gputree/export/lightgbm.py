@@ -60,7 +60,7 @@ def export_lightgbm(
     {raises}
     ValueError
         The tree sends rows down every branch and `missing` is "error", it separates numbers nearer
-        to 0 than 1e-35, or the number of names is not that of the tree.
+        to 0 than 1e-35, or the number of names does not fit the tree.
 
     Notes
     -----
@@ -119,7 +119,7 @@ def _texts(model: Model) -> list[str]:
 
 
 def _forbid_small(model: Model) -> None:
-    """Raise ValueError where a threshold lies among numbers that LightGBM takes for 0."""
+    """Raise ValueError if a threshold is among the numbers that LightGBM takes for 0."""
     tree = model.tree
     small = (np.abs(tree.threshold) <= _ZERO) & (tree.threshold != 0.0)
     found = np.flatnonzero(small & (tree.split_kind == THRESHOLD_SPLIT))

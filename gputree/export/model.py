@@ -129,7 +129,7 @@ def model_of(
     cost.
 
     Raises NotFittedError; TypeError for what is none of gputree's; ValueError where the number of
-    names is not that of the tree, or soft thresholds or costs are what the format cannot say.
+    names does not fit the tree, or soft thresholds or costs are what the format cannot say.
     """
     tree = tree_of(estimator_or_tree)
     if not only_shown:

@@ -46,7 +46,7 @@ def to_dict(
 
     {raises}
     ValueError
-        The number of names is not that of the tree.
+        The number of names does not fit the tree.
 
     Examples
     --------

@@ -96,7 +96,7 @@ def to_onnx(
 
 
 class _Graph:
-    """A graph while it is made; `names` are those of its inputs, which no other value may have."""
+    """A graph while it is made; `names` are names of its inputs, which no other value may have."""
 
     def __init__(self, onnx: Any, graph: Any, names: Sequence[str]) -> None:
         self.onnx, self.helper, self.graph = onnx, onnx.helper, graph
@@ -116,7 +116,7 @@ class _Graph:
         return "X"
 
     def columns(self, model: Model) -> str:
-        """An input a column, categories as they are; the name of the matrix made of them."""
+        """Add one input per column, categories as they are; return the name of their matrix."""
         parts = []
         for f, (name, categories) in enumerate(
             zip(model.feature_names, model.categories, strict=True)
@@ -162,7 +162,7 @@ class _Graph:
         )
 
     def answer(self, models: Models, table: str) -> None:
-        """Each tree finds a leaf's place in its predictions; those of several are averaged."""
+        """Look up each tree's prediction by its leaf; average the predictions of several trees."""
         kinds, classes, several = self.onnx.TensorProto, models.first.classes, len(models) > 1
         flat, total = self._constant("flat", np.array([-1])), ""
         for place, model in enumerate(models):

@@ -19,7 +19,7 @@ _GOLDEN = 0.618033988749895  # of the circle of hues, from one to the next
 
 
 def class_color(k: int) -> str:
-    """The colour of class k, as ``#rrggbb``; mean targets take that of class 0."""
+    """The colour of class k, as ``#rrggbb``; mean targets have the colour of class 0."""
     if k < len(_FIRST):
         return f"#{_FIRST[k]}"
     return hex_color(np.array(colorsys.hls_to_rgb(k * _GOLDEN % 1.0, 0.45 + 0.2 * (k % 2), 0.6)))

@@ -1,4 +1,4 @@
-"""Constraints of the parameters of exports: one table, and one wording, for all of them."""
+"""Constraints of the parameters of all exports: one table, one wording."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ def plot_tree(
     """Draw a fitted tree, the root at the left and each leaf on a separate row.
 
     Every box has the condition that leads to it, its prediction and, in parentheses, its support,
-    as in `export_text`. Its colour is that of the prediction: the class, more saturated for purer
+    as in `export_text`. Its colour shows the prediction: the class, more saturated for purer
     nodes, or the mean target, more saturated for larger values. A bar below a box has the class
     proportions; in regression it runs from the minimum to the maximum of the tree, with the node's
     mean marked and, where the criterion is the squared error, a standard deviation to either side.
@@ -89,7 +89,7 @@ def plot_tree(
     sklearn.exceptions.NotFittedError
         The estimator is not fitted.
     ValueError
-        The number of names is not that of the tree, `max_depth` or `decimals` is
+        The number of names does not fit the tree, `max_depth` or `decimals` is
         negative, or there are too many leaves for a figure.
 
     Examples

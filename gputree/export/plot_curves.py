@@ -157,7 +157,7 @@ def plot_importance(
     sklearn.exceptions.NotFittedError
         The estimator is not fitted.
     ValueError
-        The number of names is not that of the tree, or `most` is less than 1.
+        The number of names does not fit the tree, or `most` is less than 1.
 
     Examples
     --------

@@ -89,7 +89,7 @@ def path_rules(
 
     {raises}
     ValueError
-        The number of names is not that of the tree, or `decimals` is negative.
+        The number of names does not fit the tree, or `decimals` is negative.
 
     See Also
     --------

@@ -16,7 +16,7 @@ from gputree.export.model import Model, Names, Split
 _INDENT = "  "
 _MOST_INDENTS = 30  # deeper lines are indented no further: else text grows with its square
 DEEPEST = 300  # the parsers recurse: of DuckDB to 1,000 levels, three a CASE
-_EXACT_DIGITS = 15  # a decimal of so many digits and a small exponent is read exactly everywhere
+_EXACT_DIGITS = 15  # decimals of this length with small exponents are read exactly everywhere
 _EXACT_EXPONENT = 22
 
 _TEST = re.compile("WHEN (.*) THEN ", re.S)

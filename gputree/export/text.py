@@ -51,7 +51,7 @@ def export_text(
 
     {raises}
     ValueError
-        The number of names is not that of the tree, or `max_depth` or `decimals` is negative.
+        The number of names does not fit the tree, or `max_depth` or `decimals` is negative.
 
     Examples
     --------

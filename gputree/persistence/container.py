@@ -31,7 +31,7 @@ LEAST_BYTES = 1 << 28
 # their size, those of hundreds of classes to more; zeros to 1,000 times theirs.
 MOST_TIMES = 50
 
-# The same for a text, of which every three bytes can become an object of 60.
+# The same for a text: every three bytes can become an object of 60.
 LEAST_TEXT_BYTES = 1 << 22
 MOST_TEXT_TIMES = 20
 

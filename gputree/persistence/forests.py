@@ -24,7 +24,7 @@ from gputree.persistence.model_file import LEAF_TARGETS, Contents
 from gputree.prediction.quantiles import LeafTargets
 from gputree.tree import Tree
 
-# Rows that are drawn again, of all trees, to compare them with those of the trees: 0.1 s.
+# Maximum number of rows that are drawn again, to be compared with the trees: 0.1 s.
 MOST_DRAWN_AGAIN = 1 << 18
 
 # Of more draws, by how many standard deviations the rows of a tree may be off.
@@ -131,7 +131,7 @@ def check_drawn(origins: Sequence[Origin], trees: Sequence[Tree]) -> None:
         if of.draws <= left:
             left -= of.draws
             expected, most = count_drawn(of.seed, number, of.n, of.draws), 0.0
-        else:  # the variance of the number of different rows is less than that of draws
+        else:  # the number of different rows varies less than the number of draws
             never = of.draws * math.log1p(-1.0 / of.n) if of.n > 1 else -math.inf  # drawn, its log
             expected = round(-of.n * math.expm1(never))
             most = MOST_DEVIATIONS * math.sqrt(of.draws)
@@ -142,7 +142,7 @@ def check_drawn(origins: Sequence[Origin], trees: Sequence[Tree]) -> None:
 
 
 def _leaf_targets(arrays: dict[str, NDArray], trees: Sequence[Tree], n_rows: int) -> LeafTargets:
-    """Targets and their leaves; ValueError where they are not those of so many rows and trees."""
+    """Targets and their leaves; ValueError if their number does not fit the rows and trees."""
     found = LeafTargets(**arrays)
     n = found.row.size
     if found.leaf.shape != (len(trees), n) or not found.target.size == found.weight.size == n:

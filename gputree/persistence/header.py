@@ -28,7 +28,7 @@ _MOST_UNLISTED = 1 << 20  # columns of a file whose header does not list them
 def header_of(estimator: Any) -> dict[str, Any]:
     """The header of a fitted estimator of one tree, or of several over the same columns.
 
-    Errors are those of `gputree.persistence.codecs.contents_of`.
+    Errors are as for `gputree.persistence.codecs.contents_of`.
     """
     names = getattr(estimator, "feature_names_in_", None)
     classes = getattr(estimator, "classes_", None)

@@ -221,7 +221,7 @@ def _trees(document: dict[str, Any]) -> list[Tree]:
 
 
 def _additions(members: Any) -> int:
-    """Number of versions beyond that of plain trees that a tree needs, by its fields."""
+    """Number of versions after the version of plain trees that a tree's fields need."""
     has = members if isinstance(members, dict) else {}
     return 2 if "smoothing" in has else int("lower" in has)
 

@@ -143,7 +143,7 @@ def read_model(path: FilePath, max_bytes: int | None = None) -> tuple[dict[str, 
 
 
 def read_contents(path: FilePath, max_bytes: int | None = None) -> Contents:
-    """Read a model file; errors are those of `gputree.load_model`.
+    """Read a model file; errors are as for `gputree.load_model`.
 
     It may unpack to `max_bytes`; None for 256 MiB or 50 times its size.
     """

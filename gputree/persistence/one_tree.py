@@ -1,4 +1,4 @@
-"""The codec of estimators of one tree; of those that are shown alone, without scikit-learn."""
+"""The codec of estimators of one tree, also of trees that are shown without scikit-learn."""
 
 from __future__ import annotations
 

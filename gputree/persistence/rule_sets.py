@@ -19,7 +19,7 @@ from gputree.rules.conditions import Condition, Kind, Rules
 from gputree.rules.estimator import C45Rules, forbid_parted_answers
 from gputree.rules.learning import Learned
 
-_KINDS: tuple[Kind, ...] = get_args(Kind)  # their order is that of the numbers in files
+_KINDS: tuple[Kind, ...] = get_args(Kind)  # files number them in this order
 
 
 # ------------------------------------------------------------------ writing
@@ -90,7 +90,7 @@ def rebuild(contents: Contents) -> C45Rules:
 
 
 def rules_in(arrays: dict[str, NDArray], columns: Columns, n_classes: int) -> Rules:
-    """Conditions and the rules that are made of them."""
+    """Conditions, and the rules that consist of them."""
     kind, feature, threshold = arrays["kind"], arrays["feature"], arrays["threshold"]
     if not kind.size == feature.size == threshold.size == arrays["code_begin"].size - 1:
         raise InputError("the arrays of conditions differ in length.")
@@ -118,7 +118,7 @@ def rules_in(arrays: dict[str, NDArray], columns: Columns, n_classes: int) -> Ru
 
 
 def _check_codes(arrays: dict[str, NDArray], columns: Columns) -> None:
-    """Raise ValueError unless sets of categories are those of their columns, and ascending."""
+    """Raise ValueError unless sets hold categories of their columns, in ascending order."""
     begin, code = arrays["code_begin"], arrays["code"]
     _check_bounds("code_begin", begin, code.size, arrays["kind"].size)
     sizes = np.diff(begin)

@@ -97,7 +97,7 @@ class ModelFormat(NamedTuple):
 
 # ------------------------------------------------------------------ writing
 def additions(tree: Tree) -> int:
-    """Number of versions of a format beyond that of plain trees that a tree needs."""
+    """Number of versions after the version of plain trees that a tree needs."""
     if tree.smoothing or tree.soft_lower is not None:
         return 2
     return int(tree.lower is not None)
@@ -121,7 +121,7 @@ def arrays_of(tree: Tree) -> dict[str, NDArray]:
 
 
 def kinds_of(added: int, is_soft: bool) -> Kinds:
-    """Arrays of trees that need `added` versions beyond that of plain ones."""
+    """Arrays of trees that need `added` versions after the version of plain trees."""
     return ARRAYS | ({}, BOUNDS, SOFT if is_soft else {})[added]
 
 

@@ -89,7 +89,7 @@ class LeafTargets:
         return LeafTargets(self.target, self.weight, self.row, leaf)
 
     def is_of_rows_of(self, other: LeafTargets) -> bool:
-        """Return whether the targets are those of the same rows."""
+        """Return whether the targets belong to the same rows."""
         pairs = [(getattr(self, k), getattr(other, k)) for k in ("target", "weight", "row")]
         return all(np.array_equal(mine, theirs) for mine, theirs in pairs)
 

@@ -30,7 +30,7 @@ _HEADS = {
     "xstd": "xstd",
 }
 
-_DIGITS = 5  # significant ones of the value of a column that needs most, as rpart prints
+_DIGITS = 5  # significant digits of the value that needs the most, as in rpart
 _MOST_DECIMALS = 10  # beyond, numbers are printed with exponents
 
 
@@ -42,7 +42,7 @@ class CPTable(np.ndarray):
     Attributes
     ----------
     risk : {"impurity", "error"}
-        Of ``alpha``, ``cp`` and ``relative_error``; see `gputree.pruning.CostComplexity`.
+        Measure of ``alpha``, ``cp`` and ``relative_error``; see `gputree.pruning.CostComplexity`.
     """
 
     risk: str

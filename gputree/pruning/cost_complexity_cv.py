@@ -280,7 +280,7 @@ def _choose(table: NDArray[Any], rule: Rule) -> int:
 def _fold_weights(
     estimator: Any, X: Any, y: NDArray[Any], sample_weight: ArrayLike | None
 ) -> Floats | None:
-    """Weights of all rows, as in the estimator's `fit`: a fold uses those of its rows."""
+    """Weights of all rows, as in the estimator's `fit`; a fold takes its part of them."""
     target = encode_target(estimator, y)
     if estimator.tree_.task == "classification":
         require_known_labels(y, target)

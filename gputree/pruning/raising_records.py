@@ -82,7 +82,7 @@ class SortScratch(NamedTuple):
 
     ordinal: Int32s  # (n,): the leaf, or the ordinal of the child, that each entry goes to
     entries: NDArray  # (n,): a copy of the range
-    place: Int64s  # the next place of each child's entries, first of those that stay
+    place: Int64s  # the next place of the entries of each child, first of entries that stay
     units: Int64s  # (K,)
     weights: Floats  # (K,)
     # (N,): a list of nodes, and the next place of the entries of each node

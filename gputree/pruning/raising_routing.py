@@ -168,7 +168,7 @@ def sum_at_leaves(nodes: NDArray, index: int) -> None:
 
 @borrowing
 def _sort_by_leaves(walk: Walk, top: int) -> int:
-    """Sort the range of `top`, a copy of which is in scratch, by the leaves of its entries.
+    """Sort the range of `top`, which is copied in scratch, by the leaves of its entries.
 
     The nodes below get their ranges and weights and are listed in ``scratch.nodes``, parents before
     children; returns their number.

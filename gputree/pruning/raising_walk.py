@@ -219,7 +219,7 @@ def _enough(leaf: float, subtree: float, slack: float) -> float:
 
 @borrowing
 def _raise(walk: Walk, index: int, largest: int) -> None:
-    """Replace the split and the children of a node by those of its branch.
+    """Replace the split and the children of a node by the split and children of its branch.
 
     Rows that stay at the branch still route to it, which is none of its children.
     """
@@ -287,7 +287,7 @@ def _other(node: Any, branch: Any, j: int) -> int:
 
 @borrowing
 def _route_others(walk: Walk, node: Any, branch: int, first: int, last: int) -> None:
-    """Route the entries ``first .. last`` of those that are not in `branch` down it."""
+    """Route the entries ``first .. last`` that are not in `branch` down the branch."""
     into = walk.nodes[branch]
     middle = min(max(first, into.begin - node.begin), last)  # before the branch, and behind it
     route(walk, node.begin + first, node.begin + middle, branch, first)

@@ -152,7 +152,7 @@ def _rows(tree: Tree, X: Values, plain: Bools) -> RaisingRows:
     n, d = X.shape
     packed = pack_alike(tree, filled=not plain.all())
     steps = np.empty(tree.n_nodes, STEP)
-    steps["feature"] = tree.feature  # those of leaves are set in `make_ready`
+    steps["feature"] = tree.feature  # `make_ready` sets the fields of leaves
     steps["child"] = tree.first_child
     steps["threshold"] = tree.threshold
     steps["threshold"][tree.tests_categories] = np.nan
@@ -190,7 +190,7 @@ def _renumbered(
     """Make the tree of `nodes`, each with the split it has now."""
     split, count = nodes["split_of"], nodes["n_children"]
     leaf = count == 0
-    # children are reached as those of the split that their parent carries
+    # children have the branches of the split that their parent carries
     above = parent[1:]
     branch = np.arange(1, parent.size) - (1 + np.cumsum(count) - count)[above]
     lists = old.branch_lists.take(np.append(0, old.first_child[split[above]] + branch))

@@ -1,4 +1,4 @@
-"""Conditions of rules, and the paths of a tree as lists of them."""
+"""Conditions of rules, and the paths of a tree as lists of conditions."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Condition(NamedTuple):
     codes: tuple[int, ...] = ()
 
     def as_set(self, names: Names) -> Condition:
-        """The condition by categories, where those of its column are ordered.
+        """Express a condition by categories if its column is ordered.
 
         "missing" then has all of them: it holds for any other value, too.
         """
@@ -76,7 +76,7 @@ class Rules(NamedTuple):
         return self.condition[self.begin[rule] : self.begin[rule + 1]]
 
     def take(self, rules: Int64s) -> Rules:
-        """Return the given rules, in their order; conditions that none of them has are dropped."""
+        """Return the given rules, in their order; conditions that no rule has are dropped."""
         sizes = self.sizes[rules]
         begin = np.append(0, np.cumsum(sizes))
         places = np.arange(begin[-1]) + np.repeat(self.begin[rules] - begin[:-1], sizes)

@@ -19,7 +19,7 @@ IMPOSSIBLE = 1e6  # more bits than any message has: for an exception of probabil
 
 
 def rule_bits(rules: Rules, rows: WeightedRows, n_categories: Int64s, redundancy: float) -> Floats:
-    """Bits of each rule: those of its conditions and of their number, less those of their order.
+    """Bits of each rule: of its conditions and their number, minus the bits of their order.
 
     `n_categories` has those of each column, 0 for numbers; `redundancy` is the number of columns
     per relevant column: the bits that identify a column are divided by it.

@@ -24,7 +24,7 @@ class MaskBlock(NamedTuple):
     """Consecutive rows of a table."""
 
     first: int  # their first row
-    rows: Words  # (W,): all of them, as words of bits (`gputree.bits`)
+    rows: Words  # (W,): all rows, as words of bits (`gputree.bits`)
     masks: Words  # (U, W): those that satisfy each condition
 
 

@@ -34,7 +34,7 @@ class Message(NamedTuple):
     order: Floats  # (R + 1,): ``log2(m!)``, saved where m rules are sent in any order
     rule_weight: float  # weight of a bit of a rule, relative to one of an exception
     unit: float  # weight of a unit
-    # weight of all rows, and of those of the class
+    # weight of all rows, and of rows of the class
     total: float
     class_weight: float
 

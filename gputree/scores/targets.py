@@ -26,7 +26,7 @@ class Labels(NamedTuple):
     """Codes of labels; weights are integers of a unit, None where all are equal."""
 
     given: int  # number of rows it was given for
-    rows: Codes | None  # its rows, those of positive weight; None for all
+    rows: Codes | None  # rows of positive weight; None for all
     criterion: str
     code: NDArray[np.integer]
     n_labels: int

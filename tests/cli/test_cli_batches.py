@@ -70,7 +70,7 @@ def parts(tmp_path):
 
 
 def test_patterns_folders_and_several_files(gputree, parts, tmp_path, in_batches):
-    options = ["--target", "species", "--quiet", "-o"]
+    options = ["--target", "species", "--units", "petal_width", "--quiet", "-o"]  # text's alone
     whole, model = tmp_path / "whole.gputree", tmp_path / "parts.gputree"
     assert gputree("train", tmp_path / "whole.parquet", *options, whole) == (0, "", "")
     assert not in_batches

@@ -127,6 +127,10 @@ def test_weights_of_some_files_of_arff_count_in_pruning(train, gputree, tmp_path
     prune = ["prune", model, plain, weighted, "--pruning", "reduced_error", "-o", pruned]
     assert gputree(*prune)[0] == 0
     assert load_model(pruned).tree_.n_leaves == 1
+    for files in ([plain, weighted], [weighted, plain]):
+        status, text, _ = gputree("evaluate", model, *files)
+        assert status == 0
+        assert text.splitlines()[:2] == ["rows      3", "weight    7"]
 
 
 def test_other_units_than_those_of_training(train, gputree, fails, tmp_path):
@@ -151,6 +155,9 @@ def test_the_encoding_is_kept(gputree, fails, tmp_path):
     assert gputree(*train, "--encoding", "cp1252")[0] == 0
     assert load_model(model).reading_["format"] == {"encoding": "cp1252"}
     assert gputree("predict", model, data)[1] == "prediction\n" + "n\np\n" * 5
+    utf8 = tmp_path / "utf8.csv"
+    utf8.write_text("a,y\né€,n\n", encoding="utf-8-sig")
+    assert gputree("predict", model, utf8)[1] == "prediction\nn\n"
     assert "is not text of the encoding 'ascii'" in fails(
         "predict", model, data, "--encoding", "ascii"
     )

@@ -235,6 +235,14 @@ def test_units_and_thousands(write):
         read_table(write("c,y\n$1,a\n€2,b\n"), "y", file_format=FileFormat(units=["c"]))
 
 
+def test_markers_of_missing_values_have_no_unit(write):
+    path = write("w,y\n-999,a\n3 kg,b\n1.#IND,a\n")
+    form = FileFormat(units=["w"])
+    for read in (lambda *one, **how: read_table(*one, **how).columns, batches):
+        columns = guessed(read, path, "y", missing=["-999"], file_format=form)[0]
+        assert columns.select(["w"]).to_pydict() == {"w": [None, 3.0, None]}
+
+
 def test_negative_numbers_of_typesetters_and_accountants(write):
     path = write("m,p,u,y\n\u22121.5,(1.5),\u22123 kg,a\n2,2,4 kg,b\n")
     form = FileFormat(units=["u"])

@@ -23,6 +23,7 @@ from gputree.distributed import (  # noqa: E402
     DaskDecisionTreeClassifier,
     DaskDecisionTreeRegressor,
 )
+from gputree.errors import MixedColumnWarning  # noqa: E402
 
 # Small tables of many categories: one in every row, which is warned of and does not matter here.
 pytestmark = pytest.mark.filterwarnings("ignore:.* has a unique value in:UserWarning")
@@ -79,6 +80,15 @@ def test_edges_of_large_tables(monkeypatch, splitter):
     found = on_dask(model).fit(*spread((2000, 3000), X, y))
     assert abs(found.score(X, y) - model.score(X, y)) < 0.02
     assert found.tree_.equals(model.tree_) or splitter == "binned"
+
+
+def test_declared_decimals_are_meant_as_categories(recwarn):
+    words = [f"{k / 7:.3f}" for k in range(20)] * 2
+    for kind, n_warnings in (("category", 0), (object, 1)):
+        X = dd.from_pandas(pd.DataFrame({"a": pd.Series(words, dtype=kind)}), npartitions=2)
+        y = dd.from_pandas(pd.Series(np.arange(40) % 2), npartitions=2)
+        on_dask(DecisionTreeClassifier(max_depth=1)).fit(X, y)
+        assert len([one for one in recwarn if one.category is MixedColumnWarning]) == n_warnings
 
 
 def test_so_many_picked_values_are_enough(monkeypatch):

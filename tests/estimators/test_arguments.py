@@ -1,4 +1,4 @@
-"""Parameters and arguments by habit from elsewhere: errors that say what to write."""
+"""Errors for parameters and arguments of other libraries, which say what to write instead."""
 
 import inspect
 import pickle
@@ -125,7 +125,7 @@ def test_input_is_always_checked(kind):
 
 
 def test_ensembles_of_scikit_learn():
-    """They pass `check_input` where a base has it."""
+    """Ensembles of scikit-learn pass `check_input` to bases that have it."""
     forest = BaggingClassifier(Classifier(max_depth=2), n_estimators=3, random_state=0)
     assert forest.fit(X, Y, sample_weight=Y + 1.0).score(X, Y) > 0.7
 
@@ -234,7 +234,7 @@ def test_the_advice_on_pruners_holds():
 
 @pytest.mark.parametrize("kind", [*ESTIMATORS, *FORESTS])
 def test_what_is_left_by_default_is_valid(kind):
-    """So that a fit may check only what was given."""
+    """A fit may then check only the parameters that were given."""
     defaults = kind().get_params(deep=False)
     validate_parameter_constraints(kind._parameter_constraints, defaults, kind.__name__)
 

@@ -158,6 +158,15 @@ def test_codes_few_decimals_and_declared_categories_are_meant(column):
     assert said(listed.fit, DECIMALS, HALVES) == []
 
 
+def test_declared_decimals_that_are_unique_name_rows():
+    words = pd.Categorical([f"{k / 7:.3f}" for k in range(40)])
+    frame, y = pd.DataFrame({"a": words, "b": 0.0}), np.arange(40) % 2
+    assert said(CodedTable, frame) == said(CodedTable.from_batches, [frame[:20], frame[20:]]) == []
+    for X in (frame, CodedTable(frame), CodedTable.from_batches([frame[:20], frame[20:]])):
+        with pytest.warns(UserWarning, match="Column 'a' of X has a unique value in every row"):
+            DecisionTreeClassifier(max_depth=1).fit(X, y)
+
+
 def test_columns_that_are_listed_or_ordered_are_meant():
     model = DecisionTreeClassifier(categorical_features=["age"])
     assert said(model.fit, X, Y) == []

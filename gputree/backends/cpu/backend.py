@@ -265,7 +265,7 @@ class CpuBackend:
         rows = end - begin
         tuned = tuning.TUNING
         counts = self.task.exact and self.table.values.shape[0] >= tuned.counted_table_rows
-        counts = counts and not self.table.single.all()  # else no cut lies inside a bin
+        counts = counts and not self.table.single.all()  # else no cut is inside a bin
         counts = counts and not self._counts_drawn
         is_large = (rows >= tuned.counted_rows) & counts
         large, small = np.flatnonzero(is_large), np.flatnonzero(~is_large)

@@ -107,7 +107,7 @@ def new_scratch(table: Table, task: Task, most_rows: int, sorted_: bool) -> Scra
 # ---------------------------------------------------------------------- columns of few
 @borrowing
 def copy_cell(scratch, cells, offset, r, present):
-    """The statistics of a bin become those of run r."""
+    """Copy the statistics of a bin to run r."""
     runs = scratch.runs
     if scratch.regression:
         runs.cells[r * present] = cells[offset]

@@ -139,7 +139,7 @@ class CellCounts:
         known[columns] = True
 
     def _wanted(self, rows: Int64s, candidates: Int64s) -> Bools:
-        """Columns (m, d) that are worth counting: those of many candidates, in large nodes.
+        """Columns (m, d) that are worth counting: they have many candidates, in large nodes.
 
         Together they have as many candidates as the node has rows: to count one takes as long as
         to find most of its rows.
@@ -208,7 +208,7 @@ class CellCounts:
         return [cells[first[f] : first[f + 1]] for f in np.flatnonzero(columns)]
 
     def _run(self, entries: NDArray, work: list[tuple[Counts, Bools]]) -> None:
-        """Count columns of nodes; threads share those of one."""
+        """Count columns of nodes; threads share the columns of a node."""
         source = EntrySource(self.table, self.rows, entries)
         tasks = []
         for counts, columns in sorted(work, key=lambda item: -item[0].rows):
@@ -225,7 +225,7 @@ class CellCounts:
 def new_cells(table: Table, size: int) -> SubBinGrid:
     """Divide each bin into sub-bins of equal width, in columns whose cuts need the values.
 
-    They lie between the minimum and maximum value that the bin was fitted to; other values of the
+    They are between the minimum and maximum value that the bin was fitted to; other values of the
     bin are in its first or last one. `size` per bin are counted.
     """
     dtype = table.values.dtype.type

@@ -108,7 +108,7 @@ def scan_bin(node, rows, pairs, first, last, left):
 
 @borrowing
 def scan_pairs(node, rows, pairs, first, last, left, n, whole):
-    """Like `scan_bin`, in a node of `whole` rows, n of which are before the pairs."""
+    """Like `scan_bin`, in a node of `whole` rows; n rows are before the pairs."""
     criterion, limits, _, total, _ = node
     values, items = pairs
     all_weight = begin(criterion, total, total)[0]

@@ -64,7 +64,7 @@ _THRESHOLD, _MISSING, _CATEGORY = np.uint64(1), np.uint64(2), np.uint64(3)
 class DrawnEntries(NamedTuple):
     """Rows that trees are grown on; targets and weights are in the table's order."""
 
-    local: NDArray  # (m,) rows; a node is a range of them
+    local: NDArray  # (m,) rows; a node is a range of these
     spill: NDArray  # (m,) scratch
     values: NDArray  # (n x d,) of row i and column f at ``i * row_step + f * column_step``
     row_step: int

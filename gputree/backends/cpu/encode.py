@@ -158,7 +158,7 @@ def has_other_values(x, n, code, lowest):
 
 @borrowing
 def collect_unseen(x, n, code, lowest, first, f, unseen):
-    """Collect the values that are not those of their bins, and their rows from `first` on."""
+    """Collect the values that their bins do not have, and their rows from `first` on."""
     position = unseen.count[f]
     for k in range(n):
         if x[k] == x[k] and lowest[code[k]] != x[k] and position < MOST_UNSEEN:
@@ -347,7 +347,7 @@ def quantile_edges(
 ) -> NDArray:
     """Edges at quantiles of the `distinct` values, ascending, that occur `counts` times.
 
-    A value that fills a bin has a bin to itself. Such a bin lies between two edges even at the
+    A value that fills a bin has a bin to itself. Such a bin is between two edges even at the
     ends, where the sample may not reach.
     """
     upto = np.cumsum(counts)

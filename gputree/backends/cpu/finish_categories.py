@@ -46,7 +46,7 @@ def find_runs(scratch, keys, bits, s, t):
             runs.begin[count] = i - s
             count += 1
             before = rank
-    if before == missing:  # the last run is that of missing values
+    if before == missing:  # the last run has the missing values
         count -= 1
     else:
         runs.begin[count] = t - s

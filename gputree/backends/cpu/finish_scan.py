@@ -175,7 +175,7 @@ def cut_pair(scan, limits):
     scored = np.int64(0)
     one_way = other_way = -np.inf  # scores of the cuts with either row on the left
     cut = no_cut()
-    # Rows can be in two orders, each of which is scored once; `cut` is the best of the columns
+    # Rows can be in two orders, and each order is scored once; `cut` is the best of the columns
     # before.
     for f in range(order.shape[0]):
         key = np.uintp(order[f, s])

@@ -1,4 +1,4 @@
-"""Collect the rows of candidate bins with their codes, and those of candidate sub-bins with values.
+"""Collect the rows of candidate bins with codes, and of candidate sub-bins with values.
 
 entries      | all rows of a node                  |   codes are read: row by row, or fine ones
 found        | rows of candidate bins    |             and their fine codes

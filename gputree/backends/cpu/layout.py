@@ -46,7 +46,7 @@ class Table(NamedTuple):
 
 
 class Nodes(NamedTuple):
-    """m nodes with histograms: that of node j is ``cells[slots[j]]``."""
+    """m nodes with histograms: ``cells[slots[j]]`` for node j."""
 
     begin: NDArray  # (m,) int64: its entries are begin[j] .. end[j]
     end: NDArray  # (m,) int64

@@ -1,4 +1,4 @@
-"""Stable partition of entries: the rows of a node become those of its children.
+"""Stable partition of entries: the rows of a node are divided among its children.
 
     entries   | a b c d e f g h | i j k |     a node in two chunks; capitals go left
               | A B c D e F G h | I j K |

@@ -32,7 +32,7 @@ SLOTS = 1024
 
 
 class Runs(NamedTuple):
-    """Scratch for the runs of a node; the missing values' run follows those of categories."""
+    """Scratch for the runs of a node: one per category, then one of missing values."""
 
     begin: NDArray[np.int64]  # (size + 1,) first of the node's rows, by category, in each run
     code: NDArray[np.int64]  # (size,) category of each run, ascending

@@ -31,7 +31,7 @@ from gputree.backends.cpu.score import add_cell, admissible, column_bins, is_can
 from gputree.backends.cpu.sort import Sorter, new_sorter, sort_pairs
 from gputree.criteria import begin, bound, score
 
-# Sub-bins that are bounded together before each of them is.
+# Number of sub-bins that get one common bound before each gets a bound.
 RUN_CELLS = 8
 
 
@@ -62,7 +62,7 @@ class Finer(NamedTuple):
 
 
 class SubBins(NamedTuple):
-    """Range ``first .. first + size``, those of one bin, of the sub-bins of a column."""
+    """The sub-bins ``first .. first + size`` of a column, which divide one bin."""
 
     counts: NDArray  # flat, `channels` each
     place: NDArray[np.int64]  # first pair of each candidate, -1 for others
@@ -232,7 +232,7 @@ def dropped_bits(rows, sub_bin_rows):
 
 @borrowing
 def count_found(node, rows, found, codes, shift, cells, candidate):
-    """Set the counts of candidate bins to those of the rows found, by their codes."""
+    """Set the counts of candidate bins to the numbers of rows found, by their codes."""
     channels, counts = node.total.size, cells.counts
     for b in range(candidate.size):
         if candidate[b]:

@@ -15,7 +15,7 @@ the corners of their zonotope, which are prefixes from either end. Limits on a s
 
     no events    of Poisson. Around the best admissible subset the score has a tangent plane, by
                  which its runs have gains of one sign on either side of some mean; if they were
-                 split there, the events would lie on one side. To move the cheapest run that has
+                 split there, the events would be on one side. To move the cheapest run that has
                  some repairs that, so the best is one run moved at no runs or at the runs without
                  events (or at all runs, which is the same): "events moved" finds it, of any number.
     too small    (minimum rows and weight): a search through all subsets of few runs finds the best;
@@ -183,8 +183,8 @@ def single_precedes(node, value, missing_left, r, best):
 def scan_subsets(criterion, limits, node, kind, steps, k, best):
     """The better of `best` and the best subset of a search of `steps` subsets.
 
-    The last two of the six that describe a subset are the highest scores of excluded ones: of those
-    that are too small, and of those that the criterion refuses.
+    The last two of the six that describe a subset are the highest scores of excluded ones: of too
+    small ones, and of ones that the criterion refuses.
     """
     chosen, too_small, refused = best[:4], best[4], best[5]
     counts_refused = kind in (ORDERED, EVENTS_MOVED)

@@ -124,7 +124,7 @@ def list_subsets(grower: Grower, begin: Int64s, end: Int64s) -> SubsetPlan | Non
 
 
 def _statistics(grower: Grower, categories: Any) -> Any:
-    """Number of statistics of pairs that keep those of all their `categories`."""
+    """Number of statistics that pairs with these `categories` keep."""
     return (categories + 3) * (grower.task.n_classes or 2)
 
 

@@ -1,5 +1,5 @@
-// Rows of nodes counted by ranges of their values, or by category: the report of a shard of a table
-// where cuts are searched without rows; see gputree.backends.sharded.cells.
+// Count the rows of nodes by ranges of their values, or by category. Shards report these counts, so
+// that cuts are searched without their rows; see gputree.backends.sharded.cells.
 
 // The key of a value as float64, for tables of either precision: keys of all shards are comparable.
 __device__ __forceinline__ u64 wide_key_of(Bits bits) {
@@ -44,7 +44,7 @@ extern "C" __global__ void __launch_bounds__(256) count_intervals(
         const i64 pair = begin + item % pairs, row = entries[first + item / pairs];
         const u64 key = wide_key_of(values[row * columns + intervals.column[pair]]);
         const i64 cell = intervals.cell_of(pair, key >> intervals.key_shift);
-        if (cell < 0) continue;  // missing values lie behind all ranges
+        if (cell < 0) continue;  // missing values are above all ranges
         add_row<InGlobal>(counts + cell * channels, channels, rows, row);
         atomicMin(lowest + cell, key);
         atomicMax(highest + cell, key);

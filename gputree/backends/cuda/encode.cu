@@ -24,7 +24,8 @@ extern "C" __global__ void __launch_bounds__(256) inspect_values(
     if (seen) atomicOr(&found[thread % columns], seen);
 }
 
-// One thread a value: keys[f * rows + i] is that of row places[i], or row i (`places` is null).
+// One thread per value: keys[f * rows + i] is the key of row places[i], or of row i if `places`
+// is null.
 extern "C" __global__ void __launch_bounds__(256) column_keys(
     const Bits* values, const i64* places, i64 rows, i64 columns, Bits* keys
 ) {
@@ -49,7 +50,7 @@ extern "C" __global__ void __launch_bounds__(256) pick_values(
     if (slot < most_picked) picked[f * most_picked + slot] = key;
 }
 
-// The key of the largest value below that of `key`.
+// The key of the largest value below the value of `key`.
 __device__ __forceinline__ Bits key_below(Bits key) {
     return key == SIGN_BIT ? SIGN_BIT - 2 : key - 1;  // -0.0 has no key
 }

@@ -82,7 +82,7 @@ def encode(
         _encode_values(kernels, source, bins, most, codes)
     host_bins = _to_host(bins, most, delimited)
     offset, single = binning.single_bins(host_bins, missing)
-    single[np.repeat(categories > 0, np.diff(offset))] = True  # no cut lies in such a bin
+    single[np.repeat(categories > 0, np.diff(offset))] = True  # no cut is in such a bin
     host = HostTable(
         offset=offset,
         missing=missing,

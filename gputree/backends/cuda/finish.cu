@@ -1,7 +1,7 @@
 // Subtrees of small nodes: a warp grows each node's whole subtree, a lane to a column.
 //
 // Nodes are numbered breadth-first: those that are still to be grown are after the current one.
-// Nodes whose lists fit shared memory are put off, then grown there, a warp to each of them.
+// Nodes whose lists fit shared memory are put off, then grown there, one warp per node.
 #define PUT_OFF (-2)  // as the first child of a node
 
 // Grid: nodes. List the entries of each node, one node after another.

@@ -74,7 +74,7 @@ class UploadedTable(NamedTuple):
         return self.columns if self.stored is None else self.stored.columns.size
 
     def places(self, columns: Int64s) -> Int64s:
-        """Places of the given columns among those of `values`."""
+        """Places of the given columns in `values`."""
         return columns if self.stored is None else np.searchsorted(self.stored.columns, columns)
 
 
@@ -125,7 +125,7 @@ class HostTable(NamedTuple):
 
     @property
     def categorical(self) -> Int64s:
-        """Categorical columns: those of few categories, then those of many."""
+        """Categorical columns: first columns of few categories, then of many."""
         nominal = np.flatnonzero(self.categories)
         return nominal[np.argsort(self.is_many[nominal], kind="stable")]
 

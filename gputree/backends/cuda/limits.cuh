@@ -14,7 +14,7 @@ struct Limits {
         return weight >= min_weight_leaf && all_weight - weight >= min_weight_leaf;
     }
 
-    // The same for sides of which the smaller has `fewer` rows, at least one. Each form spills
+    // The same if the smaller side has `fewer` rows, at least one. Each form spills
     // registers where the other does not.
     __device__ bool admit_sides(i64 fewer, i64 weight, i64 others) const {
         return fewer >= min_samples_leaf && weight >= min_weight_leaf && others >= min_weight_leaf;

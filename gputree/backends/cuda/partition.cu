@@ -1,4 +1,4 @@
-// Stable partition of entries: the rows of a node become those of its children.
+// Stable partition of entries: the rows of a node are divided among its children.
 //
 //   chunks    a block each: a copy of its entries with their sides, and how many go left, added up
 //             to its node's

@@ -185,7 +185,7 @@ def _look_inside(grower: Grower, level: SearchLevel, lead_only: int) -> int:
 
 
 def _batches(candidates: CandidateSubBins, counts: Int64s, most: int) -> Iterator[Batch]:
-    """Columns whose rows, up to `most`, are gathered at once: all of them, or as many as fit."""
+    """Columns whose rows, up to `most`, are gathered at once: all, or those that fit."""
     starts = candidates.starts
     rows, number, large = map(int, counts)
     if rows <= most:

@@ -71,7 +71,7 @@ class DeviceSource:
 
 
 class HostSource:
-    """Values (n, d) on the host, as bits: copied at the first read of all of them, if they fit."""
+    """Values (n, d) on the host, as bits: copied when all are first read, if they fit."""
 
     def __init__(self, values: NDArray[Any], keeps_values: bool, n_threads: int) -> None:
         self.values = values

@@ -1,7 +1,7 @@
 """Structs that kernels receive by value, as their sources declare them.
 
 Their fields, in order and before any method, are read from the declarations. A test compares sizes,
-offsets and types with those of the compiler.
+offsets and types with the compiler's.
 """
 
 from __future__ import annotations

@@ -82,7 +82,7 @@ __device__ void start_side(const Runs& runs, i64 side, i64 width) {
     __syncwarp();
 }
 
-// Highest scores of excluded subsets: of those too small, and of those the criterion refuses.
+// Highest scores of excluded subsets: of too small ones, and of ones that the criterion refuses.
 struct Kept {
     double small, refused;
 

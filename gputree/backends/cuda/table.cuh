@@ -4,7 +4,7 @@ struct Table {  // codes, and properties of its columns
     i64 stride;  // bytes of a row of codes
     i64 columns;
     const i64* offset;  // (columns + 1): first bin of each column among all
-    const u8* missing;  // 1: the last bin of the column is that of missing values
+    const u8* missing;  // 1: the last bin of the column has the missing values
     const u8* single;   // bins of one value
     const u8* by_code;  // columns whose cuts are by code, not by value
     const i64* categories;   // of categorical columns, 0 of numeric ones

@@ -1,5 +1,5 @@
 // Statistics that are computed when they are read.
-struct Strided {  // channels that lie `stride` apart
+struct Strided {  // channels that are `stride` apart
     i64* first;
     i64 stride;
     __device__ i64& operator[](i64 k) const { return first[k * stride]; }

@@ -9,6 +9,6 @@
     CutSearch         exact cuts inside bins, of a whole level at once, from counts of intervals
     ShardedBackend    grows over any of them
 
-The tree is that of the table in one piece, field by field, however the table is divided into
+The tree equals the tree of the whole table, field by field, however the table is divided into
 shards.
 """

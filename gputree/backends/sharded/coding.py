@@ -3,7 +3,7 @@
 A column of at most as many values as bins is coded without loss. For others
 
     exact cuts    any bins do: the edges come from rows at even distances
-    binned cuts   edges are those of the table in one piece: from values picked by their hash, or
+    binned cuts   edges equal those of the whole table: from values picked by their hash, or
                   from all values and their numbers, where these are few enough
 """
 

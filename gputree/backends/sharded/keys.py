@@ -32,7 +32,7 @@ def _fill_keys(values, shift, keys):
 
 
 def keys_of(values: NDArray, shift: int) -> Keys:
-    """Keys of values without the last `shift` bits, which are zero in all of them."""
+    """Keys of values without their last `shift` bits, which are all zero."""
     keys = np.empty(values.shape, np.uint64)
     _fill_keys(values.ravel(), shift, keys.reshape(-1))
     return keys

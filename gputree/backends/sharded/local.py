@@ -34,8 +34,8 @@ from gputree.threads import cut, run
 class LocalShards:
     """`gputree.backends.sharded.shards.Shards` of this process.
 
-    Grown on are all rows, or the `entries`, ascending. The rows of each shard are `spans`, or those
-    that the table defines.
+    Trees are grown on all rows, or on `entries`, ascending. `spans` are the rows of each shard; by
+    default, those that the table defines.
     """
 
     name = "cpu"

@@ -17,7 +17,7 @@ PASSING_SHARE = 4
 # Divisor of the memory limit: the maximum memory of results.
 RESULT_SHARE = 8
 
-# Number of arrays of a shard, each of which is aligned.
+# Number of arrays of a shard; each array is aligned.
 ARRAYS = 6
 
 

@@ -1,6 +1,6 @@
 """Exact cuts of all nodes of a level at once: only counts of cells, or few rows, leave the shards.
 
-    round     intervals of all nodes are counted into cells; compared with those
+    round     intervals of all nodes are counted into cells; the best cuts are compared with those
               between cells; cells that may contain a better cut are the next intervals
     last      where the rows of all intervals are few, they are gathered and sorted instead
 
@@ -226,7 +226,7 @@ class CutSearch:
     def _compare(
         self, kernel: Callable[..., Any], intervals: Intervals, sizes: Int64s, *given: Any
     ) -> None:
-        """Compare cuts with those that a kernel finds in intervals, and keep the better ones."""
+        """Compare the best cuts with cuts that a kernel finds in intervals."""
         spans = self._spans(sizes)
         found = [self.cuts.copy() for _ in spans]
         work = [

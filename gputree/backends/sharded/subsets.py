@@ -26,7 +26,7 @@ from gputree.backends.sharded.summary import TableSummary
 
 
 def score_counted(summary: TableSummary, f: int, counts: NDArray, scores: Scores, j: int) -> None:
-    """Set the scores of node j in column f to those of the best subset."""
+    """Set the scores of node j in column f to the scores of the best subset."""
     codes = _present(counts)
     if codes.size == 0:
         return
@@ -72,7 +72,7 @@ def _search(
 
 
 def _present(counts: NDArray) -> Int64s:
-    """Categories of which a node has rows, ascending."""
+    """Categories that rows of a node have, ascending."""
     return np.flatnonzero(counts[:-1].any(axis=1))
 
 

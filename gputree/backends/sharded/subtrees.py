@@ -113,7 +113,7 @@ def _holds_codes(backend: CpuBackend, subtrees: Subtrees, j: int) -> bool:
 
 
 def group_nodes(sizes: Int64s, most_rows: int) -> Iterator[slice]:
-    """Consecutive nodes whose rows are gathered at once: `most_rows`, or those of one node."""
+    """Consecutive nodes whose rows are gathered at once: at most `most_rows`, or one node."""
     first = rows = 0
     for j, n in enumerate(sizes.tolist()):
         if rows and rows + n > most_rows:

@@ -71,7 +71,7 @@ class TableSummary:
         return statistics.sum(axis=1) if self.task.n_classes else statistics[:, 0]
 
     def categorical(self) -> tuple[Int64s, Int64s]:
-        """Categorical columns whose categories are bins, and those of more categories."""
+        """Categorical columns whose categories are bins, and columns of more categories."""
         found = np.flatnonzero(self.table.categories)
         by_code = self.table.by_code[found]
         return found[by_code], found[~by_code]

@@ -78,7 +78,7 @@ def target_units(criterion: str, weights: Weights, ends: Ends) -> Targets:
 def in_units(
     part: Read, weights: Weights, rounding: Rounding, criterion: str | None, ends: Ends
 ) -> Rows:
-    """Statistics of the rows of a part in units; `criterion` is that of regression, or None."""
+    """Statistics of the rows of a part in units; `criterion` is of regression, or None."""
     part = rows_of(part)
     if rounding.finest is not None:
         assert part.weight is not None

@@ -1,4 +1,4 @@
-"""Stable partition of the entries and lists of a level into those of the next.
+"""Stable partition of the entries and lists of a level into the entries and lists of the next.
 
     level      | a b c d e |      the test sends a, d to part 0; b, e to part 1; of c the
     next       | a c d | b c e |  value is missing: a fraction of it goes to every part

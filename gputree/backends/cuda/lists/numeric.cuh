@@ -10,13 +10,13 @@ struct Cut {
     i64 gain, place, before;  // its gain, the last place left of it, the weight up to there
 };
 
-struct Open {  // a cut that is not decided on
+struct Open {  // a cut that is not decided on yet
     Cut cut;
     i64 begin;  // of the value before it
 };
 
-struct Walk {  // what a warp finds in its span
-    Cut best, first, last;  // of those decided on; of all that are admissible
+struct Walk {  // the cuts that a warp finds in its span
+    Cut best, first, last;  // best of those decided on; first and last of all admissible
     i64 tries;
     i64 turned;  // where the class turned last before the first value's end, -1 without one
     Open open;
@@ -52,7 +52,7 @@ __device__ i64 least_side(const Task& task, i64 total, i64 count) {
     return units > 1 ? units : 1;
 }
 
-// Terms of the classes on both sides, minus those of the node.
+// Terms of the classes on both sides, minus the terms of the node.
 __device__ i64 terms_left_of(const Task& task, const i64* known, const i64* left) {
     i64 terms = 0;
     for (i64 k = lane_of(); k < task.n_classes; k += 32) {
@@ -69,7 +69,7 @@ __device__ __forceinline__ i64 last_upto(u32 lanes, i64 i0, i64 before) {
     return lanes ? i0 + 31 - __clz(int(lanes)) : before;
 }
 
-struct Halves {  // of a numeric column
+struct Halves {  // the weight of a numeric column that cuts divide
     i64 total, least;  // known weight, and the minimum on either side of a cut
     const i64* known;
     i64* left;

@@ -1,6 +1,6 @@
-// Stable partition of the entries and lists of a level into those of the next.
+// Stable partition of the entries and lists of a level into the entries and lists of the next.
 //
-//   list of the tested column   | a d | b e | c |      parts lie side by side in it, and
+//   list of the tested column   | a d | b e | c |      parts are side by side in it, and
 //   entries of the next level   | a d c | b e c |      entries are numbered in its order; c is
 //                                                      missing: a fraction goes to every part
 //

@@ -138,7 +138,7 @@ def move_entries(
 def _pack_routes(
     assigned: AssignedTests, parts: Int64s, fractions: Int64s, n_entries: int
 ) -> Packed:
-    """Pack routes from a level of `n_entries` to that of `parts`, with places for `fractions`."""
+    """Pack routes of `n_entries` to the level of `parts`, with places for `fractions`."""
     xp, part, sizes = cupy(), assigned.tests.part, assigned.parts.rows[parts]
     begin = np.full(int(part[-1]), -1)
     begin[parts] = np.cumsum(sizes) - sizes

@@ -15,7 +15,7 @@ struct Task {
     i64 n_classes, missing_is_category;
 };
 
-struct Segment {  // of a list: a node's; missing values lie at known .. end
+struct Segment {  // of a list: a node's; missing values are at known .. end
     List list;
     i64 begin, known, end;
     bool categorical;

@@ -62,7 +62,7 @@ __device__ __forceinline__ int lane_of() { return threadIdx.x & 31; }
 
 __device__ __forceinline__ bool is_last(u32 lanes) { return lanes >> lane_of() == 1; }
 
-// Sum over the lanes of `lanes` up to this one; each of them passes the same `lanes`.
+// Sum over the lanes of `lanes` up to this one; every lane passes the same `lanes`.
 __device__ inline i64 sum_upto(u32 lanes, i64 value) {
     const int lane = lane_of();
     const u32 below = lanes & ((1u << lane) - 1u);
@@ -78,7 +78,7 @@ __device__ inline i64 sum_upto(u32 lanes, i64 value) {
     return value;
 }
 
-// The same for weights, most of which are one unit.
+// The same for weights that are mostly one unit.
 __device__ inline i64 weight_upto(const Entries& entries, u32 lanes, i64 weight) {
     if (entries.weight) return sum_upto(lanes, weight);
     return __popc(lanes & ((2u << lane_of()) - 1u));
