@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree._memory import require_memory
-from gputree.backends.cpu.few_values import sort_few
 from gputree.backends.cpu.radix import radix_argsort
 from gputree.backends.lists import ColumnCodes
 from gputree.dtypes import MISSING_CODE, ROW
@@ -70,23 +69,7 @@ def _code_column(
     column: NDArray, nominal: bool, order: NDArray[np.int32], code: NDArray[np.uint32]
 ) -> NDArray:
     """Fill `order` and `code`; returns the distinct values of a numeric column."""
-    column = np.ascontiguousarray(column)
-    count = sort_few(column, order)
-    if count is None:
-        return _code_many(column, nominal, order, code)
-    known = column.size - int(count[-1])
-    distinct = column[order[np.cumsum(count[:-1]) - count[:-1]]]
-    codes = distinct if nominal else np.arange(distinct.size)
-    code[:known] = np.repeat(codes.astype(np.uint32), count[:-1])
-    code[known:] = MISSING_CODE
-    return distinct[:0] if nominal else distinct
-
-
-def _code_many(
-    column: NDArray, nominal: bool, order: NDArray[np.int32], code: NDArray[np.uint32]
-) -> NDArray:
-    """Like `_code_column`, for any number of distinct values."""
-    order[:], keys = radix_argsort(column)
+    order[:], keys = radix_argsort(np.ascontiguousarray(column))
     known = int(np.searchsorted(keys, np.array(-1).astype(keys.dtype)))
     code[known:] = MISSING_CODE
     if nominal:

@@ -9,9 +9,7 @@ from hypothesis.extra.numpy import arrays
 from strategies import Sample, make_task
 
 from gputree.backends import binning
-from gputree.backends.binning import MAX_BINS
 from gputree.backends.cpu import encode as coding
-from gputree.backends.cpu.few_values import SLOTS, SORTED_MOST, few_values, sort_few
 from gputree.backends.cpu.table import CpuTable
 
 TINY = [5e-324, -5e-324, 1e-310, 0.0, -0.0]
@@ -214,38 +212,25 @@ def test_columns_with_holes_and_infinities_are_told(dtype):
 DTYPES = pytest.mark.parametrize("dtype", [np.float32, np.float64])
 
 
-def distinct(values):
-    return np.unique(values[~np.isnan(values)])
-
-
 @DTYPES
 @given(
-    pool=st.lists(st.floats(width=32, allow_infinity=False), max_size=20),
+    pool=st.lists(st.floats(width=32, allow_infinity=False), min_size=1, max_size=20),
     seed=st.integers(0, 99),
-    most=st.integers(1, 12),
+    most=st.integers(2, 12),
+    even=st.booleans(),
 )
-def test_what_numpy_finds(dtype, pool, seed, most):
+def test_bins_of_distinct_values(dtype, pool, seed, most, even):
     values = np.random.default_rng(seed).permutation(np.repeat(np.array(pool, dtype), 3))
-    expected = distinct(values)
-    found = few_values(values, most)
-    if expected.size > most:
-        assert found is None
-    else:
-        assert found.dtype == dtype
-        np.testing.assert_array_equal(found, expected)
-        assert not np.signbit(found[found == 0]).any()
-
-
-@DTYPES
-@pytest.mark.parametrize("count", [0, 1, MAX_BINS - 1, MAX_BINS, MAX_BINS + 1, 10 * MAX_BINS])
-def test_as_many_as_there_is_room_for(dtype, count):
-    assert 4 * MAX_BINS <= SLOTS
-    values = np.tile(np.random.default_rng(count).normal(size=count).astype(dtype), 2)
-    found = few_values(values, MAX_BINS)
-    if count > MAX_BINS:
-        assert found is None
-    else:
-        np.testing.assert_array_equal(found, distinct(values))
+    bins = binning.empty_bins(1, np.dtype(dtype), even)
+    coding.fit_values(bins, 0, values, most)
+    expected = np.unique(values[~np.isnan(values)])
+    assert bins.lossless[0] == (expected.size <= most)
+    if bins.lossless[0] and expected.size:
+        assert bins.count[0] == expected.size
+        for ends in (bins.lowest, bins.highest):
+            found = ends[0, : expected.size]
+            np.testing.assert_array_equal(found, expected)
+            assert not np.signbit(found[found == 0]).any()
 
 
 def test_zeros_of_both_signs_are_picked_alike():
@@ -253,45 +238,3 @@ def test_zeros_of_both_signs_are_picked_alike():
     for share in np.arange(1, 50) << 57:
         counts = {coding.pick_by_value(np.array([[x]]), 0, share, out) for x in (0.0, -0.0)}
         assert len(counts) == 1
-
-
-@DTYPES
-def test_values_that_share_a_slot(dtype):
-    """Neighbours, powers of two and their negatives; every other value of a wider array."""
-    steps = np.arange(-60, 60)
-    pool = np.concatenate([2.0**steps, -(2.0**steps)]).astype(dtype)
-    values = np.empty(2 * pool.size, dtype)
-    values[::2], values[1::2] = pool, np.nan
-    np.testing.assert_array_equal(few_values(values[::2], MAX_BINS), distinct(pool))
-    np.testing.assert_array_equal(few_values(values, MAX_BINS), distinct(pool))
-
-
-def check_order(values):
-    order = np.full(values.size, -1, np.int32)
-    count = sort_few(values, order)
-    np.testing.assert_array_equal(order, np.argsort(values, kind="stable"))
-    known = values[~np.isnan(values)]
-    np.testing.assert_array_equal(count[:-1], np.unique(known, return_counts=True)[1])
-    assert count[-1] == values.size - known.size
-
-
-@DTYPES
-@given(
-    pool=st.lists(st.floats(width=32) | st.sampled_from([-0.0, 0.0]), min_size=1, max_size=20),
-    seed=st.integers(0, 99),
-)
-def test_rows_in_order_of_few_values(dtype, pool, seed):
-    check_order(np.random.default_rng(seed).permutation(np.repeat(np.array(pool, dtype), 3)))
-
-
-@DTYPES
-@pytest.mark.parametrize("count", [0, 1, SORTED_MOST - 1, SORTED_MOST, SORTED_MOST + 1])
-def test_as_many_as_are_put_in_order(dtype, count):
-    values = np.tile(np.random.default_rng(count).normal(size=count).astype(dtype), 2)
-    if count <= SORTED_MOST:
-        check_order(values)
-        check_order(np.append(values, dtype(np.nan)))
-        return
-    order = np.full(values.size, -1, np.int32)
-    assert sort_few(values, order) is None
-    assert (order == -1).all()

@@ -41,34 +41,6 @@ def test_order_of_runs(seed, count, most_rows, weighted):
     assert runs.order[:count].tolist() == expected
 
 
-@kernel
-def different(runs, count, channels):
-    return runs_.list_different(runs, True, count, channels)
-
-
-@given(
-    st.integers(0, 10**6),
-    st.sampled_from([1, 60, 70, 3000]),
-    st.integers(2, 4),
-    st.sampled_from([1, 3, 1 << 40]),
-)
-def test_runs_of_the_same_statistics(seed, count, channels, most):
-    """Each run that is not listed is the same as one listed before it; those listed ascend."""
-    rng = np.random.default_rng(seed)
-    runs = runs_.new_runs(count + 2, channels * (count + 2))
-    rows = rng.integers(1, 4, count)
-    cells = rng.integers(0, most + 1, (count, channels))
-    runs.begin[: count + 1] = np.append(0, np.cumsum(rows))
-    runs.cells[: cells.size] = cells.ravel()
-    listed = runs.order[: different(runs, count, channels)].tolist()
-    assert listed == sorted(set(listed))
-    seen = set()
-    for r in range(count):
-        statistics = (rows[r], *cells[r])
-        assert r in listed or statistics in seen
-        seen.add(statistics)
-
-
 # ------------------ rows of a node by their categories, of columns of many, against dictionaries
 CLASSES = 3
 
@@ -84,6 +56,7 @@ def scratch_for(categories, rows):
         place=np.empty(categories, np.int32),
         met=np.empty(rows, np.int32),
         item=np.empty(rows, np.int32),
+        last=np.empty(2, np.int64),
         weighted=True,
         regression=False,
     )

@@ -6,7 +6,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from gputree.backends import encoding
 from gputree.backends.cpu.radix import radix_argsort
 from gputree.backends.cpu.sort import Sorter, new_sorter, sort_pairs
 from gputree.backends.encoding import code_columns
@@ -115,22 +114,3 @@ def test_infinity_is_refused(value):
     values = np.array([[0.0, 1.0], [np.nan, value], [2.0, 3.0]])
     with pytest.raises(ValueError, match=r"infinity .* in column 1"):
         code_columns(values, np.array([False, False]), 1)
-
-
-@pytest.mark.parametrize("nominal", [False, True])
-def test_columns_are_coded_alike_by_few_values_and_by_digits(nominal, monkeypatch):
-    rng = np.random.default_rng(0)
-    values = np.asfortranarray(rng.integers(0, 900, (3000, 3)) / (1 if nominal else 8))
-    values[:, 0] = np.where(
-        values[:, 0] == 0, np.where(rng.random(3000) < 0.5, -0.0, 0.0), values[:, 0]
-    )
-    values[rng.random(values.shape) < 0.1] = np.nan
-    values[:, 2] = np.nan
-    codes, distinct = code_columns(values, np.full(3, nominal), 1)
-    monkeypatch.setattr(encoding, "sort_few", lambda *a: None)
-    expected, numbers = code_columns(values, np.full(3, nominal), 1)
-    np.testing.assert_array_equal(codes.order, expected.order)
-    np.testing.assert_array_equal(codes.code, expected.code)
-    for found, number in zip(distinct, numbers, strict=True):
-        np.testing.assert_array_equal(found, number)
-        np.testing.assert_array_equal(np.signbit(found), np.signbit(number))

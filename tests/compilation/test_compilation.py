@@ -139,7 +139,7 @@ def test_kernels_are_made_of_few_files():
         ("backends.cpu.finish", "backends.cpu.finish"),
         ("backends.cpu.finish", "backends.cpu.cut"),  # called
         ("backends.cpu.finish", "criteria.gini"),  # in the place of a stub
-        ("backends.cpu.finish", "backends.cpu.finish_chain"),  # where something is given
+        ("backends.cpu.finish", "backends.cpu.finish_categories"),  # where something is given
         ("backends.cpu.encode", "backends.binning"),  # constants
         ("backends.cpu.encode", "hashing"),
         ("pruning.raising_walk", "dtypes"),

@@ -28,8 +28,6 @@ SMALL = {
     "backends.cpu.encode.MOST_PICKED": 1,
     "backends.cpu.encode.MOST_UNSEEN": 2,
     "backends.cpu.encode.SORTED_ROWS": 3,
-    "backends.cpu.finish_chain.FEWEST_ROWS": 2,
-    "backends.cpu.finish_chain.FEWEST_RUNS": 2,
     "backends.cpu.finish_scan.FEW_ROWS": 2,
     "backends.cpu.gather.GATHER_ROWS": 3,
     "backends.cpu.gather.READ_ROWS": 2,

@@ -74,6 +74,7 @@ class Scratch(NamedTuple):
     place: NDArray[np.int32]  # (most categories,) run of a category that is seen
     met: NDArray[np.int32]  # category of each of the node's rows; -1: missing
     item: NDArray[np.int32]  # rows of the node by category, where sums per category are not stored
+    last: NDArray[np.int64]  # (2,) of a block: the column whose runs were found last, and how many
     weighted: bool
     regression: bool
 
@@ -99,6 +100,7 @@ def new_scratch(table: Table, task: Task, most_rows: int, sorted_: bool) -> Scra
         place=np.empty(0 if sorted_ else many, np.int32),
         met=np.empty(most_rows if many > 0 and not sorted_ else 0, np.int32),
         item=np.empty(most_rows if listed else 0, np.int32),
+        last=np.empty(2, np.int64),
         weighted=task.weight is not None,
         regression=task.n_classes == 0,
     )

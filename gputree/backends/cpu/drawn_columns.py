@@ -30,12 +30,12 @@ from gputree.backends.cpu.draw import draw_columns, tie_rank
 from gputree.backends.cpu.finish import (
     SmallNodes,
     Waiting,
+    add_leaf,
     may_split,
     new_subtrees,
     places_equal,
     wait,
 )
-from gputree.backends.cpu.finish_chain import add_leaf
 from gputree.backends.cpu.finish_scan import Scan, clear
 from gputree.backends.cpu.jit import borrowing, kernel
 from gputree.backends.cpu.layout import EntrySource, Node, Pairs, Rows

@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from gputree.backends import binning
 from gputree.backends.binning import GRID_CELLS, MAX_BINS, Bins
-from gputree.backends.cpu.few_values import few_values
 from gputree.backends.cpu.jit import PREFETCH_ROWS, borrowing, kernel, prefetch
 from gputree.hashing import mix
 
@@ -290,13 +289,9 @@ def delimit(bins: Bins, f: int) -> None:
 
 def fit_values(bins: Bins, f: int, values: NDArray, max_bins: int) -> None:
     """Set the bins of column f from its values, NaN where missing: a sample if not `even`."""
-    few = few_values(values, max_bins)
-    if few is not None:
-        fit_distinct(bins, f, few, np.ones(few.size, np.int64), max_bins)
-        return
     step = 1 if bins.even[f] else max(values.size // SORTED_ROWS, 1)
     fit_column(bins, f, known_ascending(values[::step]), max_bins)
-    if bins.lossless[f] and step > 1:  # the column has more distinct values
+    if bins.lossless[f] and step > 1:  # the other rows may have more distinct values
         fit_column(bins, f, known_ascending(values), max_bins)
 
 
@@ -311,7 +306,8 @@ def fit_column(bins: Bins, f: int, ordered: NDArray, max_bins: int) -> None:
     begins = np.empty(ordered.size + 1, np.int64)
     m = find_runs(ordered, begins)
     begins[m] = ordered.size
-    fit_distinct(bins, f, ordered[begins[:m]], np.diff(begins[: m + 1]), max_bins)
+    distinct = ordered[begins[:m]] + 0  # 0.0 for either zero
+    fit_distinct(bins, f, distinct, np.diff(begins[: m + 1]), max_bins)
 
 
 def fit_distinct(

@@ -18,7 +18,6 @@ from gputree.backends.cpu.categories import new_scratch
 from gputree.backends.cpu.cut import narrow, no_cut
 from gputree.backends.cpu.draw import draw_columns
 from gputree.backends.cpu.finish_categories import mark_categories, scan_categories
-from gputree.backends.cpu.finish_chain import FEWEST_ROWS, Branch, add_leaf, grow_chain
 from gputree.backends.cpu.finish_scan import (
     Scan,
     clear,
@@ -59,6 +58,16 @@ class Growing(NamedTuple):
     weighted: bool
     regression: bool
     bin_ends: BinEnds
+
+
+class Root(NamedTuple):
+    """A node whose subtree is grown."""
+
+    node: int
+    s: int  # first place in the block
+    level: int  # depth
+    key: int
+    free: int  # next free node
 
 
 class Waiting(NamedTuple):
@@ -186,22 +195,23 @@ def keep_side(order, f, bits, left_side, side, s, t):
 @borrowing
 def partition_rows(rows, local, rows_spill, local_spill, left_side, s, t):
     """Stable partition of the rows themselves. Returns the first place of the right child."""
-    to_left = s
-    to_spill = 0
-    for i in range(s, t):
+    one = np.uintp(1)
+    to_left = np.uintp(s)
+    to_spill = np.uintp(0)
+    for i in range(np.uintp(s), np.uintp(t)):
         x = local[i]
         row = rows[i]
-        is_left = np.int64(left_side[x])
+        is_left = np.uintp(left_side[np.uintp(x)])
         local[to_left] = x
         rows[to_left] = row
         local_spill[to_spill] = x
         rows_spill[to_spill] = row
         to_left += is_left
-        to_spill += 1 - is_left
+        to_spill += one - is_left
     for i in range(to_spill):
         local[to_left + i] = local_spill[i]
         rows[to_left + i] = rows_spill[i]
-    return to_left
+    return np.int64(to_left)
 
 
 @borrowing
@@ -232,8 +242,8 @@ def cut_threshold(bin_ends, order, distinct, f, bits, first, place):
 def place_total(criterion, block, weighted, s, t, total):
     """Statistics of places ``s .. t``."""
     clear(total)
-    for i in range(s, t):
-        x = block.local[i]
+    for i in range(np.uintp(s), np.uintp(t)):
+        x = np.uintp(block.local[i])
         add_row(criterion, total, 0, block.target[x], block.weight[x] if weighted else 1, 0)
 
 
@@ -313,6 +323,18 @@ def split_block(rules, scan, scratch, block, active, known, cut, further):
     return middle, left, right
 
 
+@borrowing
+def add_leaf(out, node, s, t):
+    """Append a leaf of the entries ``s .. t``."""
+    out.first_child[node] = -1
+    out.feature[node] = -1
+    out.threshold[node] = 0.0
+    out.missing_left[node] = False
+    out.gain[node] = 0.0
+    out.begin[node] = s
+    out.end[node] = t
+
+
 @pasted
 def wait(waiting, place, node, level, active, key):
     """Push a node on the stack of waiting nodes."""
@@ -356,16 +378,6 @@ def grow(rules, criterion, scratch, block, root, m, waiting, total, left, out):
             criterion, weighted, block.order, bits, block.target, block.weight, s, t, total, left,
             begin(criterion, total, total)[0], begin(criterion, left, total), key,
         )  # fmt: skip
-        if scratch is not None:
-            f = block.columns[0]
-            if active == 1 and t - s > FEWEST_ROWS and is_nominal(scratch, f):
-                before = Branch(node, s, level, key, free)
-                rest = grow_chain(scratch, scan, block, f, shift, limits, before, out)
-                if rest.node != node:  # the rest is a node like any other
-                    wait(waiting, size, rest.node, rest.level, active, rest.key)
-                    free = rest.free
-                    size += 1
-                    continue
         cut, decrease = find_split(rules, scan, scratch, block, active, bounded)
         if cut[0] == -np.inf:
             continue
@@ -426,7 +438,7 @@ def grow_nodes(rules, entries, nodes, a, b, scratch, block, out, free):
         out.root[j] = free
         add_leaf(out, free, s, nodes.end[j])
         put_bounds(rules.limits.monotonic, nodes.means, j, waiting.bounds)
-        root = Branch(free + 0, first, nodes.depth[j], nodes.key[j], free + 1)
+        root = Root(free + 0, first, nodes.depth[j], nodes.key[j], free + 1)
         restricted, known = restrict(rules.criterion, channels), total[:channels]
         free = grow(
             rules, restricted, scratch, block, root, m, waiting, known, left[:channels], out

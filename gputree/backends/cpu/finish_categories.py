@@ -20,7 +20,7 @@ from gputree.backends.cpu.runs import (
     number_present,
     weight_of,
 )
-from gputree.backends.cpu.subsets import ONE_VS_REST, best_subset, choose_search, mark_subset
+from gputree.backends.cpu.subsets import best_subset, mark_subset
 from gputree.criteria import restrict
 
 
@@ -38,12 +38,12 @@ def find_runs(scratch, keys, bits, s, t):
     missing = missing_rank(bits)
     count = 0
     before = np.int64(-1)
-    for i in range(s, t):
-        key = np.int64(keys[i])
+    for i in range(np.uintp(t - s)):
+        key = np.int64(keys[np.uintp(s) + i])
         rank = key >> bits
-        item[i - s] = key & mask
+        item[i] = key & mask
         if rank != before and before != missing:
-            runs.begin[count] = i - s
+            runs.begin[count] = i
             count += 1
             before = rank
     if before == missing:  # the last run has the missing values
@@ -60,12 +60,23 @@ def sum_runs(criterion, scratch, listed, count, present):
     runs = scratch.runs
     clear_cells(runs, count, present)
     for r in range(count + 1):
-        for i in range(runs.begin[r], runs.begin[r + 1]):
-            x = listed.item[i]
+        for i in range(np.uintp(runs.begin[r]), np.uintp(runs.begin[r + 1])):
+            x = np.uintp(listed.item[i])
             target = listed.target[x]
             if not scratch.regression:
-                target = np.int64(listed.class_of[target])
+                target = np.int64(listed.class_of[np.uintp(target)])
             add_to_run(criterion, runs, r, present, target, weight_of(listed, x))
+
+
+@borrowing
+def take_runs(criterion, scratch, scan, listed, f, present):
+    """Find and sum the runs of column f; returns their number, and True if they have sums."""
+    count = find_runs(scratch, scan.order[f], scan.bits, scan.s, scan.t)
+    sums_runs = holds_cells(present, count)
+    if sums_runs:
+        sum_runs(criterion, scratch, listed, count, present)
+    scratch.last[0], scratch.last[1] = f, count
+    return count, sums_runs
 
 
 @borrowing
@@ -84,10 +95,7 @@ def scan_categories(scratch, scan, limits, f, cut):
     present = classes_in(scratch, scan.total)
     criterion = restrict(scan.criterion, present)
     listed = listed_in(scratch, scan)
-    count = find_runs(scratch, scan.order[f], scan.bits, scan.s, scan.t)
-    sums_runs = holds_cells(present, count)
-    if sums_runs:
-        sum_runs(criterion, scratch, listed, count, present)
+    count, sums_runs = take_runs(criterion, scratch, scan, listed, f, present)
     node = node_runs(scratch, listed, count, sums_runs, present)
     value, missing_left, k, place = best_subset(criterion, limits, scratch, node)
     if value > -np.inf:
@@ -104,12 +112,13 @@ def mark_categories(scratch, scan, cut, left_side):
     f = cut[1]
     present = classes_in(scratch, scan.total)
     criterion = restrict(scan.criterion, present)
-    count = find_runs(scratch, scan.order[f], scan.bits, scan.s, scan.t)
+    if scratch.last[0] == f:
+        count = scratch.last[1]
+    else:
+        count, _ = take_runs(criterion, scratch, scan, listed_in(scratch, scan), f, present)
     runs = scratch.runs
-    if choose_search(scratch, present, count) != ONE_VS_REST:
-        sum_runs(criterion, scratch, listed_in(scratch, scan), count, present)
     mark_subset(criterion, scratch, count, present, np.int64(cut[5]), cut[3])
     runs.is_left[count] = cut[2]  # missing values
     for r in range(count + 1):
-        for i in range(runs.begin[r], runs.begin[r + 1]):
-            left_side[scratch.item[i]] = runs.is_left[r]
+        for i in range(np.uintp(runs.begin[r]), np.uintp(runs.begin[r + 1])):
+            left_side[np.uintp(scratch.item[i])] = runs.is_left[r]

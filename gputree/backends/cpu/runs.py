@@ -20,16 +20,6 @@ from gputree.backends.subsets import MOST_CELLS
 from gputree.compilation import jitable
 from gputree.criteria import add_row, left_weight
 
-# Maximum number of rows of runs of two classes that are ordered by their statistics, of which there
-# are few. 100,000 runs of 1,000,000 rows: 0.3 ms, compared with 27 ms one by one.
-FEW_ROWS = 63
-FEW_RUNS = 64
-MOST_KINDS = (FEW_ROWS + 1) * (FEW_ROWS + 2) // 2
-
-# Slots for runs of different statistics. 128 nodes of 8,000 rows and 6,000 runs: one vs rest takes
-# 41 ms, 137 ms with a score of every run.
-SLOTS = 1024
-
 
 class Runs(NamedTuple):
     """Scratch for the runs of a node: one per category, then one of missing values."""
@@ -40,8 +30,6 @@ class Runs(NamedTuple):
     share: NDArray[np.float64]  # (size,) weight fraction of a class, or mean target
     order: NDArray[np.int64]  # (size,) runs in the order of `share`
     spare: NDArray[np.int64]  # (size,) scratch of sorting
-    kinds: NDArray[np.int64]  # (MOST_KINDS,) runs of few rows of two classes, by statistics
-    slots: NDArray[np.int64]  # (SLOTS,) runs of different statistics
     is_left: NDArray[np.bool_]  # (size,)
 
 
@@ -84,8 +72,6 @@ def new_runs(size: int, cells: int) -> Runs:
         share=np.empty(size, np.float64),
         order=np.empty(size, np.int64),
         spare=np.empty(size, np.int64),
-        kinds=np.empty(MOST_KINDS, np.int64),
-        slots=np.empty(SLOTS, np.int64),
         is_left=np.empty(size, np.bool_),
     )
 
@@ -144,7 +130,7 @@ def add_to_run(criterion, runs, r, channels, target, weight):
 
 @borrowing
 def sort_runs(criterion, runs, count, channels, k):
-    """Order the runs by their fraction of statistic k: a merge sort; see `is_before`."""
+    """Order the runs by their fraction of statistic k; see `is_before`."""
     for r in range(count):
         weight = left_weight(criterion, runs.cells, r * channels)
         runs.share[r] = np.float64(runs.cells[r * channels + k]) / np.float64(weight)
@@ -153,18 +139,9 @@ def sort_runs(criterion, runs, count, channels, k):
 
 @borrowing
 def order_runs(runs, count, channels):
-    """Order the runs by `share`, which is set."""
-    if channels == 2 and count > FEW_RUNS:
-        order_alike(runs, count)
-        return
+    """Order the runs by `share`, which is set: a merge sort; equal ones keep their order."""
     for r in range(count):
         runs.order[r] = r
-    merge_order(runs, count, channels)
-
-
-@borrowing
-def merge_order(runs, count, channels):
-    """Order the runs ``order[:count]``; equal ones stay in place."""
     width = 1
     while width < count:
         for begin_ in range(0, count, 2 * width):
@@ -174,100 +151,6 @@ def merge_order(runs, count, channels):
         for r in range(count):
             runs.order[r] = runs.spare[r]
         width *= 2
-
-
-@borrowing
-def kind_of(begin, cells, r):
-    """Number of the statistics of run r of two classes, if it has few rows of weight 1; else -1."""
-    rows = begin[r + 1] - begin[r]
-    first = cells[2 * r]
-    if rows > FEW_ROWS or first + cells[2 * r + 1] != rows:
-        return np.int64(-1)
-    return rows * (rows + 1) // 2 + first
-
-
-@borrowing
-def order_alike(runs, count):
-    """Order runs of two classes: those of few rows by their kinds, in one pass.
-
-    Runs of a kind are equal and stay in the order of their codes, so that one of them is ordered
-    for all.
-    """
-    begin, cells, order, spare, size = runs.begin, runs.cells, runs.order, runs.spare, runs.kinds
-    for kind in range(MOST_KINDS):
-        size[kind] = 0
-    heads = 0
-    # `order[:heads]` are the runs before r, of each kind the first only; `size` counts all by kind.
-    for r in range(count):
-        kind = kind_of(begin, cells, r)
-        if kind < 0 or size[kind] == 0:
-            order[heads] = r
-            heads += 1
-        if kind >= 0:
-            size[kind] += 1
-    merge_order(runs, heads, 2)
-    for i in range(heads):
-        spare[i] = order[i]
-    position = np.int64(0)
-    # Places before `position` are taken; from here on, `size` has the first place of each kind.
-    for i in range(heads):
-        kind = kind_of(begin, cells, spare[i])
-        if kind < 0:
-            order[position] = spare[i]
-            position += 1
-        else:
-            alike = size[kind]
-            size[kind] = position
-            position += alike
-    # Runs before r are at their places, and `size` has the next place of each kind.
-    for r in range(count):
-        kind = kind_of(begin, cells, r)
-        if kind >= 0:
-            order[size[kind]] = r
-            size[kind] += 1
-
-
-@borrowing
-def slot_of(runs, channels, r):
-    """Slot for runs with the statistics of run r, by a hash."""
-    mixed = np.uint64(runs.begin[r + 1] - runs.begin[r])
-    for c in range(channels):
-        mixed = (mixed + np.uint64(runs.cells[r * channels + c])) * np.uint64(0x9E3779B97F4A7C15)
-    return np.int64(mixed >> np.uint64(54))
-
-
-@borrowing
-def list_different(runs, sums_runs, count, channels):
-    """List one run, or few, for each different statistics, ascending, in ``runs.order``; how many.
-
-    Every other run has the statistics of one that is listed before it.
-    """
-    if not sums_runs or count <= FEW_RUNS:
-        for r in range(count):
-            runs.order[r] = r
-        return np.int64(count)
-    for slot in range(SLOTS):
-        runs.slots[slot] = -1
-    listed = np.int64(0)
-    for r in range(count):
-        slot = slot_of(runs, channels, r)
-        before = runs.slots[slot]
-        if before < 0 or not is_alike(runs, channels, before, r):
-            runs.slots[slot] = r
-            runs.order[listed] = r
-            listed += 1
-    return listed
-
-
-@borrowing
-def is_alike(runs, channels, a, b):
-    """Return True if two runs have the same number of rows and the same statistics."""
-    if runs.begin[a + 1] - runs.begin[a] != runs.begin[b + 1] - runs.begin[b]:
-        return False
-    for c in range(channels):
-        if runs.cells[a * channels + c] != runs.cells[b * channels + c]:
-            return False
-    return True
 
 
 @borrowing

@@ -39,7 +39,6 @@ from gputree.backends.cpu.runs import (
     holds_cells,
     is_less,
     is_lower,
-    list_different,
     move_run,
     sort_runs,
 )
@@ -91,8 +90,6 @@ def list_heads(runs, kind, count):
 def start_search(criterion, node, kind, k):
     """Order the runs by statistic k; returns the number of subsets that a search visits."""
     count, channels = node.number, node.total.size
-    if kind == ONE_VS_REST:
-        return list_different(node.runs, node.has_sums, count, channels)
     sort_runs(criterion, node.runs, count, channels, k)
     if kind == EXHAUSTIVE:
         return (1 << (count - 1)) - 1
@@ -111,11 +108,7 @@ def next_subset(node, kind, i, place):
         r = np.int64(lowest_bit(np.uint64(i)))
         place = (place if i > 1 else -NO_MASK) ^ (1 << r)
         return place, move_run(node, order[r], 1 if place >> r & 1 else -1, left)
-    if kind in (MOVED, EVENTS_MOVED):
-        return next_move(node, i - 1)
-    r = np.int64(order[i - 1])
-    n = move_run(node, order[i - 2], -1, left) if i > 1 else 0
-    return r, n + move_run(node, r, 1, left)
+    return next_move(node, i - 1)
 
 
 @pasted
@@ -134,8 +127,8 @@ def next_move(node, i):
 
 
 @pasted
-def last_subset(node, kind):
-    """Set the left side to the known values, for searches that never reach that subset."""
+def put_known_left(node, kind):
+    """Set the left side to the known values; returns the place of that subset."""
     for c in range(node.left.size):
         node.left[c] = node.total[c] - node.missing[c]
     return np.int64((1 << node.number) - 1 - NO_MASK if kind == EXHAUSTIVE else node.number)
@@ -158,25 +151,6 @@ def precedes(value, missing_left, k, place, best):
     if missing_left != best[1]:
         return not missing_left
     return k < best[2] or (k == best[2] and place < best[3])
-
-
-@pasted
-def single_precedes(node, value, missing_left, r, best):
-    """Return True if one vs rest chooses run r before `best`: of equals, by `is_less`."""
-    runs, channels = node.runs, node.total.size
-    if value != best[0] or missing_left != best[1] or r >= node.number:
-        return precedes(value, missing_left, best[2], r, best)
-    if node.has_sums:
-        return is_less(runs, channels, r, best[3])
-    rows = runs.begin[r + 1] - runs.begin[r]
-    best_rows = runs.begin[best[3] + 1] - runs.begin[best[3]]
-    if rows != best_rows:
-        return rows < best_rows
-    for c in range(2 * channels):
-        runs.cells[c] = 0
-    move_run(node, r, 1, runs.cells[:channels])
-    move_run(node, best[3], 1, runs.cells[channels : 2 * channels])
-    return is_lower(runs.cells, channels, 0, channels)
 
 
 @pasted
@@ -205,7 +179,7 @@ def scan_subsets(criterion, limits, node, kind, steps, k, best):
                 place, added = next_subset(node, kind, i, place)
                 n += added
             else:
-                place = last_subset(node, kind)
+                place = put_known_left(node, kind)
                 n = known - first
             if not (0 < n < rows and (counts_refused or admits_rows(limits, n, rows))):
                 continue
@@ -218,12 +192,59 @@ def scan_subsets(criterion, limits, node, kind, steps, k, best):
                 refused = max(refused, refused_score(criterion, state, left, total))
             elif not admitted:
                 too_small = max(too_small, value)
-            elif kind == ONE_VS_REST:
-                if single_precedes(node, value, side == 1, place, chosen):
-                    chosen = (value, side == 1, k, place)
             elif precedes(value, side == 1, k, place, chosen):
                 chosen = (value, side == 1, k, place)
     return *chosen, too_small, refused
+
+
+@pasted
+def single_precedes(node, r, before):
+    """Return True if one vs rest chooses run r before another one of the same score."""
+    runs, channels = node.runs, node.total.size
+    if node.has_sums:
+        return is_less(runs, channels, r, before)
+    rows = runs.begin[r + 1] - runs.begin[r]
+    rows_before = runs.begin[before + 1] - runs.begin[before]
+    if rows != rows_before:
+        return rows < rows_before
+    for c in range(2 * channels):
+        runs.cells[c] = 0
+    move_run(node, r, 1, runs.cells[:channels])
+    move_run(node, before, 1, runs.cells[channels : 2 * channels])
+    return is_lower(runs.cells, channels, 0, channels)
+
+
+@borrowing
+def scan_singles(criterion, limits, node, k):
+    """The best subset of a single run, or of all known values; fields as in `best_subset`."""
+    total, left, count = node.total, node.left, node.number
+    whole = begin(criterion, total, total)[0]
+    begins = node.runs.begin
+    rows, n_missing = begins[count + 1] - begins[0], begins[count + 1] - begins[count]
+    best, missing_left, chosen = -np.inf, False, np.int64(0)
+    for side in range(1 + (n_missing > 0)):
+        # `chosen` is the best of the runs before r, first with missing values right.
+        for r in range(count + (n_missing > 0 and side == 0)):
+            if r == count:
+                put_known_left(node, ONE_VS_REST)
+                n = rows - n_missing
+            else:
+                for c in range(left.size):
+                    left[c] = node.missing[c] if side == 1 else 0
+                n = move_run(node, r, 1, left) + side * n_missing
+            state = begin(criterion, left, total)
+            if not admits(limits, n, rows, state[0], whole):
+                continue
+            value = score(criterion, state, left, total)
+            if value > best or (
+                value == best
+                and missing_left == (side == 1)
+                and r < count
+                and best > -np.inf
+                and single_precedes(node, r, chosen)
+            ):
+                best, missing_left, chosen = value, side == 1, np.int64(r)
+    return best, missing_left, k, chosen
 
 
 @borrowing
@@ -247,12 +268,14 @@ def best_subset(criterion, limits, scratch, node):
     best = (-np.inf, False, np.int64(0), np.int64(0), -np.inf, -np.inf)
     first = 1 if scratch.regression or channels == 2 else 0
     last = channels if not scratch.regression else first + 1
-    k = first
+    k = np.int64(first)
+    if kind == ONE_VS_REST:
+        return scan_singles(criterion, limits, node, k)
     while kind >= 0:
         steps = start_search(criterion, node, kind, k)
         best = scan_subsets(criterion, limits, node, kind, steps, np.int64(k), best)
         k += 1
-        if k == last or kind in (EXHAUSTIVE, ONE_VS_REST):
+        if k == last or kind == EXHAUSTIVE:
             kind = next_search(scratch.search, kind, node.number, best)
             k = first
     return best[:4]
