@@ -395,6 +395,7 @@ def _read_parquet(source: Source, verbose: bool) -> pa.Table:
     assert source.path is not None
     require_memory_for_parquet(source.path)
     with source.open(verbose) as file:
+        forbid_repeated(source.label, pq.ParquetFile(file).schema_arrow.names)
         return pq.read_table(file)
 
 
