@@ -1,7 +1,6 @@
 """criteria.cuh gives the bits of gputree/criteria: log2, scores, bounds, gains, margins."""
 
 from importlib.resources import files
-from typing import get_args
 
 import numpy as np
 import pytest
@@ -12,7 +11,7 @@ from numba import njit
 from gputree import criteria
 from gputree.backends.cuda.kernels import CRITERIA as CRITERIA_HEADERS
 from gputree.backends.cuda.kernels import OPTIONS, Variant
-from gputree.criteria.kinds import OF_TARGETS
+from gputree.criteria.named import FORMS, TARGET_FORMS
 
 pytestmark = needs_emulator
 
@@ -110,13 +109,13 @@ def compiled(cupy, variant):
 
 
 def test_every_criterion_is_here():
-    assert {type(criterion) for criterion in CRITERIA.values()} == {*get_args(criteria.Criterion)}
+    assert {type(criterion) for criterion in CRITERIA.values()} == {*FORMS}
 
 
 @pytest.mark.parametrize("name", CRITERIA)
 def test_formulas(name):
     criterion = CRITERIA[name]
-    regression = type(criterion) in OF_TARGETS
+    regression = type(criterion) in TARGET_FORMS
     cases = {"squared error": target_cases, "poisson": rate_cases}.get(name, class_cases)
     rng = np.random.default_rng(5)
     n = 20_000
