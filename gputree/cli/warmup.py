@@ -17,6 +17,10 @@ _LONGEST = ("categories", "forests", "c45")
 
 def add_warmup(parser: argparse.ArgumentParser) -> None:
     """Fill the parser of `gputree warmup`."""
+    from gputree.criteria.named import NAMED
+
+    criteria = ", ".join(NAMED).replace("squared_error", "regression")
+
     with_examples(
         parser,
         "Compile kernels in advance, in several processes, e.g. while a container image is built.",
@@ -28,7 +32,7 @@ def add_warmup(parser: argparse.ArgumentParser) -> None:
         "--kinds",
         type=parse_names,
         metavar="A,B,...",
-        help="gini, entropy, regression, poisson, weights (CART); categories (CART over them); "
+        help=f"{criteria}, weights (CART); categories (CART over them); "
         "forests; c45; id3; options (one or three classes, monotonic_cst, Shapley values); "
         "pruning; rules; scores (feature scores and MDLPDiscretizer); default: all",
     )
@@ -62,5 +66,4 @@ def _warm_up(arguments: argparse.Namespace) -> None:
             kind, kernels, seconds = done.result()
             news = f"{counted(kernels, 'kernel')} compiled in {seconds:.1f} s"
             print(f"{kind:12}{news if kernels else 'nothing to compile'}", flush=True)
-    lasts = "" if folder.lasts else ", until that is deleted"
-    print(f"{time.perf_counter() - start:.1f} s in all, kept in {folder.path}{lasts}")
+    print(f"{time.perf_counter() - start:.1f} s in all, kept in {folder}")
