@@ -27,7 +27,7 @@ from gputree._warnings import warn
 from gputree.backends.arrays import to_host
 from gputree.backends.devices import resolve_device
 from gputree.backends.encoding import forbid_infinity
-from gputree.backends.inspection import Inspection
+from gputree.backends.inspection import Inspection, missing_columns
 from gputree.columns import Columns
 from gputree.ensemble.compact import CompactTree, LazySequence, Trees
 from gputree.ensemble.draws import Draws, Origin, bootstrap_counts, tree_seed
@@ -44,7 +44,7 @@ from gputree.growth.progress import new_bar
 from gputree.growth.stopping import FEWEST_ROWS
 from gputree.importance import mean_importances
 from gputree.prediction.forest import leaves
-from gputree.tables import Table, missing_columns
+from gputree.tables import Table
 from gputree.threads import n_threads, run
 from gputree.validation import check_weight_range, check_weights, compare_columns
 
