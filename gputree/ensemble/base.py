@@ -243,7 +243,7 @@ class Forest(Reporting, TableEstimator):
         """Return whether classes are balanced in the rows of each tree."""
         return False
 
-    def _balanced(self, target: NDArray, weight: Weight) -> NDArray[np.float64]:
+    def _balanced(self, target: NDArray, weight: NDArray | None) -> NDArray[np.float64]:
         """Balance the classes of rows with weights."""
         weight = np.ones(target.size) if weight is None else weight
         found: NDArray[np.float64] = weight * balancing(np.bincount(target, weight))[target]
@@ -590,7 +590,7 @@ def of_tree(grower: Any, origin: Origin) -> Any:
     return tree
 
 
-def _grow_tree(grower: Any, view: Table, target: NDArray, weight: Weight) -> CompactTree:
+def _grow_tree(grower: Any, view: Table, target: NDArray, weight: NDArray | None) -> CompactTree:
     """One tree; rows of weight zero take no part."""
     grower.tree_ = grower._grow_tree(view, target, weight, view.shape[0])
     grower._cut_back()
