@@ -57,9 +57,7 @@ def power_of_two(x: float) -> float:
     return float(np.ldexp(1.0, int(exponent) - (1 if mantissa == 0.5 else 0)))
 
 
-def fix_weights(
-    sample_weight: Floats | NDArray[np.integer] | None, n: int, fractions: bool = False
-) -> Weights:
+def fix_weights(sample_weight: NDArray[Any] | None, n: int, fractions: bool = False) -> Weights:
     """Weights in units: exactly, where a unit divides them all, else rounded.
 
     Of the rows, n have weight; those of weight zero have no units, or any where all others have
