@@ -12,17 +12,19 @@ from sklearn.utils.validation import check_is_fitted
 
 from gputree.backends.arrays import to_host
 from gputree.ensemble.base import Forest
-from gputree.ensemble.documentation import (
-    CLASSIFIER_ATTRIBUTES,
-    REGRESSOR_ATTRIBUTES,
-    parameters_of,
-)
 from gputree.ensemble.growing import Weight
 from gputree.errors import InputError
 from gputree.estimators.arguments import FOREST_LACKS, REGRESSOR_LACKS, explained, refuses
 from gputree.estimators.cart import DecisionTreeClassifier, DecisionTreeRegressor
 from gputree.estimators.classification import TableClassifier
-from gputree.estimators.documentation import document
+from gputree.estimators.documentation import (
+    FOREST_OF_CLASSES,
+    FOREST_OF_TARGETS,
+    OF_CLASSES,
+    OF_FORESTS,
+    OF_TARGETS,
+    document,
+)
 from gputree.estimators.parameters import (
     BALANCED_SUBSAMPLE,
     SEARCH_PARAMETERS,
@@ -167,10 +169,7 @@ class ForestRegressor(ForestRegressionParameters, TableRegressor, Forest):
         self.oob_score_ = float(score(target[known], found[known])) if known.any() else np.nan
 
 
-@document(
-    parameters_of(max_features='"sqrt"', classifies=True),
-    CLASSIFIER_ATTRIBUTES,
-)
+@document(OF_CLASSES | OF_FORESTS, FOREST_OF_CLASSES)
 @keyword_constructor
 class RandomForestClassifier(ForestSearchParameters, ForestClassifier):
     """A random forest for classification: exact trees on drawn rows and drawn columns.
@@ -181,13 +180,6 @@ class RandomForestClassifier(ForestSearchParameters, ForestClassifier):
 
     Parameters
     ----------
-    n_estimators : int, default=100
-        Number of trees.
-    criterion : "gini", "entropy" or "log_loss", default="gini"
-        Impurity; "entropy" and "log_loss" are the same, in bits.
-    class_weight : dict, "balanced", "balanced_subsample" or None, default=None
-        Weights of classes, multiplied into the sample weights; "balanced_subsample" balances the
-        classes in the rows that each tree has drawn.
     {parameters}
 
     Attributes
@@ -214,10 +206,7 @@ class RandomForestClassifier(ForestSearchParameters, ForestClassifier):
     }
 
 
-@document(
-    parameters_of(max_features="1.0"),
-    REGRESSOR_ATTRIBUTES,
-)
+@document(OF_TARGETS | OF_FORESTS, FOREST_OF_TARGETS)
 @keyword_constructor
 class RandomForestRegressor(ForestSearchParameters, ForestRegressor):
     """A random forest for regression: exact trees on drawn rows and drawn columns.
@@ -228,10 +217,6 @@ class RandomForestRegressor(ForestSearchParameters, ForestRegressor):
 
     Parameters
     ----------
-    n_estimators : int, default=100
-        Number of trees.
-    criterion : "squared_error" or "poisson", default="squared_error"
-        Impurity; "poisson" is half the mean Poisson deviance, for non-negative targets.
     {parameters}
 
     Attributes
@@ -258,10 +243,7 @@ class RandomForestRegressor(ForestSearchParameters, ForestRegressor):
     }
 
 
-@document(
-    parameters_of(max_features='"sqrt"', classifies=True, draws_cuts=True),
-    CLASSIFIER_ATTRIBUTES,
-)
+@document(OF_CLASSES | OF_FORESTS, FOREST_OF_CLASSES)
 @keyword_constructor
 class ExtraTreesClassifier(ForestClassifier):
     """Extremely randomized trees for classification: of each drawn column, one cut drawn at random.
@@ -273,13 +255,6 @@ class ExtraTreesClassifier(ForestClassifier):
 
     Parameters
     ----------
-    n_estimators : int, default=100
-        Number of trees.
-    criterion : "gini", "entropy" or "log_loss", default="gini"
-        Impurity; "entropy" and "log_loss" are the same, in bits.
-    class_weight : dict, "balanced", "balanced_subsample" or None, default=None
-        Weights of classes, multiplied into the sample weights; "balanced_subsample" balances the
-        classes in the rows that each tree has drawn.
     {parameters}
 
     Attributes
@@ -308,10 +283,7 @@ class ExtraTreesClassifier(ForestClassifier):
     _refuses = refuses("ExtraTreesClassifier")
 
 
-@document(
-    parameters_of(max_features="1.0", draws_cuts=True),
-    REGRESSOR_ATTRIBUTES,
-)
+@document(OF_TARGETS | OF_FORESTS, FOREST_OF_TARGETS)
 @keyword_constructor
 class ExtraTreesRegressor(ForestRegressor):
     """Extremely randomized trees for regression: of each drawn column, one cut drawn at random.
@@ -323,10 +295,6 @@ class ExtraTreesRegressor(ForestRegressor):
 
     Parameters
     ----------
-    n_estimators : int, default=100
-        Number of trees.
-    criterion : "squared_error" or "poisson", default="squared_error"
-        Impurity; "poisson" is half the mean Poisson deviance, for non-negative targets.
     {parameters}
 
     Attributes

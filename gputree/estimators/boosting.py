@@ -12,19 +12,16 @@ from gputree import prediction
 from gputree.estimators.arguments import C45_REFUSES, MULTIWAY_LACKS
 from gputree.estimators.c45 import C45Classifier
 from gputree.estimators.coded_table import CodedTable
-from gputree.estimators.documentation import MULTIWAY_PARAMETERS, document
+from gputree.estimators.documentation import BOOSTED, OF_MULTIWAY_TREES, document
 from gputree.estimators.parameters import keyword_constructor
-from gputree.estimators.trials import Boosted, boosted_attributes
+from gputree.estimators.trials import Boosted
 from gputree.estimators.winnowing import as_grown
 from gputree.evaluation import Report
 from gputree.pruning import Pruner
 from gputree.tree import Tree
 
-ESTIMATORS = """estimators_ : list of C45Classifier
-        The trees, in the order in which they were grown."""
 
-
-@document(MULTIWAY_PARAMETERS, boosted_attributes(ESTIMATORS))
+@document(OF_MULTIWAY_TREES, BOOSTED)
 @keyword_constructor
 class BoostedC45Classifier(Boosted):
     """C4.5 trees, each grown on rows weighted by the errors of the one before.
@@ -59,10 +56,11 @@ class BoostedC45Classifier(Boosted):
     soft_thresholds : bool, default=False
         Numbers near a threshold go to both children in prediction; see `C45Classifier`.
     {parameters}
-    {ordered}
 
     Attributes
     ----------
+    estimators_ : list of C45Classifier
+        The trees, in the order in which they were grown.
     {attributes}
 
     Notes

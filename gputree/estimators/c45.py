@@ -16,11 +16,7 @@ from gputree.backends.arrays import to_host
 from gputree.errors import InputError
 from gputree.estimators.arguments import C45_REFUSES, MULTIWAY_LACKS
 from gputree.estimators.base import Given, with_weight
-from gputree.estimators.documentation import (
-    MULTIWAY_ATTRIBUTES,
-    MULTIWAY_PARAMETERS,
-    document,
-)
+from gputree.estimators.documentation import MULTIWAY_TREE, OF_MULTIWAY_TREES, document
 from gputree.estimators.growing_lists import ListOptions
 from gputree.estimators.identifiers import have_few_categories
 from gputree.estimators.multiway import MultiwayTree
@@ -42,7 +38,7 @@ MOST_CUT_WEIGHT = 25.0
 AVERAGE_ROWS, BITS_ROWS = 500, 1000
 
 
-@document(MULTIWAY_PARAMETERS, MULTIWAY_ATTRIBUTES)
+@document(OF_MULTIWAY_TREES, MULTIWAY_TREE)
 @keyword_constructor
 class C45Classifier(MultiwayTree, C45Parameters):
     """C4.5, as J48 grows and prunes it.
@@ -111,7 +107,6 @@ class C45Classifier(MultiwayTree, C45Parameters):
         other half is lower; unless a tree without all of them has a higher error there. The halves
         are drawn by position: another order of rows may select other columns.
     {parameters}
-    {ordered}
 
     Attributes
     ----------

@@ -16,7 +16,13 @@ from gputree.errors import InputError
 from gputree.estimators.arguments import CART_LACKS, REGRESSOR_LACKS, explained, refuses
 from gputree.estimators.base import BaseDecisionTree, count_rows
 from gputree.estimators.classification import TreeClassifier
-from gputree.estimators.documentation import CART_ATTRIBUTES, CART_PARAMETERS, document
+from gputree.estimators.documentation import (
+    OF_CLASSES,
+    OF_TARGETS,
+    TREE_OF_CLASSES,
+    TREE_OF_TARGETS,
+    document,
+)
 from gputree.estimators.growing import UNLIMITED_DEPTH, Options, grow_tree
 from gputree.estimators.monotonic import monotonic_signs
 from gputree.estimators.parameters import (
@@ -159,7 +165,7 @@ def column_count(max_features: Any, d: int) -> int:
     return max(1, int(max_features * d))
 
 
-@document(CART_PARAMETERS, CART_ATTRIBUTES)
+@document(OF_CLASSES, TREE_OF_CLASSES)
 @keyword_constructor
 class DecisionTreeClassifier(ClassificationParameters, LabelParameters, Cart, TreeClassifier):
     """A CART decision tree for classification.
@@ -174,21 +180,10 @@ class DecisionTreeClassifier(ClassificationParameters, LabelParameters, Cart, Tr
 
     Parameters
     ----------
-    criterion : "gini", "entropy" or "log_loss", default="gini"
-        Impurity; "entropy" and "log_loss" are the same, in bits.
     {parameters}
-    class_weight : dict, "balanced" or None, default=None
-        Weights of classes, multiplied into the sample weights.
-    {classes}
-    {costs}
 
     Attributes
     ----------
-    classes_ : array of shape (`n_classes_`,)
-        Class labels, ascending.
-    n_classes_ : int
-    costs_ : float64 array of shape (n_classes_, n_classes_), or None
-        `misclassification_costs` divided by the maximum; None where all errors cost the same.
     {attributes}
 
     Examples
@@ -204,7 +199,7 @@ class DecisionTreeClassifier(ClassificationParameters, LabelParameters, Cart, Tr
     _refuses = refuses("DecisionTreeClassifier")
 
 
-@document(CART_PARAMETERS, CART_ATTRIBUTES)
+@document(OF_TARGETS, TREE_OF_TARGETS)
 @keyword_constructor
 class DecisionTreeRegressor(RegressionParameters, TableRegressor, Cart):
     """A CART decision tree for regression.
@@ -222,9 +217,6 @@ class DecisionTreeRegressor(RegressionParameters, TableRegressor, Cart):
 
     Parameters
     ----------
-    criterion : "squared_error" or "poisson", default="squared_error"
-        Impurity; "poisson" is half the mean Poisson deviance, in nats, for non-negative targets.
-        Then no leaf predicts 0, unless the root does.
     {parameters}
 
     Attributes

@@ -1,26 +1,50 @@
-"""Parameters and attributes in docstrings of several estimators, written once."""
+"""Parameters and attributes in docstrings of estimators, each written once."""
 
 from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields
+from typing import Any
 
 
-def document(parameters: str, attributes: str) -> Callable[[type], type]:
-    """Fill ``{parameters}`` and ``{attributes}`` of a class docstring."""
+def document(texts: Mapping[str, str], attributes: Sequence[str]) -> Callable[[type], type]:
+    """Fill ``{parameters}`` and ``{attributes}`` of a class docstring.
 
-    def fill(cls: type) -> type:
+    Parameters
+    ----------
+    texts : mapping
+        Texts of parameters by name. Those of fields of the class are taken that its docstring does
+        not list by itself, with their defaults.
+    attributes : sequence of str
+        Names of attributes.
+    """
+
+    def fill(cls: Any) -> Any:
         if cls.__doc__:  # python -OO has none
             filled = inspect.cleandoc(cls.__doc__)  # as Python 3.13 does by itself
-            texts = {"parameters": parameters, "attributes": attributes}
-            texts |= {"classes": CLASSES, "costs": COSTS, "ordered": ORDERED}
-            for place, text in texts.items():
-                filled = filled.replace(f"{{{place}}}", text.replace("\n    ", "\n"))
+            listed = re.findall(r"^((?:\w+, )*\w+)(?: : .*)?$", filled, re.MULTILINE)
+            names = {name for line in listed for name in line.split(", ")}
+            parameters = [
+                _with_default(texts[field.name], field.default)
+                for field in fields(cls)
+                if field.name not in names
+            ]
+            lists = {"parameters": parameters, "attributes": [ATTRIBUTES[n] for n in attributes]}
+            for place, found in lists.items():
+                text = "\n    ".join(found).replace("\n    ", "\n")
+                filled = filled.replace(f"{{{place}}}", text)
             cls.__doc__ = filled
         return cls
 
     return fill
+
+
+def _with_default(text: str, default: object) -> str:
+    """A text of a parameter with the default of a class."""
+    shown = f'"{default}"' if isinstance(default, str) else repr(default)
+    return re.sub(r"default=\S+", lambda _: f"default={shown}", text, count=1)
 
 
 def entries(text: str) -> dict[str, str]:
@@ -29,31 +53,8 @@ def entries(text: str) -> dict[str, str]:
     return {part.partition(" : ")[0]: part for part in parts}
 
 
-ORDERED = """ordered_categories : "auto", dict or None, default="auto"
-        Columns of ordered categories, which are cut along their order: by dtype (pandas' ordered
-        Categorical, Arrow's ordered dictionary), and those of a dict, which has for the name or
-        index of a column its categories in their order, "declared" for the order of its type (a
-        polars Enum, an unordered Categorical), or None for no order. None for no column."""
-
-CLASSES = """classes : array-like of labels, "declared" or None, default=None
-        All classes, including those without rows in y; None takes those of y.
-        "declared" takes the categories of y's type (pandas Categorical, polars Enum, pyarrow
-        dictionary), as J48 counts the values that a header declares. They are in ascending order,
-        and ties go to the first. C4.5 requires on either side of a cut a tenth of an
-        average class, so that more classes let smaller branches grow."""
-
-COSTS = """misclassification_costs : array-like, dict or None, default=None
-        Misclassification costs of shape (n_classes, n_classes): rows are the true classes, columns
-        the predicted ones, in the order of `classes_`, as in scikit-learn's confusion matrix; C50
-        of R has the transpose. The labels of a data frame put its rows and columns into that order.
-        A dict gives the costs of pairs (true, predicted) of labels; the others cost 1. Only ratios
-        matter. With two classes rows are weighted by the cost of their errors, in
-        growth, in pruning and in prediction. With more they are weighted by the summed costs of the
-        errors of their class, and `predict` returns the class of the minimum expected cost.
-        `predict_proba` has the class proportions of the rows weighted so, as with
-        `class_weight`."""
-
-CART_PARAMETERS = """max_depth : int, default=None
+PARAMETERS = entries(
+    """max_depth : int, default=None
         Maximum depth of the tree; None for no limit.
     min_samples_split : int or float, default=2
         Minimum number of rows of a node that may be split; a float is a fraction of all rows.
@@ -87,7 +88,11 @@ CART_PARAMETERS = """max_depth : int, default=None
     categorical_features : "auto", None or array-like, default="auto"
         Columns of categories: by dtype (text, categoricals, booleans), or their names, indices
         or a mask. Text is always categorical.
-    {ordered}
+    ordered_categories : "auto", dict or None, default="auto"
+        Columns of ordered categories, which are cut along their order: by dtype (pandas' ordered
+        Categorical, Arrow's ordered dictionary), and those of a dict, which has for the name or
+        index of a column its categories in their order, "declared" for the order of its type (a
+        polars Enum, an unordered Categorical), or None for no order. None for no column.
     categorical_split : "auto", "exhaustive", "ordered" or "one_vs_rest", default="auto"
         Which subsets of a column's categories are tried. "ordered": prefixes of the categories
         ordered by the proportion of a class, or by the mean target; with two classes in the node,
@@ -135,12 +140,115 @@ CART_PARAMETERS = """max_depth : int, default=None
         Threads; None for all. The tree does not depend on it.
     verbose : int, default=0
         Show a progress bar on a terminal or in a notebook, and report the device of "auto" and the
-        compilation of kernels."""
+        compilation of kernels.
+    min_gain : float, default=0.0
+        Minimum information gain of a split, in bits.
+    class_weight : dict, "balanced" or None, default=None
+        Weights of classes, multiplied into the sample weights.
+    classes : array-like of labels, "declared" or None, default=None
+        All classes, including those without rows in y; None takes those of y.
+        "declared" takes the categories of y's type (pandas Categorical, polars Enum, pyarrow
+        dictionary), as J48 counts the values that a header declares. They are in ascending order,
+        and ties go to the first. C4.5 requires on either side of a cut a tenth of an
+        average class, so that more classes let smaller branches grow.
+    misclassification_costs : array-like, dict or None, default=None
+        Misclassification costs of shape (n_classes, n_classes): rows are the true classes, columns
+        the predicted ones, in the order of `classes_`, as in scikit-learn's confusion matrix; C50
+        of R has the transpose. The labels of a data frame put its rows and columns into that order.
+        A dict gives the costs of pairs (true, predicted) of labels; the others cost 1. Only ratios
+        matter. With two classes rows are weighted by the cost of their errors, in
+        growth, in pruning and in prediction. With more they are weighted by the summed costs of the
+        errors of their class, and `predict` returns the class of the minimum expected cost.
+        `predict_proba` has the class proportions of the rows weighted so, as with
+        `class_weight`.
+    n_estimators : int, default=100
+        Number of trees.
+    bootstrap : bool, default=True
+        Whether each tree is grown on rows drawn with replacement; else on all rows.
+    max_samples : int, float or None, default=None
+        With `bootstrap`, rows drawn for each tree; a float is a fraction of all rows, None is as
+        many as there are.
+    oob_score : bool or callable, default=False
+        Whether the rows that trees have not drawn are predicted by these, and scored: by the
+        accuracy or the coefficient of determination, or by ``oob_score(y_true, y_pred)``. Needs
+        `bootstrap`.
+    quantreg : bool, default=False
+        Whether to keep the training targets and the leaf of each training row in each tree, for
+        `predict_quantiles`: 4 bytes a row and tree, and as many again once it is called.
+    warm_start : bool, default=False
+        Whether `fit` keeps the trees of the fit before and adds new ones up to `n_estimators`."""
+)
 
-CART_ATTRIBUTES = """tree_ : Tree
+OF_CLASSES = PARAMETERS | entries(
+    """criterion : "gini", "entropy" or "log_loss", default="gini"
+        Impurity; "entropy" and "log_loss" are the same, in bits."""
+)
+
+OF_TARGETS = PARAMETERS | entries(
+    """criterion : "squared_error" or "poisson", default="squared_error"
+        Impurity; "poisson" is half the mean Poisson deviance, in nats, for non-negative targets.
+        Then no leaf predicts 0, unless the root does."""
+)
+
+OF_FORESTS = entries(
+    """class_weight : dict, "balanced", "balanced_subsample" or None, default=None
+        Weights of classes, multiplied into the sample weights; "balanced_subsample" balances the
+        classes in the rows that each tree has drawn.
+    splitter : "exact", "binned" or "best", default="exact"
+        Consider every cut between two values, or only the boundaries of `max_bins` bins of the
+        table. "best" is scikit-learn's name for "exact".
+    random_state : int, RandomState instance or None, default=None
+        Draws rows and columns, and the cuts of extremely randomized trees. The draws of a tree
+        depend on this and on the number of the tree: more trees leave the first ones as they are.
+    n_jobs : int, default=None
+        Threads; None for all. The forest does not depend on it."""
+)
+
+OF_MULTIWAY_TREES = PARAMETERS | entries(
+    """random_state : int, RandomState instance or None, default=None
+        Samples held-out rows for a pruner without `random_state`. Growth is not random.
+    device : "auto", "cpu" or "cuda", default="auto"
+        Where the tree is grown; the tree is the same everywhere.
+    max_device_memory : int, default=None
+        Bytes of the CUDA device's memory that growth may use; None for 80 % of the free memory.
+        Within it, levels are made in groups of nodes, and columns one after another. The tree is
+        the same. Attribute lists of two levels must fit: an error states their bytes."""
+)
+
+ATTRIBUTES = entries(
+    """classes_ : array of shape (`n_classes_`,)
+        Class labels, ascending.
+    n_classes_ : int
+    costs_ : float64 array of shape (n_classes_, n_classes_), or None
+        `misclassification_costs` divided by the maximum; None where all errors cost the same.
+    tree_ : Tree
         The tree, after pruning, as arrays.
     unpruned_tree_ : Tree
         The tree as it was grown.
+    estimators_ : sequence of DecisionTreeClassifier or DecisionTreeRegressor
+        The trees, each made when it is needed; they predict, print and are exported as trees
+        that were fitted by themselves. ``forest[i]`` is one of them, ``forest[:10]`` a forest of
+        some, and ``forest + other`` one of those of both: see `__add__`.
+    estimators_samples_ : list of int64 arrays
+        The rows that each tree was grown on, ascending, as often as it has drawn them.
+    feature_importances_ : float64 array of shape (n_features_in_,)
+        Mean of the trees' fractions of the total decrease of impurity, normalized.
+    oob_score_ : float
+        Score of the rows that at least one tree has not drawn; with `oob_score`.
+    oob_decision_function_ : float64 array of shape (n_rows, n_classes)
+        Class probabilities of each row by the trees that have not drawn it; NaN where all have.
+    oob_prediction_ : float64 array of shape (n_rows,)
+        Prediction of each row by the trees that have not drawn it; NaN where all have.
+    estimator_errors_ : float64 array of shape (n_trials,)
+        Weighted training error of each of these.
+    estimator_weights_ : float64 array of shape (n_trials,)
+        Weight of their votes: 1, as in C5.0.
+    stop_reason_ : str or None
+        Why there are fewer than `n_trials`, as C5.0 prints it: "last classifier is very accurate",
+        or "last classifier is very inaccurate" (that one is not kept, unless it is the first);
+        None if there are `n_trials`.
+    winnowed_ : bool array of shape (n_features_in_,)
+        Which columns `winnow` has left out.
     columns_ : Columns
         Type of each column, and the categories of categorical ones.
     n_features_in_ : int
@@ -152,55 +260,23 @@ CART_ATTRIBUTES = """tree_ : Tree
     cp_table_ : CPTable
         With ``pruning=CostComplexityCV()``, that of the pruner: rpart's cptable.
     growth_report_ : dict
-        ``device`` that grew the tree, "cpu" or "cuda"; ``scanned_pairs``, (row, column) pairs at
-        nodes split by histogram, and ``refined_pairs``, those among them whose values had to be
-        sorted; in tables in batches, counted or sorted, in every round of the search. Both are 0
-        for tables with categories, which are sorted once. If shards of a table are streamed
-        through a CUDA device, ``uploaded_bytes`` of them."""
+        ``device`` that grew the tree, "cpu" or "cuda". Of CART, too: ``scanned_pairs``, (row,
+        column) pairs at nodes split by histogram, and ``refined_pairs``, those among them whose
+        values had to be sorted; in tables in batches, counted or sorted, in every round of the
+        search. Both are 0 for tables with categories, which are sorted once. If shards of a table
+        are streamed through a CUDA device, ``uploaded_bytes`` of them."""
+)
 
-MULTIWAY_PARAMETERS = """max_depth : int, default=None
-        Maximum depth of the tree; None for no limit.
-    min_samples_split : int or float, default=2
-        Minimum number of rows of a node that may be split; a float is a fraction of all rows.
-    min_gain : float, default=0.0
-        Minimum information gain of a split, in bits.
-    categorical_features : "auto", None or array-like, default="auto"
-        Columns of categories: by dtype (text, categoricals, booleans), or their names, indices
-        or a mask. Text is always categorical.
-    class_weight : dict, "balanced" or None, default=None
-        Weights of classes, multiplied into the sample weights.
-    {classes}
-    {costs}
-    random_state : int, RandomState instance or None, default=None
-        Samples held-out rows for a pruner without `random_state`. Growth is not random.
-    device : "auto", "cpu" or "cuda", default="auto"
-        Where the tree is grown; the tree is the same everywhere.
-    max_device_memory : int, default=None
-        Bytes of the CUDA device's memory that growth may use; None for 80 % of the free memory.
-        Within it, levels are made in groups of nodes, and columns one after another. The tree is
-        the same. Attribute lists of two levels must fit: an error states their bytes.
-    n_jobs : int, default=None
-        Threads; None for all. The tree does not depend on it.
-    verbose : int, default=0
-        Show a progress bar on a terminal or in a notebook, and report the device of "auto" and the
-        compilation of kernels."""
-
-MULTIWAY_ATTRIBUTES = """classes_ : array of shape (`n_classes_`,)
-        Class labels, ascending.
-    n_classes_ : int
-    costs_ : float64 array of shape (n_classes_, n_classes_), or None
-        `misclassification_costs` divided by the maximum; None where all errors cost the same.
-    tree_ : Tree
-        The tree, after pruning, as arrays.
-    unpruned_tree_ : Tree
-        The tree as it was grown.
-    columns_ : Columns
-        Type of each column, and the categories of categorical ones.
-    n_features_in_ : int
-        Columns seen in `fit`.
-    feature_names_in_ : array of shape (`n_features_in_`,)
-        Their names, where X has string names.
-    n_outputs_ : int
-        1.
-    growth_report_ : dict
-        ``device`` that grew the tree, "cpu" or "cuda"."""
+_TABLE = ("columns_", "n_features_in_", "feature_names_in_", "n_outputs_")
+_CLASSES = ("classes_", "n_classes_")
+_TREE = ("tree_", "unpruned_tree_", *_TABLE, "growth_report_")
+_FOREST = ("estimators_", "estimators_samples_", "feature_importances_", "oob_score_")
+TREE_OF_TARGETS = (*_TREE, "cp_table_")
+TREE_OF_CLASSES = (*_CLASSES, "costs_", *TREE_OF_TARGETS)
+MULTIWAY_TREE = (*_CLASSES, "costs_", *_TREE)
+FOREST_OF_CLASSES = (*_CLASSES, *_FOREST, "oob_decision_function_", *_TABLE)
+FOREST_OF_TARGETS = (*_FOREST, "oob_prediction_", *_TABLE)
+BOOSTED = (
+    *_CLASSES, "costs_", "estimator_errors_", "estimator_weights_", "stop_reason_", "winnowed_",
+    *_TABLE[:-1],
+)  # fmt: skip

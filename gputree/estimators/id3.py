@@ -6,11 +6,7 @@ from typing import Any, ClassVar, Self
 
 from gputree.estimators.arguments import ID3_LACKS
 from gputree.estimators.coded_table import CodedTable
-from gputree.estimators.documentation import (
-    MULTIWAY_ATTRIBUTES,
-    MULTIWAY_PARAMETERS,
-    document,
-)
+from gputree.estimators.documentation import MULTIWAY_TREE, OF_MULTIWAY_TREES, document
 from gputree.estimators.growing_lists import ListOptions
 from gputree.estimators.identifiers import warn_of_quantities
 from gputree.estimators.multiway import MultiwayTree
@@ -18,7 +14,7 @@ from gputree.estimators.parameters import keyword_constructor
 from gputree.growth.gain_ratio import InformationGain
 
 
-@document(MULTIWAY_PARAMETERS, MULTIWAY_ATTRIBUTES)
+@document(OF_MULTIWAY_TREES, MULTIWAY_TREE)
 @keyword_constructor
 class ID3Classifier(MultiwayTree):
     """ID3: splits by information gain, one branch per value.
@@ -34,9 +30,9 @@ class ID3Classifier(MultiwayTree):
 
     Parameters
     ----------
-    {parameters}
     pruning : Pruner, str or None, default=None
         A method of `gputree.pruning`, or its short name.
+    {parameters}
 
     Attributes
     ----------

@@ -51,32 +51,6 @@ INACCURATE = "last classifier is very inaccurate"
 _log = logging.getLogger("gputree")
 
 
-def boosted_attributes(estimators: str) -> str:
-    """Attributes of boosted estimators, for docstrings; `estimators` documents ``estimators_``."""
-    return f"""classes_ : array of shape (`n_classes_`,)
-        Class labels, ascending.
-    n_classes_ : int
-    costs_ : float64 array of shape (n_classes_, n_classes_), or None
-        `misclassification_costs` divided by the maximum; None where all errors cost the same.
-    {estimators}
-    estimator_errors_ : float64 array of shape (n_trials,)
-        Weighted training error of each of these.
-    estimator_weights_ : float64 array of shape (n_trials,)
-        Weight of their votes: 1, as in C5.0.
-    stop_reason_ : str or None
-        Why there are fewer than `n_trials`, as C5.0 prints it: "last classifier is very accurate",
-        or "last classifier is very inaccurate" (that one is not kept, unless it is the first);
-        None if there are `n_trials`.
-    winnowed_ : bool array of shape (n_features_in_,)
-        Which columns `winnow` has left out.
-    columns_ : Columns
-        Type of each column, and the categories of categorical ones.
-    n_features_in_ : int
-        Columns seen in `fit`.
-    feature_names_in_ : array of shape (`n_features_in_`,)
-        Their names, where X has string names."""
-
-
 class Boosted(BoostedParameters, Reporting, TableClassifier):
     """Trials and votes; subclasses say what a member is."""
 

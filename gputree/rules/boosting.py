@@ -12,9 +12,9 @@ from gputree.dtypes import Floats
 from gputree.estimators.arguments import C45_REFUSES, MULTIWAY_LACKS
 from gputree.estimators.c45 import C45Classifier
 from gputree.estimators.coded_table import CodedTable
-from gputree.estimators.documentation import MULTIWAY_PARAMETERS, document
+from gputree.estimators.documentation import BOOSTED, OF_MULTIWAY_TREES, document
 from gputree.estimators.parameters import keyword_constructor
-from gputree.estimators.trials import Boosted, boosted_attributes
+from gputree.estimators.trials import Boosted
 from gputree.estimators.winnowing import as_grown
 from gputree.evaluation import Report
 from gputree.pruning.error_limit import Quantile
@@ -22,12 +22,8 @@ from gputree.rules.estimator import C45Rules
 from gputree.rules.learning import Learned
 from gputree.tree import Tree
 
-ESTIMATORS = """estimators_ : list of C45Rules
-        The rule sets, in the order in which they were learned; ``print(estimators_[0].rules_)``
-        shows the first."""
 
-
-@document(MULTIWAY_PARAMETERS, boosted_attributes(ESTIMATORS))
+@document(OF_MULTIWAY_TREES, BOOSTED)
 @keyword_constructor
 class BoostedC45Rules(Boosted):
     """Rules of C4.5 trees, each set learned from rows weighted by the errors of the one before.
@@ -56,10 +52,12 @@ class BoostedC45Rules(Boosted):
     winnow : bool, default=False
         Select columns by winnowing before the first trial; see `C45Classifier`.
     {parameters}
-    {ordered}
 
     Attributes
     ----------
+    estimators_ : list of C45Rules
+        The rule sets, in the order in which they were learned; ``print(estimators_[0].rules_)``
+        shows the first.
     {attributes}
 
     See Also
