@@ -14,7 +14,9 @@ __device__ double margin(const Criterion&, double value, const auto&) {
 #endif
 
 #ifndef OWN_TIGHTEN
-__device__ double tighten(const Criterion&, const auto&, const auto&, const auto&, double value) {
+__device__ double tighten(
+    const Criterion&, const auto&, const auto&, const auto&, double value, double
+) {
     return value;
 }
 #endif

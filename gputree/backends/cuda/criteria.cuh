@@ -1,6 +1,6 @@
-// Split criteria: the formulas of gputree/criteria. Scores are the same sequence of operations, and
-// compiled with --fmad=false, so that they have the same bits as on the CPU; the reasons are there.
-// Bounds need not be: another one searches other bins, and finds the same cut.
+// Split criteria: the formulas of gputree/criteria. Scores and bounds are the same sequence of
+// operations, and compiled with --fmad=false, so that they have the same bits as on the CPU; the
+// reasons are there.
 //
 // One of GINI, WIDE_GINI, ENTROPY, MANY_CLASS_ENTROPY, SQUARED_ERROR and POISSON is defined.
 // Statistics are anything whose operator[] returns int64 channels. Criteria that define `margin` or

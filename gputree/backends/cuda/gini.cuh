@@ -61,9 +61,35 @@ __device__ double gain(const Criterion& criterion, double value, const auto& tot
     return (value - square / weight) / weight;
 }
 
+// Score of a cut of two classes, a and b of them on the left; `whole` if a side is empty.
+__device__ double corner_score(double a, double b, double n_a, double n_b, double whole) {
+    const double rest_a = n_a - a, rest_b = n_b - b;
+    const double left = a + b, right = rest_a + rest_b;
+    const double product = left * right;
+    const double squares = (a * a + b * b) * right + (rest_a * rest_a + rest_b * rest_b) * left;
+    return product > 0.0 ? squares / product : whole;
+}
+
+// Highest score of two classes at the corners: each entirely left or entirely right.
+__device__ double highest_corner(const auto& left, const auto& cells, const auto& total) {
+    const double a = double(i64(left[0])), b = double(i64(left[1]));
+    const double n_a = double(i64(total[0])), n_b = double(i64(total[1]));
+    const double end_a = a + double(i64(cells[0])), end_b = b + double(i64(cells[1]));
+    const double whole = (n_a * n_a + n_b * n_b) / (n_a + n_b);
+    return greater_of(
+        greater_of(
+            corner_score(a, b, n_a, n_b, whole), corner_score(end_a, b, n_a, n_b, whole)
+        ),
+        greater_of(
+            corner_score(a, end_b, n_a, n_b, whole), corner_score(end_a, end_b, n_a, n_b, whole)
+        )
+    );
+}
+
 __device__ double bound(
     const Criterion& criterion, const auto& left, const auto& cells, const auto& total
 ) {
+    if (criterion.n_classes == 2) return highest_corner(left, cells, total);
     double a0 = 0.0, b = 0.0, n = 0.0, q_left = 0.0, q_right = 0.0, widest = 0.0;
     for (i64 k = 0; k < criterion.n_classes; ++k) {
         const double width = double(i64(cells[k]));
@@ -113,26 +139,43 @@ __device__ double bound(
     return value;
 }
 
-// Highest score at the corners: each class present entirely left or entirely right. Corners follow
-// a Gray code: one class crosses at a time.
+// Highest score at the corners: each class present entirely left or entirely right. The first corner
+// is the one where each class joins the side that has more than its proportion of it; if it reaches
+// `needed`, no other is computed. Then all follow a Gray code: one class crosses at a time.
 #define MOST_CORNER_CLASSES 8
 #define OWN_TIGHTEN
 __device__ double tighten(
     const Criterion& criterion, const auto& left, const auto& cells, const auto& total,
-    double value
+    double value, double needed
 ) {
+    if (criterion.n_classes == 2) return value;  // they are the bound already
     i64 present = 0;
-    double a = 0.0, n = 0.0, square_left = 0.0, square_right = 0.0;
+    double middle = 0.0, n = 0.0;
     for (i64 k = 0; k < criterion.n_classes; ++k) {
         present += cells[k] > 0;
+        middle += double(i64(left[k])) + 0.5 * double(i64(cells[k]));
+        n += double(i64(total[k]));
+    }
+    if (present > MOST_CORNER_CLASSES) return value;
+    double a = 0.0, square_left = 0.0, square_right = 0.0;
+    for (i64 k = 0; k < criterion.n_classes; ++k) {
+        double weight_left = double(i64(left[k]));
+        const double width = double(i64(cells[k]));
+        const double whole = double(i64(total[k]));
+        weight_left += (weight_left + 0.5 * width) * n > whole * middle ? width : 0.0;
+        a += weight_left;
+        square_left += weight_left * weight_left;
+        square_right += (whole - weight_left) * (whole - weight_left);
+    }
+    if (0.0 < a && a < n && square_left / a + square_right / (n - a) >= needed) return value;
+    a = square_left = square_right = 0.0;
+    for (i64 k = 0; k < criterion.n_classes; ++k) {
         const double start = double(i64(left[k]));
         const double whole = double(i64(total[k]));
         a += start;
-        n += whole;
         square_left += start * start;
         square_right += (whole - start) * (whole - start);
     }
-    if (present > MOST_CORNER_CLASSES) return value;
     double best = 0.0, off_left = 0.0, off_right = 0.0;
     u32 crossed = 0;
     for (int corner = 1; corner <= 1 << present; ++corner) {

@@ -10,8 +10,8 @@ __device__ __forceinline__ bool is_candidate(
         if (side) before.missing = missing;
         if (!cut_inside(rules, before, n, total)) continue;
         const double most = bound(criterion, before, before.bin, total);
-        if (most >= needed && tighten(criterion, before, before.bin, total, most) >= needed)
-            return true;
+        if (most < needed) continue;
+        if (tighten(criterion, before, before.bin, total, most, needed) >= needed) return true;
     }
     return false;
 }

@@ -180,7 +180,8 @@ extern "C" __global__ void __launch_bounds__(256, 1) mark_sub_bins(
                         score_of(rules, constraint, before, total) >= needed;
             if (candidate || !cut_inside(rules, before, n, total)) continue;
             const double most = bound(criterion, before, cell, total);
-            candidate = most >= needed && tighten(criterion, before, cell, total, most) >= needed;
+            candidate = most >= needed &&
+                        tighten(criterion, before, cell, total, most, needed) >= needed;
         }
         sub_bins.place[c] = candidate ? 0 : -1;
         sub_bins.taken[c] = 0;
