@@ -37,7 +37,7 @@ from numpy.typing import NDArray
 from benchmarks.common import synchronize
 from benchmarks.data import classes_table
 from gputree import DecisionTreeClassifier
-from gputree.backends import get_backend, get_table, has_device
+from gputree.backends import get_backend, has_device, new_table
 from gputree.backends.base import Limits, Task
 from gputree.backends.cuda.kernels import Kernels
 from gputree.compilation import tiers
@@ -138,7 +138,7 @@ def grow_once(device: str, values: Any, y: NDArray, case: Case, threads: int, st
     task = new_task(y, case)
     synchronize(device)
     started = time.perf_counter()
-    table = get_table(device)(values, np.zeros(COLUMNS, np.bool_))
+    table = new_table(device, values, np.zeros(COLUMNS, np.bool_))
     backend = get_backend(device)(table, task, threads)
     synchronize(backend.name)
     arrived = time.perf_counter() - started

@@ -10,7 +10,7 @@ import numpy as np
 from benchmarks.common import BACKENDS, skip_without_device, synchronize, timer
 from benchmarks.compare.timing import THREADS
 from benchmarks.data import classes_table
-from gputree.backends import get_backend, get_table
+from gputree.backends import get_backend, new_table
 from gputree.backends.base import Backend, Limits, Task
 from gputree.criteria import Gini
 
@@ -38,7 +38,7 @@ def new_backend(rows: int, columns: int, classes: int, name: str) -> Backend:
         square_rest=None,
         exact=True,
     )
-    table = get_table(name)(X, np.zeros(columns, np.bool_))
+    table = new_table(name, X, np.zeros(columns, np.bool_))
     return get_backend(name)(table, task, THREADS)
 
 

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from threading import Lock
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gputree._sklearn import check_array, feature_names
-from gputree.backends import get_sharded_table, get_table
+from gputree.backends import new_table
 from gputree.backends.arrays import device_matrix, on_device, take_rows, to_host
-from gputree.backends.base import DeviceTable
+from gputree.backends.base import DeviceTable, Sharding
 from gputree.backends.devices import resolve_device
-from gputree.backends.encoding import CodedColumns, code_columns, forbid_infinity
-from gputree.backends.inspection import inspect
+from gputree.backends.encoding import CodedColumns, code_columns
+from gputree.backends.inspection import missing_columns
 from gputree.backends.lists import ColumnCodes
 from gputree.columns import Columns, fit_encode
 from gputree.columns.categories import EXACT_IN_FLOAT64
@@ -28,13 +28,6 @@ from gputree.errors import InputError
 
 # Bytes of values that are copied at once where some rows of a table are read.
 BLOCK_BYTES = 1 << 26
-
-
-class Sharding(NamedTuple):
-    """Shards of rows that a table is worked on in; see `gputree.backends.sharded.table`."""
-
-    bounds: Int64s
-    new_codes: Callable[[tuple[int, int]], NDArray] | None = None
 
 
 class Table:
@@ -185,25 +178,10 @@ class Table:
                 values = self.stored
                 if isinstance(values, np.ndarray):
                     values = np.ascontiguousarray(values)
-                given = values, missing_columns(values, n_threads), self.columns.grown_categories
-                if self.sharding is None:
-                    self._on_devices[device] = get_table(device)(*given)
-                else:
-                    self._on_devices[device] = get_sharded_table(device)(*given, *self.sharding)
+                missing = missing_columns(values, n_threads)
+                given = values, missing, self.columns.grown_categories, self.sharding
+                self._on_devices[device] = new_table(device, *given)
             return self._on_devices[device]
-
-
-def missing_columns(values: Any, n_threads: int) -> NDArray[np.bool_]:
-    """Mark columns with missing values.
-
-    Raises
-    ------
-    ValueError
-        If there is an infinite value.
-    """
-    missing, infinite = inspect(values, n_threads)
-    forbid_infinity(infinite, values.dtype)
-    return missing
 
 
 def read_table(

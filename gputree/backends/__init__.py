@@ -34,24 +34,21 @@ The words of this package, of its names and comments:
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from typing import Any
 
-    from gputree.backends.base import Backend, DeviceTable, Int64s, Task
+    from gputree.backends.base import Backend, Bools, DeviceTable, Int64s, Sharding, Task
     from gputree.backends.lists import ListBackend
-    from gputree.backends.sharded.table import ShardedTable
 
 __all__ = [
     "DEVICES",
     "get_backend",
     "get_list_backend",
-    "get_sharded_table",
-    "get_table",
     "has_device",
     "new_backend",
+    "new_table",
 ]
 
 # Devices that users may request; "auto" is resolved to one of the others before a backend is
@@ -104,22 +101,29 @@ def new_backend(
     return get_backend(table.name)(table, task, n_threads, entries)
 
 
-def get_table(device: str) -> type[DeviceTable]:
-    """Return the table class of "cpu" or "cuda"; raises as `get_backend` does."""
-    if not _is_cuda(device):
-        from gputree.backends.cpu.table import CpuTable
+def new_table(
+    device: str,
+    values: Any,
+    missing: Bools,
+    categories: Int64s | None = None,
+    sharding: Sharding | None = None,
+) -> DeviceTable:
+    """Return a table on "cpu" or "cuda", or one on the host that `device` counts in shards.
 
-        return CpuTable
-    from gputree.backends.cuda.table import CudaTable
+    Raises as `get_backend` does.
+    """
+    is_cuda = _is_cuda(device)
+    if sharding is not None:
+        from gputree.backends.sharded.table import ShardedTable
 
-    return CudaTable
+        return ShardedTable(device, values, missing, categories, sharding)
+    if is_cuda:
+        from gputree.backends.cuda.table import CudaTable
 
+        return CudaTable(values, missing, categories)
+    from gputree.backends.cpu.table import CpuTable
 
-def get_sharded_table(device: str) -> Callable[..., ShardedTable]:
-    """Return a constructor of sharded tables: rows on the host, counted in shards on `device`."""
-    from gputree.backends.sharded.table import ShardedTable
-
-    return partial(ShardedTable, "cuda" if _is_cuda(device) else "cpu")
+    return CpuTable(values, missing, categories)
 
 
 def get_list_backend(device: str) -> type[ListBackend]:

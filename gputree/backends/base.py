@@ -11,7 +11,7 @@ integers, so its result depends neither on the device nor on the order of work.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
@@ -183,6 +183,14 @@ class Finishing(NamedTuple):
     # Entries x columns, per remaining level, up to which every node of a level is small: much of
     # the cost of splitting a level does not depend on its size.
     level_cells: int = 0
+
+
+class Sharding(NamedTuple):
+    """Shards of rows that a table on the host is worked on in."""
+
+    bounds: Int64s  # shard p has the rows ``bounds[p] .. bounds[p + 1]``
+    # allocates codes, uint8 of the shape that it is given; None: in memory
+    new_codes: Callable[[tuple[int, int]], NDArray[Any]] | None = None
 
 
 class DeviceTable(Protocol):

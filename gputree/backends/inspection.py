@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
 from gputree.backends.cpu.encode import inspect_columns
+from gputree.backends.encoding import forbid_infinity
 from gputree.threads import even_spans, run
 
 # Cells that one thread inspects at a time.
@@ -25,20 +28,28 @@ class Inspection:
         inspect_columns(self.values, begin, end, self.missing, self.infinite)
 
 
-def inspect(values: NDArray, n_threads: int) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Columns of a NumPy or CuPy table with missing values, and those with infinite ones."""
+def missing_columns(values: Any, n_threads: int) -> NDArray[np.bool_]:
+    """Mark columns of a NumPy or CuPy table with missing values.
+
+    Raises
+    ------
+    ValueError
+        If there is an infinite value.
+    """
+    n, d = values.shape
     if not isinstance(values, np.ndarray):
         from gputree.backends.cuda.encode import inspect_columns as inspect_on_device
 
-        return inspect_on_device(values)
-    n, d = values.shape
-    if not values.flags.c_contiguous:
+        missing, infinite = inspect_on_device(values)
+    elif not values.flags.c_contiguous:
         found = run(n_threads, _inspect_column, [(values[:, f : f + 1],) for f in range(d)])
         missing, infinite = np.array(found, np.bool_).reshape(d, 2).T
-        return missing, infinite
-    seen = Inspection(values)
-    run(n_threads, seen.inspect, even_spans(n, d, n_threads, INSPECTED))
-    return seen.missing, seen.infinite
+    else:
+        seen = Inspection(values)
+        run(n_threads, seen.inspect, even_spans(n, d, n_threads, INSPECTED))
+        missing, infinite = seen.missing, seen.infinite
+    forbid_infinity(infinite, values.dtype)
+    return missing
 
 
 def _inspect_column(column: NDArray) -> tuple[bool, bool]:

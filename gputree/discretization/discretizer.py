@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from gputree._sklearn import Interval, StrOptions, check_array, fit_context
 from gputree.backends.arrays import to_host
+from gputree.backends.inspection import missing_columns
 from gputree.columns.integers import count_codes
 from gputree.compilation.waits import on_screen, waiting
 from gputree.discretization.cut_points import MdlRule, MdlTask, cut_values, new_mdl_task
@@ -20,7 +21,6 @@ from gputree.errors import InputError
 from gputree.estimators.mixed_columns import claim, conversion, mixed_column
 from gputree.estimators.parameters import MOST_JOBS
 from gputree.growth.progress import new_bar
-from gputree.tables import missing_columns
 from gputree.threads import even_spans, n_threads, run
 from gputree.validation import check_labels, check_table, check_weight_range, check_weights
 

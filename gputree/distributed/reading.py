@@ -17,12 +17,13 @@ from numpy.typing import NDArray
 
 from gputree._sklearn import check_sample_weight
 from gputree.backends.arrays import to_host
+from gputree.backends.inspection import missing_columns
 from gputree.backends.sharded.rows import Read, join_ends
 from gputree.columns import Columns
 from gputree.columns.merging import MergedColumns
 from gputree.dtypes import Bools, Floats
 from gputree.errors import InputError
-from gputree.tables import TableReader, missing_columns
+from gputree.tables import TableReader
 from gputree.validation import check_labels, code_dtype, read_targets
 
 

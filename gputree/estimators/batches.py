@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree.backends.arrays import to_host
-from gputree.backends.base import Int64s
+from gputree.backends.base import Int64s, Sharding
 from gputree.coded_labels import Labels
 from gputree.columns import Columns
 from gputree.columns.cells import as_table
@@ -31,7 +31,7 @@ from gputree.dtypes import CODE, MOST_ROWS
 from gputree.errors import InputError, InputTypeError
 from gputree.estimators.batch_targets import BatchTargets
 from gputree.growth.progress import new_bar
-from gputree.tables import Sharding, Table
+from gputree.tables import Table
 
 # Bytes of values in a part of a table.
 PART_BYTES = 1 << 26

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -92,13 +91,9 @@ def grow_tree(
         ones = np.ones(len(target), np.int8) if sample_weight is None else sample_weight
         target, sample_weight = table.scatter(target), table.scatter(ones)
     entries, weights, targets = _units(target, sample_weight, options)
-    task = new_task(target, weights, targets, options)
-    if options.draws_cuts:
-        if options.device != "cpu" or table.sharding is not None:
-            raise cuts_not_drawn()
-        task = replace(task, draws_cuts=True)
-    if device_table.categories.any():
-        task = replace(task, search=search_of(options.categorical_split))
+    if options.draws_cuts and (options.device != "cpu" or table.sharding is not None):
+        raise cuts_not_drawn()
+    task = new_task(target, weights, targets, device_table.categories, options)
     backend = new_backend(device_table, task, options.n_threads, entries)
     options = options._replace(max_bins=table.max_bins or options.max_bins)
     again = int(np.count_nonzero(device_table.categories + device_table.missing > MAX_BINS))
@@ -165,8 +160,17 @@ def grow_on(
     return Grown(tree, backend.report())
 
 
-def new_task(target: NDArray, weights: Weights, targets: Targets | None, options: Options) -> Task:
-    """The task of growing on fixed-point weights, and targets for regression."""
+def new_task(
+    target: NDArray,
+    weights: Weights,
+    targets: Targets | None,
+    categories: NDArray[np.int64],
+    options: Options,
+) -> Task:
+    """The task of growing on fixed-point weights, and targets for regression.
+
+    `categories` are those of each column in growth.
+    """
     limits = Limits(
         max_depth=UNLIMITED_DEPTH if options.max_depth is None else options.max_depth,
         min_samples_split=options.min_samples_split,
@@ -179,15 +183,18 @@ def new_task(target: NDArray, weights: Weights, targets: Targets | None, options
         monotonic=None if options.signs is None else Monotonic(options.signs),
     )
     criterion = new_criterion(options.criterion, options.n_classes, weights, targets)
-    if targets is None:
-        return Task(
-            criterion, limits, target, weights.weight, None, None, options.exact,
-            options.max_device_memory,
-        )  # fmt: skip
     return Task(
-        criterion, limits, targets.target, weights.weight, targets.square, targets.square_rest,
-        options.exact, options.max_device_memory,
-    )  # fmt: skip
+        criterion,
+        limits,
+        target=target if targets is None else targets.target,
+        weight=weights.weight,
+        square=None if targets is None else targets.square,
+        square_rest=None if targets is None else targets.square_rest,
+        exact=options.exact,
+        max_device_memory=options.max_device_memory,
+        search=search_of(options.categorical_split) if categories.any() else None,
+        draws_cuts=options.draws_cuts,
+    )
 
 
 def _least_decrease(min_impurity_decrease: float, total: int) -> float:

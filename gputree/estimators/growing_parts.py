@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,7 +16,6 @@ from gputree.backends.sharded.tasks import Tasks
 from gputree.columns import Columns
 from gputree.criteria.named import fix
 from gputree.estimators.growing import Grown, Options, cuts_not_drawn, grow_on, new_task
-from gputree.estimators.growing_categories import search_of
 from gputree.estimators.resolution import SAMPLE_ROWS, warn_if_coarse
 from gputree.fixed_point import Weights
 from gputree.validation import code_dtype
@@ -67,10 +65,8 @@ def grow_parts(
     if options.warns:
         _warn_if_coarse(tasks, rowsets, options, rounding, weights)
     none = np.empty(0, code_dtype(options.n_classes))
-    task = new_task(none, weights, targets, options)
     layout = layout_of(rowsets, options)
-    if layout.categories.any():
-        task = replace(task, search=search_of(options.categorical_split))
+    task = new_task(none, weights, targets, layout.categories, options)
     how = (weights, rounding, criterion, found.ends)
     if bins is None:
         bins = coding.fit_all(tasks, rowsets.parts, tasks.share(layout))

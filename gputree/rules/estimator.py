@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from gputree._sklearn import Interval, StrOptions, fit_context
 from gputree.backends.arrays import to_host
+from gputree.backends.inspection import missing_columns
 from gputree.dtypes import Floats, Int32s, Values
 from gputree.errors import InputError, InputTypeError
 from gputree.estimators.c45 import C45Classifier
@@ -28,7 +29,6 @@ from gputree.rules.learning import Learned, LearningOptions, learn
 from gputree.rules.ruleset import RuleSet
 from gputree.rules.simplification import WeightedRows
 from gputree.rules.usage import usage_tables
-from gputree.tables import missing_columns
 from gputree.threads import n_threads
 
 

@@ -17,6 +17,7 @@ import numpy as np
 
 from gputree.backends.arrays import take_column
 from gputree.backends.devices import resolve_device
+from gputree.backends.inspection import missing_columns
 from gputree.columns import Columns
 from gputree.discretization.cut_points import MdlRule, cut_values, new_mdl_task
 from gputree.dtypes import Bools, Floats, Values
@@ -24,7 +25,7 @@ from gputree.errors import InputError
 from gputree.estimators.coded_table import read_whole
 from gputree.labels import Codes
 from gputree.scores.targets import Labels, Target
-from gputree.tables import Table, missing_columns
+from gputree.tables import Table
 from gputree.threads import n_threads, run
 
 Numeric = Literal["threshold", "mdl", "distinct"]

@@ -55,7 +55,7 @@ def test_weights_are_near(weight):
 
 @given(st.lists(st.integers(0, 12), min_size=2, max_size=40))
 def test_counts_are_units_up_to_a_power_of_two(counts):
-    """Integer weights equal the same weights in float64; rows of weight zero change nothing."""
+    """The same weights in float64 have the same units, with rows of weight zero or without."""
     counts = np.array(counts, np.int32)
     drawn = np.flatnonzero(counts)
     assume(drawn.size)

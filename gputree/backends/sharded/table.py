@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.backends.base import Bools, Int64s
+from gputree.backends.base import Bools, Int64s, Sharding
 from gputree.backends.binning import Bins
 from gputree.backends.cpu.layout import Table
-from gputree.backends.cpu.table import CpuTable, NewCodes, code
+from gputree.backends.cpu.table import CpuTable, code
 from gputree.backends.sharded.keys import BinKeys
 
 
@@ -33,9 +33,8 @@ class BinnedTable(CpuTable):
 class ShardedTable:
     """`gputree.backends.base.DeviceTable` on the host, in shards of rows that a device counts.
 
-    Its values, C-contiguous, are in memory or mapped from a file. On a CPU ("cpu") shard p has the
-    rows ``bounds[p] .. bounds[p + 1]``; the memory of a CUDA device ("cuda") decides its shards.
-    `new_codes` is as for `CpuTable`.
+    Its values, C-contiguous, are in memory or mapped from a file. `sharding` has the shards of a
+    CPU ("cpu"); the memory of a CUDA device ("cuda") decides its shards.
     """
 
     def __init__(
@@ -43,15 +42,14 @@ class ShardedTable:
         name: str,
         values: NDArray,
         missing: Bools,
-        categories: Int64s | None = None,
-        bounds: Int64s | None = None,
-        new_codes: NewCodes | None = None,
+        categories: Int64s | None,
+        sharding: Sharding,
     ) -> None:
         self.name = name
-        self.whole = BinnedTable(values, missing, categories, new_codes)
+        self.whole = BinnedTable(values, missing, categories, sharding.new_codes)
         self.missing, self.categories = self.whole.missing, self.whole.categories
         self.shape = self.whole.shape
-        self.bounds = np.array([0, len(values)]) if bounds is None else bounds
+        self.bounds = sharding.bounds
         self.on_device: Any = None
         self.release()
 
