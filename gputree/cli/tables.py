@@ -7,19 +7,18 @@ import codecs
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from gputree._texts import hint
-from gputree.cli.cells import check_cells, told, unknown_marks, warn_of_marks, without_zeros
+from gputree.cli.cells import told, unknown_marks, warn_of_marks, without_zeros
 from gputree.cli.memory import batch_bytes_of
 from gputree.cli.names import HOW, parse_names
 from gputree.cli.orders import add_ordered, check_orders, listed_levels
 from gputree.cli.reading import add_format, format_of
 from gputree.cli.report import UsageError, counted, say
 from gputree.cli.streams import STANDARD, table_origin
-from gputree.cli.weights import Weight, check_name, check_values, taken_out, with_column
+from gputree.cli.weights import Weight, check_name, taken_out, with_column
 from gputree.datasets.arff import WEIGHTS
 from gputree.datasets.file_format import FileFormat
 from gputree.errors import InputError
@@ -59,29 +58,6 @@ def add_columns(parser: argparse.ArgumentParser) -> None:
     add_ordered(group)
 
 
-def training_table(arguments: argparse.Namespace, data: str) -> tuple[Any, Weight]:
-    """The table of a file to train on, its target and its rows' weights; dates are refused."""
-    from gputree.datasets import read_table
-
-    with told(arguments.missing):
-        table = read_table(
-            table_origin(data),
-            arguments.target,
-            **columns_to_read(arguments),
-            verbose=not arguments.quiet,
-        )
-    label = label_of(data)
-    columns, weight = taken_out(table.columns, arguments, label)
-    if weight is None and table.weight is not None:
-        check_values(table.weight, WEIGHTS, label)
-        weight = table.weight
-    tell_dropped(label, table.n_dropped)
-    table = replace(table, columns=columns)
-    check_columns(label, table.names, arguments)
-    check_cells(label, table.columns, table.target, arguments)
-    return table, weight
-
-
 def columns_to_read(arguments: argparse.Namespace) -> dict[str, Any]:
     """Arguments of readers for a table to train on: its columns and their format."""
     weights = arguments.weights
@@ -112,25 +88,6 @@ def check_kinds(arguments: argparse.Namespace) -> None:
     check_orders(arguments)
 
 
-def check_columns(label: str, names: list[str], arguments: argparse.Namespace) -> None:
-    """Refuse names of columns that the table has not."""
-    ordered = (name for name, _ in arguments.ordered)
-    for name in (*arguments.categorical, *arguments.numeric, *ordered):
-        if name not in names:
-            raise InputError(f"{label} has no feature column {name!r}.{hint(name, names)}")
-
-
-def categorical_features(arguments: argparse.Namespace, X: Any) -> list[str] | str:
-    """Value of `categorical_features`: the columns listed, and columns of categorical types."""
-    import pyarrow as pa
-
-    if not arguments.categorical:
-        return "auto"
-    by_type = (pa.types.is_boolean, pa.types.is_dictionary)
-    typed = {field.name for field in X.schema if any(test(field.type) for test in by_type)}
-    return [name for name in X.column_names if name in typed.union(arguments.categorical)]
-
-
 def label_of(data: str) -> str:
     """Name of a table in messages."""
     return "standard input" if data == STANDARD else data
@@ -145,34 +102,63 @@ def feature_names(estimator: Any, model: str) -> list[str]:
     return list(map(str, found))
 
 
+class _Reading(NamedTuple):
+    """Columns that a table for a model is read with."""
+
+    known: list[str]  # features of the model
+    columns: list[str]  # these, others of `--keep`, and that of `--weights`
+    carried: list[str]
+    needs_all_rows: bool  # for categories that are numbers or booleans
+    options: dict[str, Any]  # of all readers
+
+
+def _reading_for(
+    estimator: Any, arguments: argparse.Namespace, target: str | None = None
+) -> _Reading:
+    """Columns as in training, of their kinds there, and markers and format of the table."""
+    from gputree.columns.categories import hold_text
+
+    known = feature_names(estimator, arguments.model)
+    pairs = list(zip(known, estimator.columns_.categories, strict=True))
+    text = [name for name, words in pairs if hold_text(words)]
+    numeric = [name for name, words in pairs if words is None]
+    needs_all_rows = len(text) + len(numeric) < len(known)
+    carried = [name for name in dict.fromkeys(getattr(arguments, "keep", [])) if name not in known]
+    weights = getattr(arguments, "weights", None)
+    if weights is not None:
+        numeric = [*numeric, weights]
+    if target is not None and getattr(estimator, "classes_", np.zeros(0)).dtype.kind in "UO":
+        text = [*text, target]  # "01" is no number here either
+    marks = [*arguments.missing, *getattr(estimator, "missing_marks_", ())]
+    options = {
+        "text": text,
+        "numeric": numeric,
+        "missing": list(dict.fromkeys(marks)),
+        "file_format": _format_for(estimator, arguments),
+    }
+    columns = with_column([*known, *carried], weights)
+    return _Reading(known, columns, carried, needs_all_rows, options)
+
+
 def table_for(estimator: Any, arguments: argparse.Namespace, target: str | None = None) -> Any:
     """The whole table: the columns of training, then the column of `--weights`."""
     from gputree.datasets import read_table
 
-    known, text, numeric = _columns_of(estimator, arguments.model)
-    carried = _carried(known, arguments)
-    columns, weights = [*known, *carried], getattr(arguments, "weights", None)
-    if weights is not None:
-        columns, numeric = with_column(columns, weights), [*numeric, weights]
-    missing = _marks_for(estimator, arguments)
-    if target is not None and getattr(estimator, "classes_", np.zeros(0)).dtype.kind in "UO":
-        text = [*text, target]  # "01" is no number here either
-    with told(missing):
+    reading = _reading_for(estimator, arguments, target)
+    typed = {*reading.options["text"], *reading.options["numeric"]}
+    with told(reading.options["missing"]):
         table = read_table(
             table_origin(arguments.data),
             target,
-            columns=columns,
-            text=text,
-            numeric=numeric,
-            whole=[name for name in known if name not in {*text, *numeric}],
-            missing=missing,
+            columns=reading.columns,
+            whole=[name for name in reading.known if name not in typed],
             missing_target=getattr(arguments, "missing_target", "error"),
-            file_format=_format_for(estimator, arguments),
-            carried=carried,
+            carried=reading.carried,
             verbose=True,
+            **reading.options,
         )
     tell_dropped(label_of(arguments.data), table.n_dropped)
-    warn_of_marks(unknown_marks(estimator, table.columns.select(known)))
+    warn_of_marks(unknown_marks(estimator, table.columns.select(reading.known)))
     return table
 
 
@@ -180,26 +166,21 @@ def batches_for(estimator: Any, arguments: argparse.Namespace) -> Iterator[Any]:
     """The rows in batches: columns as in training, and others of `--keep`, as they are."""
     from gputree.datasets import read_batches
 
-    columns, text, numeric = _columns_of(estimator, arguments.model)
-    if set(columns) - {*text, *numeric}:  # numbers or booleans as categories, by all rows
+    reading = _reading_for(estimator, arguments)
+    if reading.needs_all_rows:
         yield table_for(estimator, arguments).columns
         return
-    carried = _carried(columns, arguments)
-    missing = _marks_for(estimator, arguments)
-    warn = _Marks(estimator, columns)
+    warn = _Marks(estimator, reading.known)
     # a bar would run through rows that are written to a terminal
     apart = getattr(arguments, "output", STANDARD) != STANDARD or not sys.stdout.isatty()
-    with told(missing):
+    with told(reading.options["missing"]):
         for batch in read_batches(
             table_origin(arguments.data),
-            [*columns, *carried],
-            text=text,
-            numeric=numeric,
-            missing=missing,
-            file_format=_format_for(estimator, arguments),
-            carried=carried,
+            reading.columns,
+            carried=reading.carried,
             verbose=apart,
             batch_bytes=batch_bytes_of(arguments),
+            **reading.options,
         ):
             warn.of(batch)
             yield batch
@@ -244,12 +225,6 @@ def _is_utf8(data: str, form: FileFormat) -> bool:
     return not head.isascii()
 
 
-def _carried(columns: list[str], arguments: argparse.Namespace) -> list[str]:
-    """Columns of `--keep` that are no features."""
-    kept = dict.fromkeys(getattr(arguments, "keep", []))
-    return [name for name in kept if name not in columns]
-
-
 class _Marks:
     """A warning of marks that training did not have: one a column, however many batches."""
 
@@ -262,21 +237,6 @@ class _Marks:
         found = unknown_marks(self._estimator, batch.select(self._columns))
         warn_of_marks([name for name in found if name not in self._known])
         self._known.update(found)
-
-
-def _marks_for(estimator: Any, arguments: argparse.Namespace) -> list[str]:
-    """Markers of missing values, given now or in training."""
-    return list(dict.fromkeys([*arguments.missing, *getattr(estimator, "missing_marks_", ())]))
-
-
-def _columns_of(estimator: Any, model: str) -> tuple[list[str], list[str], list[str]]:
-    """Names of all columns, of columns of text, and of columns of numbers, as in training."""
-    from gputree.columns.categories import hold_text
-
-    columns = feature_names(estimator, model)
-    pairs = list(zip(columns, estimator.columns_.categories, strict=True))
-    text = [name for name, words in pairs if hold_text(words)]
-    return columns, text, [name for name, words in pairs if words is None]
 
 
 # -------------------------------------------------------------- with a target
@@ -350,32 +310,22 @@ def batches_with_target(
 
     check_name(arguments)
     target = _target_of(estimator, arguments)
-    columns, text, numeric = _columns_of(estimator, arguments.model)
     origin = table_origin(arguments.data)
-    by_all_rows = set(columns) - {*text, *numeric}  # numbers or booleans as categories
-    form = _format_for(estimator, arguments)
-    if target is None or by_all_rows or source_of(origin, form).kind in (*ARFF, *C45):
+    reading = _reading_for(estimator, arguments, target)
+    kind = source_of(origin, reading.options["file_format"]).kind
+    if target is None or reading.needs_all_rows or kind in (*ARFF, *C45):
         yield _as_trained(estimator, arguments, table_for(estimator, arguments, target))
         return
-    weights = getattr(arguments, "weights", None)
-    if weights is not None:
-        numeric = [*numeric, weights]
-    if getattr(estimator, "classes_", np.zeros(0)).dtype.kind in "UO":
-        text = [*text, target]
-    missing = _marks_for(estimator, arguments)
-    warn, n_dropped = _Marks(estimator, columns), 0
-    with told(missing):
+    warn, n_dropped = _Marks(estimator, reading.known), 0
+    with told(reading.options["missing"]):
         for table in labelled_batches(
             origin,
             target,
-            with_column(columns, weights),
-            text=text,
-            numeric=numeric,
-            missing=missing,
+            reading.columns,
             missing_target=getattr(arguments, "missing_target", "error"),
-            file_format=form,
             verbose=True,
             batch_bytes=batch_bytes_of(arguments),
+            **reading.options,
         ):
             warn.of(table.columns)
             n_dropped += table.n_dropped

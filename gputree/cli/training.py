@@ -6,6 +6,7 @@ import argparse
 import itertools
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -14,21 +15,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree._memory import private_bytes
+from gputree._texts import hint
 from gputree.cli.cells import check_cells, forbid_dates, target_of_task, told
 from gputree.cli.memory import IN_MEMORY, batch_bytes_of, row_bytes, warn_if_exceeded
 from gputree.cli.orders import orders_of
 from gputree.cli.reading import format_of
 from gputree.cli.report import UsageError, say
-from gputree.cli.streams import STANDARD
-from gputree.cli.tables import (
-    categorical_features,
-    check_columns,
-    columns_to_read,
-    tell_dropped,
-    training_table,
+from gputree.cli.streams import STANDARD, table_origin
+from gputree.cli.tables import columns_to_read, label_of, tell_dropped
+from gputree.cli.weights import (
+    Weight,
+    WithoutWeights,
+    check_values,
+    require_column,
+    taken_out,
 )
-from gputree.cli.weights import Weight, WithoutWeights, check_values, require_column
 from gputree.coded_labels import Labels
+from gputree.datasets.arff import WEIGHTS
+from gputree.errors import InputError
 
 
 class Training(NamedTuple):
@@ -74,6 +78,48 @@ def read_training(arguments: argparse.Namespace, files: list[str]) -> Training:
                 raise
             say(f"{getattr(error, 'reason', error)} It is read in batches instead.")
     return _in_batches(arguments, files)
+
+
+def training_table(arguments: argparse.Namespace, data: str) -> tuple[Any, Weight]:
+    """The table of a file to train on, its target and its rows' weights; dates are refused."""
+    from gputree.datasets import read_table
+
+    with told(arguments.missing):
+        table = read_table(
+            table_origin(data),
+            arguments.target,
+            **columns_to_read(arguments),
+            verbose=not arguments.quiet,
+        )
+    label = label_of(data)
+    columns, weight = taken_out(table.columns, arguments, label)
+    if weight is None and table.weight is not None:
+        check_values(table.weight, WEIGHTS, label)
+        weight = table.weight
+    tell_dropped(label, table.n_dropped)
+    table = replace(table, columns=columns)
+    check_columns(label, table.names, arguments)
+    check_cells(label, table.columns, table.target, arguments)
+    return table, weight
+
+
+def check_columns(label: str, names: list[str], arguments: argparse.Namespace) -> None:
+    """Refuse names of columns that the table has not."""
+    ordered = (name for name, _ in arguments.ordered)
+    for name in (*arguments.categorical, *arguments.numeric, *ordered):
+        if name not in names:
+            raise InputError(f"{label} has no feature column {name!r}.{hint(name, names)}")
+
+
+def categorical_features(arguments: argparse.Namespace, X: Any) -> list[str] | str:
+    """The parameter of that name: the columns listed, and those of categorical types."""
+    import pyarrow as pa
+
+    if not arguments.categorical:
+        return "auto"
+    by_type = (pa.types.is_boolean, pa.types.is_dictionary)
+    typed = {field.name for field in X.schema if any(test(field.type) for test in by_type)}
+    return [name for name in X.column_names if name in typed.union(arguments.categorical)]
 
 
 def _exceeds(file: str, arguments: argparse.Namespace) -> bool:

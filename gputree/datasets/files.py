@@ -22,8 +22,8 @@ from gputree.datasets.damage import told
 from gputree.datasets.delimited import column_types
 from gputree.datasets.file_format import INFERRED, FileFormat
 from gputree.datasets.first_rows import guesses_of_first_rows
+from gputree.datasets.formats import rows_of, schema_of
 from gputree.datasets.guesses import warn_of
-from gputree.datasets.readers import rows_of, schema_of
 from gputree.datasets.row_names import (
     guess_of_index,
     guesses_of_counters,

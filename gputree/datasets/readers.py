@@ -5,52 +5,43 @@ Reading keeps the file's own column types; estimators take `Table.columns` as th
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from gputree.datasets import delimited
-from gputree.datasets.arff import WEIGHTS, read_arff
-from gputree.datasets.c45 import read_c45
-from gputree.datasets.column_names import (
-    check_header,
-    check_present,
-    feature_names,
-    forbid_repeated,
-)
-from gputree.datasets.conversion import Kinds, convert
-from gputree.datasets.csv_head import Opened, open_delimited
+from gputree.datasets.arff import WEIGHTS
+from gputree.datasets.column_names import feature_names, forbid_repeated
+from gputree.datasets.conversion import Kinds, convert, is_number_type
+from gputree.datasets.csv_head import Opened
 from gputree.datasets.damage import told, undamaged
-from gputree.datasets.delimited import delimited_batches, read_delimited
 from gputree.datasets.file_format import INFERRED, FileFormat
+from gputree.datasets.first_rows import guesses_of_first_rows
+from gputree.datasets.formats import read_whole, rows_of, scan_bytes, schema_of
 from gputree.datasets.guesses import Guess, warn_of
 from gputree.datasets.row_names import (
     guess_of_index,
+    guesses_of_counters,
     index_columns,
     pandas_index,
 )
-from gputree.datasets.size import least_bits, require_memory_for_parquet
-from gputree.datasets.sources import ARFF, C45, DELIMITERS, PARQUET, Origin, Source, source_of
-from gputree.datasets.table_guesses import guesses_about
+from gputree.datasets.sources import Origin, Source, source_of
 from gputree.datasets.targets import (
     check_missing_target,
     declared_classes,
     has_target,
     target_values,
 )
-from gputree.datasets.words import guesses_of_classes, guesses_of_quotes
+from gputree.datasets.words import (
+    guesses_of_classes,
+    guesses_of_integers,
+    guesses_of_quotes,
+    guesses_of_text,
+)
 from gputree.errors import InputError
-
-_BATCH_ROWS = 1 << 16  # rows of a batch of Parquet, at most
-
-# Bytes of a column of a Parquet file that are read at once, at most.
-_BUFFER_BYTES = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -185,64 +176,97 @@ def read_table(
         text in a column of `numeric`, or has missing or infinite values in the target.
     """
     check_missing_target(missing_target)
-    source = source_of(path, file_format)
     names = [name for name in categorical if name not in numeric]
-    codes = names if target is None or target in numeric else [*names, target]
-    kinds = Kinds(text, numeric, (), names, whole, missing, carried)
+    return _read(
+        source_of(path, file_format),
+        _Wanted(target, columns, ignore, missing_target),
+        Kinds(text, numeric, (), names, whole, missing, carried),
+        file_format,
+        verbose,
+    )
+
+
+class _Wanted(NamedTuple):
+    """Target and features that are wanted of a table, as `read_table` documents them."""
+
+    target: str | None
+    columns: Sequence[str] | None
+    ignore: Sequence[str]
+    missing_target: str
+
+
+def _read(source: Source, wanted: _Wanted, kinds: Kinds, form: FileFormat, verbose: bool) -> Table:
+    """Read a table, and warn of what is guessed about it."""
+    label, target = source.label, wanted.target
+    targets = [] if target is None else [target]
+    codes = [*kinds.categorical, *(name for name in targets if name not in kinds.numeric)]
     with told(source):
-        table, opened, guesses = _read(source, kinds._replace(categorical=codes), verbose)
-        forbid_repeated(source.label, table.column_names, opened)
+        table, opened, guesses = read_whole(source, kinds._replace(categorical=codes), verbose)
+        forbid_repeated(label, table.column_names, opened)
         if table.num_rows == 0:
-            raise InputError(f"{source.label} has a header but no rows.")
+            raise InputError(f"{label} has a header but no rows.")
         row_weights, table = _row_weights(table)
-        left_out = [name for name in index_columns(table) if columns is None and name != target]
-        wanted = feature_names(
-            source.label, table.column_names, target, columns, [*ignore, *left_out]
+        left_out = [] if wanted.columns is not None else index_columns(table)
+        left_out = [name for name in left_out if name != target]
+        features = feature_names(
+            label, table.column_names, target, wanted.columns, [*wanted.ignore, *left_out]
         )
-        declared = pandas_index(table.schema)
-        empty = {name for name in left_out if table[name].null_count == table.num_rows}
-        table = table.select([*wanted, *([] if target is None else [target])])
-        table = convert(source.label, undamaged(source, table), kinds)
-    warn_of(
-        source.label,
-        [
-            *(
-                guess_of_index(name, name in declared, name in empty)
-                for name in left_out
-                if name not in ignore
-            ),
-            *(guess for guess in guesses if guess.column in wanted),
-            *guesses_about(table.select(wanted), opened, kinds, file_format),
-        ],
-    )
+        of_index = _guesses_of_index(table, [c for c in left_out if c not in wanted.ignore])
+        table = table.select([*features, *targets])
+        table = convert(label, undamaged(source, table), kinds)
+    of_cells = [guess for guess in guesses if guess.column in features]
+    of_columns = _guesses_about(table.select(features), opened, kinds, form)
+    warn_of(label, [*of_index, *of_cells, *of_columns])
     units = opened.dialect.units if opened else {}
-    if target is None:
-        return Table(
-            table.select(wanted), None, None, None, row_weights, tuple(left_out), units=units
-        )
-    n_dropped = 0
-    if missing_target == "drop":
-        known = has_target(table[target])
-        n_dropped = table.num_rows - pc.sum(known).as_py()
-        row_weights = None if row_weights is None else row_weights[np.asarray(known)]
-        table = table.filter(known)
-        if not table.num_rows:
-            raise InputError(
-                f"The target column {target!r} of {source.label} has no value in any row."
-            )
-    values = target_values(source.label, target, table[target])
-    warn_of(source.label, guesses_of_classes(target, values))
-    warn_of(source.label, guesses_of_quotes(table.select([target])))
-    return Table(
-        table.select(wanted),
-        values,
-        target,
-        declared_classes(table[target]),
-        row_weights,
-        tuple(left_out),
-        n_dropped,
-        units,
+    found = Table(
+        table.select(features), None, None, None, row_weights, tuple(left_out), units=units
     )
+    if target is None:
+        return found
+    return _with_target(label, found, target, table[target], wanted.missing_target)
+
+
+def _with_target(
+    label: str, table: Table, name: str, cells: pa.ChunkedArray, missing_target: str
+) -> Table:
+    """The table with its target; rows without one are an error, or dropped."""
+    if missing_target == "drop":
+        known = has_target(cells)
+        cells = cells.filter(known)
+        if not len(cells):
+            raise InputError(f"The target column {name!r} of {label} has no value in any row.")
+        weight = None if table.weight is None else table.weight[np.asarray(known)]
+        table = replace(
+            table,
+            columns=table.columns.filter(known),
+            weight=weight,
+            n_dropped=table.n_rows - len(cells),
+        )
+    values = target_values(label, name, cells)
+    warn_of(label, guesses_of_classes(name, values))
+    warn_of(label, guesses_of_quotes(pa.table({name: cells})))
+    return replace(table, target=values, target_name=name, declared=declared_classes(cells))
+
+
+def _guesses_of_index(table: pa.Table, left_out: Sequence[str]) -> list[Guess]:
+    declared = pandas_index(table.schema)
+    empty = {name for name in left_out if table[name].null_count == table.num_rows}
+    return [guess_of_index(name, name in declared, name in empty) for name in left_out]
+
+
+def _guesses_about(
+    columns: pa.Table, opened: Opened | None, kinds: Kinds, form: FileFormat
+) -> list[Guess]:
+    """Guesses about the feature columns of a table; those with a given kind are none."""
+    sure = {*kinds.text, *kinds.numeric, *kinds.categorical, *kinds.whole}
+    open_ = columns.drop_columns([name for name in columns.column_names if name in sure])
+    texts = guesses_of_text(open_, opened is not None)
+    found = [*guesses_of_counters(open_), *guesses_of_integers(open_), *texts]
+    if opened is not None:
+        numbers = [field.name for field in columns.schema if is_number_type(field.type)]
+        first = guesses_of_first_rows(opened, numbers, sure, form.decimal is not None)
+        found = [*first, *found]
+    return found
 
 
 def _row_weights(table: pa.Table) -> tuple[NDArray[np.float64] | None, pa.Table]:
@@ -294,7 +318,7 @@ def read_batches(
     kinds = Kinds(text, numeric, boolean, missing=missing, carried=carried)
     empty = True
     source = source_of(path, file_format)
-    for batch in rows_of(source, columns, kinds, verbose, batch_bytes or _scan_bytes(source)):
+    for batch in rows_of(source, columns, kinds, verbose, batch_bytes or scan_bytes(source)):
         empty = False
         yield batch
     if empty:
@@ -324,7 +348,7 @@ def labelled_batches(
         raise InputError(f"The target column {target!r} cannot also be a feature column.")
     kinds = Kinds(text, numeric, missing=missing, inferred=inferred)
     n_rows, n_dropped = 0, 0
-    batch_bytes = batch_bytes or _scan_bytes(source)
+    batch_bytes = batch_bytes or scan_bytes(source)
     for batch in rows_of(source, [*columns, target], kinds, verbose, batch_bytes):
         known = batch.filter(has_target(batch[target])) if missing_target == "drop" else batch
         dropped = batch.num_rows - known.num_rows
@@ -337,121 +361,6 @@ def labelled_batches(
         raise InputError(f"{label} has a header but no rows.")
 
 
-def _scan_bytes(source: Source) -> int | None:
-    """Bytes of a batch of rows that are needed once; None for the usual size."""
-    if source.kind not in DELIMITERS:
-        return None
-    return min(delimited.SCAN_BYTES, delimited.BATCH_BYTES)
-
-
-def rows_of(
-    source: Source,
-    columns: Sequence[str],
-    kinds: Kinds,
-    verbose: bool = False,
-    batch_bytes: int | None = None,
-) -> Iterator[pa.Table]:
-    """Read as `read_batches`, also a file without rows; batches have the usual size if None."""
-    batch_bytes = delimited.BATCH_BYTES if batch_bytes is None else batch_bytes
-    with told(source):
-        for batch in _batches(source, columns, kinds, verbose, batch_bytes):
-            if batch.num_rows:
-                yield batch
-
-
 def read_names(path: Origin, form: FileFormat = INFERRED) -> list[str]:
     """Names of the columns of a file, as `read_table` finds them; without weights of rows."""
     return schema_of(source_of(path, form)).names
-
-
-def schema_of(source: Source) -> pa.Schema:
-    """Names of the columns of a file, with their types where it declares them."""
-    if source.kind in (*ARFF, *C45):
-        with told(source):
-            return _read_declared(source, False).schema
-    with told(source), source.open(False) as file:
-        if source.kind in DELIMITERS:
-            return pa.schema([(name, pa.null()) for name in open_delimited(source, file).names])
-        found = pq.ParquetFile(file).schema_arrow if source.kind in PARQUET else None
-        return found or _arrow_reader(file).schema
-
-
-# ------------------------------------------------------------------ reading
-def _read(
-    source: Source, kinds: Kinds, verbose: bool
-) -> tuple[pa.Table, Opened | None, list[Guess]]:
-    """The table, its columns of the types that the file has or suggests; what CSV shows."""
-    if source.kind in DELIMITERS:
-        return read_delimited(source, kinds, verbose)
-    if source.kind in PARQUET:
-        return _read_parquet(source, verbose), None, []
-    if source.kind in (*ARFF, *C45):
-        return _read_declared(source, verbose, {*kinds.text, *kinds.categorical}), None, []
-    with source.open(verbose) as file:
-        return _arrow_reader(file).read_all(), None, []
-
-
-def _read_parquet(source: Source, verbose: bool) -> pa.Table:
-    assert source.path is not None
-    require_memory_for_parquet(source.path)
-    with source.open(verbose) as file:
-        return pq.read_table(file)
-
-
-def _read_declared(source: Source, verbose: bool, text: Collection[str] = ()) -> pa.Table:
-    """The table of a file whose columns are declared."""
-    with source.open(verbose) as file:
-        content = file.read().decode("utf-8-sig")
-    if source.kind in C45:
-        assert source.path is not None
-        return read_c45(source.path, content)
-    return read_arff(source.label, content, text)
-
-
-def _arrow_reader(file: Any) -> Any:
-    """Reader of an Arrow file (also named Feather), of a table that may have been streamed."""
-    head = file.read(6)
-    file.seek(0)
-    return pa.ipc.open_file(file) if head == b"ARROW1" else pa.ipc.open_stream(file)
-
-
-def _batches(
-    source: Source, wanted: Sequence[str], kinds: Kinds, verbose: bool, batch_bytes: int
-) -> Iterator[pa.Table]:
-    if source.kind in (*ARFF, *C45):
-        table = _read_declared(source, verbose, {*kinds.text, *kinds.categorical})
-        check_header(source.label, table.column_names, wanted)
-        yield convert(source.label, table.select(wanted), kinds)
-        return
-    with source.open(verbose) as file:
-        if source.kind in DELIMITERS:
-            opened = open_delimited(source, file, tuple(kinds.missing))
-            check_header(source.label, opened.names, wanted)
-            yield from delimited_batches(source, opened, wanted, kinds, batch_bytes)
-            return
-        if source.kind in PARQUET:
-            batches = _parquet_batches(source, file, wanted, batch_bytes)
-        else:
-            reader = _arrow_reader(file)
-            check_header(source.label, reader.schema.names, wanted)
-            count = getattr(reader, "num_record_batches", None)
-            batches = reader if count is None else map(reader.get_batch, range(count))
-        for batch in batches:
-            table = pa.Table.from_batches([batch])  # pa.table reads buffers, which may lie anywhere
-            check_present(source.label, table.column_names, wanted)
-            yield convert(source.label, undamaged(source, table.select(wanted)), kinds)
-
-
-def _parquet_batches(
-    source: Source, file: Any, wanted: Sequence[str], batch_bytes: int
-) -> Iterator[pa.RecordBatch]:
-    """Batches of a Parquet file, read page by page: a group of rows may be most of a file."""
-    # of smaller batches, each thread's memory counts
-    small = batch_bytes < delimited.BATCH_BYTES
-    size = min(_BUFFER_BYTES, batch_bytes >> 4)
-    parquet = pq.ParquetFile(file, pre_buffer=False, buffer_size=size)
-    schema = parquet.schema_arrow
-    check_header(source.label, schema.names, wanted)
-    row_bytes = sum(least_bits(schema.field(name).type) for name in wanted) / 8
-    rows = int(min(max(batch_bytes / max(row_bytes, 1), 1), _BATCH_ROWS))
-    yield from parquet.iter_batches(rows, columns=list(wanted), use_threads=not small)

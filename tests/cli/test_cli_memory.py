@@ -24,7 +24,7 @@ from gputree import (
 from gputree._memory import resident_bytes
 from gputree.cli import evaluate
 from gputree.cli.memory import watched_memory
-from gputree.datasets import delimited, load_auto_mpg, load_iris, readers
+from gputree.datasets import delimited, formats, load_auto_mpg, load_iris, readers
 from gputree.evaluation import Answers, answers, in_blocks
 from gputree.evaluation_sums import Moments
 
@@ -64,7 +64,7 @@ def folder(tmp_path_factory):
 def small_batches(monkeypatch):
     """Rows are read and added up a few at a time."""
     monkeypatch.setattr(delimited, "BATCH_BYTES", 700)
-    monkeypatch.setattr(readers, "_BATCH_ROWS", 20)
+    monkeypatch.setattr(formats, "_BATCH_ROWS", 20)
 
 
 def close(one, other):
