@@ -10,6 +10,7 @@ from gputree.cli.cells import tell_other_task, told
 from gputree.cli.report import counted, escape_unknown_characters
 from gputree.cli.streams import table_origin
 from gputree.cli.tables import columns_to_read, label_of, tell_dropped
+from gputree.export.describe import on_one_line
 
 _EXAMPLES = 3
 _LONGEST_EXAMPLE = 24
@@ -30,9 +31,10 @@ def print_table(arguments: argparse.Namespace) -> None:
     tell_dropped(label_of(arguments.data), table.n_dropped)
     _warn_of_identifiers(label_of(arguments.data), table.columns)
     said = set(arguments.categorical)
+    ordered = dict(arguments.ordered)
     rows = [["column", "kind", "missing", "values", "examples"]]
     for name, column in zip(table.names, table.columns.columns, strict=True):
-        rows.append([name, *_described(column, name in said)])
+        rows.append([on_one_line(name), *_described(column, name in said, name in ordered)])
     lines = {
         "table": f"{counted(table.n_rows, 'row')}, {counted(len(table.names), 'column')}",
         **({"left out": ", ".join(map(repr, table.left_out))} if table.left_out else {}),
@@ -81,17 +83,20 @@ def _target(table: Any) -> str:
     return f"{table.target_name}: {task}, {counted(values.size, what, several)}, such as {such}"
 
 
-def _described(column: Any, is_category: bool) -> list[str]:
+def _described(column: Any, is_category: bool, is_ordered: bool) -> list[str]:
     """The kind of a column, its missing cells, its range or number of categories, and examples."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    from gputree.datasets.conversion import is_date, is_number_type
+    from gputree.datasets.conversion import is_date, is_number_type, is_text
 
-    kind, known, missing = column.type, column.drop_null(), column.null_count
+    kind, known = column.type, column.drop_null()
+    if pa.types.is_floating(kind):
+        known = known.filter(pc.invert(pc.is_nan(known)))
+    missing = len(column) - len(known)
     if pa.types.is_dictionary(kind):
         known = known.cast(kind.value_type)
-        name = "declared categories"
+        name = "ordered categories" if kind.ordered or is_ordered else "declared categories"
     elif pa.types.is_null(kind):
         name = "no values"
     elif pa.types.is_boolean(kind):
@@ -100,8 +105,10 @@ def _described(column: Any, is_category: bool) -> list[str]:
         name = "dates or times"
     elif is_number_type(kind):
         name = "integers" if pa.types.is_integer(kind) else "numbers"
-    else:
-        name = "text"
+    elif is_text(kind):
+        name = "ordered categories" if is_ordered else "text"
+    else:  # such as lists, which no tree splits and pyarrow does not compare
+        return [str(kind), f"{missing:,}", "", ""]
     is_range = is_number_type(kind) and not is_category and len(known) > 0
     words = known.unique()
     if is_range:
@@ -117,7 +124,7 @@ def _described(column: Any, is_category: bool) -> list[str]:
 
 
 def _short(value: Any) -> str:
-    text = f"{value:g}" if isinstance(value, float) else str(value)
+    text = f"{value:g}" if isinstance(value, float) else on_one_line(str(value))
     return text if len(text) <= _LONGEST_EXAMPLE else f"{text[:_LONGEST_EXAMPLE]}..."
 
 

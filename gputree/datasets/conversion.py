@@ -40,7 +40,7 @@ def convert(label: str, table: pa.Table, kinds: Kinds) -> pa.Table:
     for j, field in enumerate(table.schema):
         if field.name in kinds.carried:
             continue
-        column = table.column(j)
+        column = _computable(table.column(j))
         is_category = field.name in kinds.categorical
         if field.name in kinds.text or (is_category and is_date(field.type)):
             column = _as_text(column)
@@ -52,13 +52,25 @@ def convert(label: str, table: pa.Table, kinds: Kinds) -> pa.Table:
     return table
 
 
+def _computable(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """A column of a type that pyarrow computes with, of the same values."""
+    kind = column.type
+    if pa.types.is_float16(kind):
+        return column.cast(pa.float32())
+    if kind == pa.string_view():  # of polars, in Arrow files
+        return column.cast(pa.string())
+    if pa.types.is_dictionary(kind) and kind.value_type == pa.string_view():
+        return column.cast(pa.dictionary(kind.index_type, pa.string(), kind.ordered))
+    return column
+
+
 def empty_to_null(column: pa.ChunkedArray, missing: Sequence[str] = ()) -> pa.ChunkedArray:
     """A column of text with nulls where cells are empty or, blanks aside, one of `missing`."""
     # In a column of text "NA" and "None" may well be categories; only "" is missing unasked.
     words = column
     if pa.types.is_dictionary(column.type):
         words = column.cast(column.type.value_type) if missing else column
-    if not _is_text(words.type):
+    if not is_text(words.type):
         return column
     absent = pc.equal(words, "")
     if missing:
@@ -125,7 +137,7 @@ def _as_numbers(label: str, name: str, column: pa.ChunkedArray) -> pa.ChunkedArr
         return column.cast(pa.int8())
     if is_date(column.type):
         raise NotANumberError(label, name, str(column.drop_null()[0]))
-    if not _is_text(column.type):
+    if not is_text(column.type):
         return column
     found = numbers_of(column, Spelling(), True)
     if isinstance(found, str):
@@ -143,7 +155,8 @@ def is_number_type(kind: pa.DataType) -> bool:
     return bool(types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind))
 
 
-def _is_text(kind: pa.DataType) -> bool:
+def is_text(kind: pa.DataType) -> bool:
+    """Return whether a type is of text."""
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 

@@ -24,7 +24,7 @@ def told(source: Source) -> Iterator[None]:
     """Re-raise errors of readers with the file's name."""
     try:
         yield
-    except UnicodeDecodeError as error:
+    except UnicodeError as error:  # UTF-16 without its mark is no UnicodeDecodeError
         raise InputError(not_utf8(source, str(error))) from error
     except OutOfMemory:
         raise  # of a file that is whole, and it names that

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -92,8 +91,8 @@ def check_format(form: FileFormat) -> None:
         raise InputError(f"The 'decimal' and 'thousands' of a file must differ. Got {marks[0]!r}.")
     if form.encoding is not None:
         try:
-            codecs.lookup(form.encoding)
-        except LookupError:
+            "a".encode(form.encoding)  # an error of hex, rot13 and others, which are none of text
+        except (LookupError, UnicodeError):
             raise InputError(
                 "The 'encoding' of a file must be one that Python knows, such as 'cp1252' or "
                 f"'gbk'. Got {form.encoding!r} instead."

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 from gputree.datasets import delimited
 from gputree.datasets.arff import read_arff
 from gputree.datasets.c45 import read_c45
-from gputree.datasets.column_names import check_header, check_present
+from gputree.datasets.column_names import check_header, check_present, forbid_repeated
 from gputree.datasets.conversion import Kinds, convert
 from gputree.datasets.csv_head import Opened, open_delimited
 from gputree.datasets.damage import told, undamaged
@@ -56,6 +56,7 @@ def _read_parquet(source: Source, verbose: bool) -> pa.Table:
     assert source.path is not None
     require_memory_for_parquet(source.path)
     with source.open(verbose) as file:
+        forbid_repeated(source.label, pq.ParquetFile(file).schema_arrow.names)
         return pq.read_table(file)
 
 

@@ -36,7 +36,7 @@ def least_bytes(path: Path, form: FileFormat = INFERRED) -> float:
             taken, read, _ = _sample(path, source.delimiter, source.codec)
             if read:
                 return taken * path.stat().st_size / read
-    except (pa.ArrowException, OSError, UnicodeDecodeError):
+    except (pa.ArrowException, OSError, UnicodeError):
         pass  # reading the whole file gives a better estimate
     return path.stat().st_size
 
@@ -51,7 +51,7 @@ def least_rows(path: Path, form: FileFormat = INFERRED) -> int:
         if source.kind in DELIMITERS and not source.is_stream:
             _, read, rows = _sample(path, source.delimiter, source.codec)
             return int(LEAST_SHARE * rows * path.stat().st_size / read) if read else 0
-    except (pa.ArrowException, OSError, UnicodeDecodeError):
+    except (pa.ArrowException, OSError, UnicodeError):
         pass  # reading the whole file gives a better estimate
     return 0
 
@@ -110,5 +110,5 @@ def _sample(path: Path, delimiter: str, compression: str | None) -> tuple[int, i
             io.BytesIO(head), parse_options=pcsv.ParseOptions(delimiter=delimiter)
         )
         return table.nbytes, read, table.num_rows
-    except (pa.ArrowInvalid, UnicodeDecodeError):  # reading the whole file gives a better estimate
+    except (pa.ArrowInvalid, UnicodeError):  # reading the whole file gives a better estimate
         return 0, 0, 0

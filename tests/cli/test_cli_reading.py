@@ -1,5 +1,7 @@
 """Formats of files: guesses are reported, options override them, models keep them."""
 
+import numpy as np
+import pyarrow as pa
 import pytest
 
 from gputree import load_model
@@ -158,9 +160,9 @@ def test_the_encoding_is_kept(gputree, fails, tmp_path):
     utf8 = tmp_path / "utf8.csv"
     utf8.write_text("a,y\né€,n\n", encoding="utf-8-sig")
     assert gputree("predict", model, utf8)[1] == "prediction\nn\n"
-    assert "is not text of the encoding 'ascii'" in fails(
-        "predict", model, data, "--encoding", "ascii"
-    )
+    for encoding in ("ascii", "utf-16"):
+        found = fails("predict", model, data, "--encoding", encoding)
+        assert f"is not text of the encoding {encoding!r}" in found
 
 
 def test_evaluate_takes_the_target_of_training(train, gputree, tmp_path):
@@ -232,3 +234,30 @@ def test_the_columns_of_a_table(gputree, tmp_path):
     data.write_text("n,y\n1.5,p\n,p\n-2,q\n")
     _, output, _ = gputree("info", data)
     assert "n       numbers  1        -2 to 1.5     1.5, -2" in output
+    data.write_text('s,y\n"a\nb",p\nc,q\n')
+    _, output, _ = gputree("info", data, "--ordered", 's="a\nb"<c')
+    assert r"s       ordered categories  0        2 categories  a\nb, c" in output
+
+
+def test_the_columns_of_an_arrow_file(gputree, tmp_path):
+    levels = pa.DictionaryArray.from_arrays(
+        pa.array([0, 1], pa.uint8()), pa.array(["lo", "hi"], pa.string_view()), ordered=True
+    )
+    halves = pa.array([0.0, np.nan], pa.float16())
+    text = pa.array(["", "a"], pa.string_view())
+    columns = {"level": levels, "half": halves, "text": text, "list": [[1], None]}
+    table = pa.table(columns | {"y": ["p", "q"]})
+    with pa.ipc.new_file(tmp_path / "t.arrow", table.schema) as file:
+        file.write(table)
+    status, output, _ = gputree("info", tmp_path / "t.arrow", "--target", "y")
+    assert status == 0
+    assert output.splitlines()[4:] == [
+        "level   ordered categories  0        2 categories  lo, hi",
+        "half    numbers             1        0 to 0        0",
+        "text    text                1        1 category    a",
+        "list    list<item: int64>   1",
+    ]
+    model = tmp_path / "model"
+    kept = ["train", tmp_path / "t.arrow", "--target", "y", "--columns", "level,half,text"]
+    assert gputree(*kept, "-o", model)[0] == 0
+    assert gputree("predict", model, tmp_path / "t.arrow")[1] == "prediction\np\nq\n"

@@ -241,6 +241,10 @@ def test_read_batches_errors(tmp_path):
     data.write_text("a,b\n1,2\n")
     with pytest.raises(ValueError, match=r"has no column 'c'\. Its columns are: 'a', 'b'"):
         next(read_batches(data, ["c"], numeric=["c"]))
+    twice = pa.Table.from_arrays([pa.array([1]), pa.array([2])], ["b", "b"])
+    pq.write_table(twice, tmp_path / "twice.parquet")
+    with pytest.raises(ValueError, match="same name: 'b'"):
+        read_table(tmp_path / "twice.parquet")
     pq.write_table(pa.table({"a": ["x"]}), tmp_path / "data.parquet")
     with pytest.raises(ValueError, match="column 'a' must hold numbers; it holds 'x'"):
         next(read_batches(tmp_path / "data.parquet", ["a"], numeric=["a"]))
