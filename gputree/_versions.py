@@ -48,7 +48,7 @@ def versions() -> dict[str, str]:
         **_cuda(),
         "threads": str(most_threads()),
         "compilation": mode(),
-        "cache": "nowhere: no folder is writable" if folder is None else folder.path,
+        "cache": "nowhere: no folder is writable" if folder is None else folder,
     }
 
 

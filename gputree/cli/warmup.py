@@ -62,5 +62,4 @@ def _warm_up(arguments: argparse.Namespace) -> None:
             kind, kernels, seconds = done.result()
             news = f"{counted(kernels, 'kernel')} compiled in {seconds:.1f} s"
             print(f"{kind:12}{news if kernels else 'nothing to compile'}", flush=True)
-    lasts = "" if folder.lasts else ", until that is deleted"
-    print(f"{time.perf_counter() - start:.1f} s in all, kept in {folder.path}{lasts}")
+    print(f"{time.perf_counter() - start:.1f} s in all, kept in {folder}")

@@ -6,12 +6,11 @@ cached for all later processes. Some steps are not left to numba:
     the choice to compile or not      `tiers`: small work is interpreted
     decorators, registered with numba     `declared`, `decorators`, `dispatchers`
     the source files of a kernel      `sources`: the digest of all of them is in its key
-    the folder of cached kernels      `folders`: next to the code, else of the user, else
-                                      a temporary one, else none
+    the folder of cached kernels      `folders`: next to the code, else of the user, else none;
+                                      one process compiles for all
     the file of a cached kernel       `store`: one for each kernel and signature
-    the content of the file           `machine_code`
-    one process compiles for all      `turns`
-    shared functions compile once     `parts`
+    private names of numba            `numba_internals`: shared functions compile once, machine
+                                      code alone is cached; how to port it to a new numba
     no reference counting             `borrowing`
     Ctrl-C during compilation         `interrupts`
     messages about compilation        `waits`

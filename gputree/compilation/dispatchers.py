@@ -7,11 +7,12 @@ import gc
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 from numba import njit
 
-from gputree.compilation import interrupts, parts, tiers
+from gputree.compilation import interrupts, numba_internals, tiers, waits
 from gputree.compilation.declared import INNER, OPTIONS, declare
 from gputree.compilation.store import KernelStore
 
@@ -21,27 +22,12 @@ def of_kernel(function: Callable, tier: tiers.Tier) -> Any:
     made = njit(**OPTIONS)(function)
     if made is function:  # numba's compiler is disabled
         raise tiers.NotCompiled
-    made._cache = KernelStore(function)
-    compiler = made._compiler
-    compiler.compile = parts.compile_in_parts(_noting(compiler.compile, tier), compiler)
-    made.compile = find_or_compile(made.compile, made._cache)
-    # A kernel that is called by compiled code is compiled as a part of that: the cache has machine
-    # code, which cannot be linked.
+    store = KernelStore(function)
     part = of_function(function, INNER, None)
-    made.get_call_template = _declaring(part.get_call_template)
-    made.get_overload = part.get_overload
+    around = partial(_timed, function, tier)
+    numba_internals.hook(made, store, around, part, before_call=declare)
+    made.compile = find_or_compile(made.compile, store)
     return made
-
-
-def _declaring(find: Callable) -> Callable:
-    """Wrap numba's method that compiles a callee, to run after `declare`."""
-
-    @functools.wraps(find)
-    def find_declared(*arguments: Any) -> Any:
-        declare()
-        return find(*arguments)
-
-    return find_declared
 
 
 def of_function(
@@ -62,15 +48,16 @@ def of_function(
     return made
 
 
-def _noting(compile_: Callable, tier: tiers.Tier) -> Callable:
-    """Wrap numba's method that compiles, to run after `declare` and record its time."""
+def _timed(function: Callable, tier: tiers.Tier, compile_: Callable) -> Callable:
+    """Wrap numba's method that compiles, to run after `declare`, with messages and its time."""
 
     @functools.wraps(compile_)
     def compile(*arguments: Any) -> Any:
-        declare()
-        start = time.thread_time()
-        compiled = compile_(*arguments)
-        tier.note_compiled(time.thread_time() - start)
+        with waits.timed(function.__qualname__, tier.compiling_cost()):
+            declare()
+            start = time.thread_time()
+            compiled = compile_(*arguments)
+            tier.note_compiled(time.thread_time() - start)
         return compiled
 
     return compile
@@ -83,11 +70,12 @@ def find_or_compile(compile_: Callable, kept: KernelStore) -> Callable:
     def compile(signature: Any) -> Any:
         if not tiers.must_compile() and kept.lacks(signature):
             raise tiers.NotCompiled
-        with interrupts.deferred(), _without_collection():
+        # Threads that wait for another one's compilation can be interrupted.
+        with numba_internals.global_compiler_lock, interrupts.deferred(), _without_collection():
             try:
                 return compile_(signature)
             finally:
-                kept.leave()
+                kept.unlock()
 
     return compile
 

@@ -1,56 +1,57 @@
-"""Folders of cached kernels.
+"""Folders of cached kernels, and locks with which one process compiles a kernel for all.
 
-    NUMBA_CACHE_DIR         if set: there, and otherwise only in the temporary folder
+    NUMBA_CACHE_DIR         if set: only there
     next to the code        as for Python's bytecode
     the user's cache        where the folder of the code is not writable
-    a temporary folder      where the user has no cache either; deleted eventually
 
 Kernels are searched for in all of them and written to the first writable one, so an image with
 kernels next to the code is used unchanged, on a read-only file system.
+
+    first process      lock, search, compile, store, unlock
+    second             lock ................ waits ........ search, found, unlock
+
+Each kernel has a byte of one file in the folder, and its lock ends with the process that has it.
+Where files cannot be locked, each process compiles.
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
-import stat
-import tempfile
-from typing import NamedTuple
+import time
+from functools import cache
 
-_BESIDE = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "__pycache__")
+from gputree.compilation import interrupts, waits
+
+try:
+    import fcntl
+except ImportError:  # not on Windows
+    fcntl = None  # type: ignore[assignment]
+
+_NEXT_TO_CODE = os.path.join(
+    os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "__pycache__"
+)
+# Subfolder of this installation in folders outside of the package: no version deletes the kernels
+# of another.
+_INSTALLATION = "gputree-" + hashlib.sha256(_NEXT_TO_CODE.encode()).hexdigest()[:16]
+
+LOCKS = "turns"  # the file whose bytes are locked
+
+# Seconds after which a process stops waiting for one that may be stopped: longer than a
+# compilation.
+PATIENCE = 60.0
+
+# Seconds between attempts.
+PAUSE = 0.05
 
 
-class Folder(NamedTuple):
-    """A folder for kernels.
-
-    The code in a private one is run: the folder must belong to the user, and no other user may be
-    able to write there.
-    """
-
-    path: str
-    private: bool
-    lasts: bool  # not cleaned up by the system
-
-
-def folders() -> list[Folder]:
+def folders() -> list[str]:
     """Return the folders of kernels, in the order in which they are searched and written."""
     if chosen := os.environ.get("NUMBA_CACHE_DIR"):
-        place = os.path.join(chosen, _name())
-        return [Folder(place, private=False, lasts=True), *_temporary()]
-    installed = Folder(_BESIDE, private=False, lasts=True)
+        return [os.path.join(chosen, _INSTALLATION)]
     user = user_cache()
-    if user is None:
-        return [installed, *_temporary()]
-    return [installed, Folder(user, private=True, lasts=True), *_temporary()]
-
-
-def _temporary() -> list[Folder]:
-    """Folder of the user among the temporary ones, if there is a place for these."""
-    try:
-        place = tempfile.gettempdir()
-    except FileNotFoundError:
-        return []
-    return [Folder(os.path.join(place, f"gputree-{_user()}"), private=True, lasts=False)]
+    return [_NEXT_TO_CODE, *([os.path.join(user, _INSTALLATION)] if user else [])]
 
 
 def user_cache() -> str | None:
@@ -61,57 +62,58 @@ def user_cache() -> str | None:
     return path if os.path.isabs(path) else None
 
 
-def file_of(folder: Folder, name: str) -> str:
-    """Path of the file `name` in a folder.
-
-    Folders outside of the package have a subfolder for each place that gputree is installed in, so
-    that a version never deletes the kernels of another.
-    """
-    return os.path.join(folder.path, _name() if folder.private else "", name)
-
-
-def in_use() -> Folder | None:
+def in_use() -> str | None:
     """Return the folder for a kernel compiled now, by the modes of files; None if there is none."""
     for folder in folders():
-        place = folder.path
+        place = folder
         while not os.path.exists(place) and place != os.path.dirname(place):
             place = os.path.dirname(place)
-        safe = place != folder.path or is_safe(folder)
-        if safe and os.access(place, os.W_OK | os.X_OK):
+        if os.access(place, os.W_OK | os.X_OK):
             return folder
     return None
 
 
-def is_safe(folder: Folder, file: int | None = None) -> bool:
-    """Return True if only the user, or the installer of the package, can have written to a folder.
-
-    The same for a file that was opened there: the folder may have been replaced before.
-    """
-    if not folder.private or not hasattr(os, "geteuid"):
-        return True
+def lock(kernel: str) -> bool:
+    """Wait until no other process compiles `kernel`; False if files cannot be locked."""
     try:
-        status = os.lstat(folder.path)
-    except OSError:
+        if _try_lock(kernel):
+            return True
+        with waits.timed():
+            end = time.monotonic() + PATIENCE
+            while time.monotonic() < end:
+                interrupts.pause(PAUSE)
+                if _try_lock(kernel):
+                    return True
+    except OSError:  # no folder, or a file system without locks
+        pass
+    return False
+
+
+def unlock(kernel: str) -> None:
+    """Unlock `kernel` for other processes."""
+    with contextlib.suppress(OSError):
+        fcntl.lockf(_open_locks(in_use()), fcntl.LOCK_UN, 1, _byte(kernel))
+
+
+def _try_lock(kernel: str) -> bool:
+    """Return False while another process has the lock of `kernel`."""
+    file = _open_locks(in_use())
+    try:
+        fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, _byte(kernel))
+    except (BlockingIOError, PermissionError):
         return False
-    others = stat.S_IWGRP | stat.S_IWOTH
-    is_private = stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid()
-    if file is not None:
-        is_private = is_private and os.fstat(file).st_uid == os.geteuid()
-    return is_private and not status.st_mode & others
+    return True
 
 
-def make(folder: Folder) -> None:
-    """Make the folder if it does not exist; OSError if that fails, or it is another user's."""
-    os.makedirs(folder.path, mode=0o700 if folder.private else 0o777, exist_ok=True)
-    if not is_safe(folder):
-        raise PermissionError(f"{folder.path} can be written by others")
-    os.makedirs(os.path.dirname(file_of(folder, "any")), exist_ok=True)
+@cache
+def _open_locks(folder: str | None) -> int:
+    """Open the file of locks for good: closing it would release all of them."""
+    if fcntl is None or folder is None:
+        raise FileNotFoundError
+    os.makedirs(folder, exist_ok=True)
+    return os.open(os.path.join(folder, LOCKS), os.O_RDWR | os.O_CREAT, 0o666)
 
 
-def _name() -> str:
-    """Name of this installation's subfolder; other installations have others."""
-    return "gputree-" + hashlib.sha256(_BESIDE.encode()).hexdigest()[:16]
-
-
-def _user() -> str:
-    return str(os.geteuid()) if hasattr(os, "geteuid") else os.environ.get("USERNAME", "user")
+def _byte(kernel: str) -> int:
+    """Byte of a kernel; two kernels may share one, and then exclude each other."""
+    return int.from_bytes(hashlib.sha256(kernel.encode()).digest()[:4])

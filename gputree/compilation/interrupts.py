@@ -14,64 +14,47 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from gputree.compilation import waits
 
+class _Recorder:
+    """Handler that records interrupts for the handler of the program."""
 
-class _UnderWay:
-    """The compilation of this process: only one runs at a time."""
+    def __init__(self, handler: Callable[..., object]) -> None:
+        self.handler = handler
+        self.events: list[tuple] = []
 
-    exists = False
+    def __call__(self, *event: object) -> None:
+        self.events.append(event)
 
-
-# Handlers to call with the interrupts that arrived.
-_pending: list[Callable[[], object]] = []
+    def handle(self) -> None:
+        """Call the handler of the program with the interrupts that arrived."""
+        while self.events:
+            self.handler(*self.events.pop())
 
 
 @contextmanager
 def deferred() -> Iterator[None]:
-    """Defer interrupts within the block. One thread is in it at a time."""
-    from numba.core import event
-    from numba.core.compiler_lock import global_compiler_lock
-
-    event.Listener.register(waits.Watch)  # by name, so that numba need not be imported before
-    with global_compiler_lock:
-        if _UnderWay.exists:  # a kernel that is compiled for another
-            yield
-            return
-        _UnderWay.exists = True
-        try:
-            with _recorded(), event.install_listener(waits.COMPILE, waits.Watch()):
-                yield
-        finally:
-            _UnderWay.exists = False
-            take()
-
-
-@contextmanager
-def _recorded() -> Iterator[None]:
-    """Record interrupts of the main thread instead of handling them."""
+    """Defer interrupts of the main thread within the block, to the end of the outermost one."""
     handler = signal.getsignal(signal.SIGINT)
-    if not _is_main() or not callable(handler):  # SIG_DFL and SIG_IGN are not for Python to run
+    # SIG_DFL and SIG_IGN are not for Python to run.
+    if not _is_main() or not callable(handler) or isinstance(handler, _Recorder):
         yield
         return
-    signal.signal(signal.SIGINT, lambda *event: _pending.append(lambda: handler(*event)))
+    recorder = _Recorder(handler)
+    signal.signal(signal.SIGINT, recorder)
     try:
         yield
     finally:
         signal.signal(signal.SIGINT, handler)
-
-
-def _is_main() -> bool:
-    return threading.current_thread() is threading.main_thread()
+        recorder.handle()
 
 
 def pause(seconds: float) -> None:
     """Sleep while another process compiles, then handle a recorded interrupt."""
     time.sleep(seconds)
-    take()
+    handler = signal.getsignal(signal.SIGINT)
+    if _is_main() and isinstance(handler, _Recorder):
+        handler.handle()
 
 
-def take() -> None:
-    """Handle the recorded interrupts, if there are any; signals are for the main thread."""
-    while _is_main() and _pending:
-        _pending.pop()()
+def _is_main() -> bool:
+    return threading.current_thread() is threading.main_thread()

@@ -18,8 +18,9 @@ def prefetch(array: Any, row: Any, column: Any) -> None:
 
 
 def _tell() -> None:
-    from numba.core.registry import cpu_target
     from numba.extending import intrinsic
+
+    from gputree.compilation.numba_internals import cpu_target
 
     typing = cpu_target.typing_context
     compiled = intrinsic(_prefetch)
@@ -34,7 +35,8 @@ def _prefetch(typing_context: Any, array: Any, row: Any, column: Any) -> Any:
     """`prefetch`, for numba's `intrinsic`."""
     from llvmlite import ir
     from numba import types
-    from numba.core import cgutils
+
+    from gputree.compilation.numba_internals import cgutils
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         view = context.make_array(signature.args[0])(context, builder, arguments[0])

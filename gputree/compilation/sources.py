@@ -32,8 +32,7 @@ NO_CODE = frozenset(
     | {
         f"{PACKAGE}.compilation.{name}"
         for name in (
-            "folders", "interrupts", "machine_code", "numba_release", "sources", "store", "tiers",
-            "turns", "waits",
+            "folders", "interrupts", "numba_release", "sources", "store", "tiers", "waits",
         )
     }
 )  # fmt: skip

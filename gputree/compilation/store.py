@@ -14,17 +14,15 @@ import glob
 import hashlib
 import logging
 import os
-import sys
 import uuid
 from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any
 
 from gputree._warnings import warn
-from gputree.compilation import folders, sources, tiers, turns
+from gputree.compilation import folders, sources, tiers
 
 SUFFIX = ".nbc"
-MODES = ("OPT", "BOUNDSCHECK", "DEBUGINFO_DEFAULT")  # of numba, that change the code it makes
 _SUM_BYTES = hashlib.sha256().digest_size
 
 _log = logging.getLogger("gputree")
@@ -40,11 +38,7 @@ def any_kept(function: Callable) -> bool:
     if digest is None:
         return False
     name = _prefix(function) + digest[:12]
-    return any(
-        name in _kernels_in(folders.file_of(folder, ""))
-        for folder in folders.folders()
-        if folders.is_safe(folder)
-    )
+    return any(name in _kernels_in(folder) for folder in folders.folders())
 
 
 @cache
@@ -63,30 +57,25 @@ class KernelStore:
         self.function = function
         self.enabled = True
         self._missing: set[Any] = set()  # signatures that are not on disk
-        self._turn: str | None = None  # to compile; one at a time, since all of numba is locked
+        self._locked: str | None = None  # one at a time, since all of numba is locked
 
     @property
     def cache_path(self) -> str:
         """Folder in which a kernel compiled now is cached, if it is writable."""
-        return folders.folders()[0].path
+        return folders.folders()[0]
 
     def load_overload(self, signature: Any, target_context: Any) -> Any:
         """Return the kernel for a signature, or None if it must be compiled here and now."""
         name = self._name(signature, target_context.codegen())
-        if name is None:
-            if not tiers.must_compile():
-                self._missing.add(_arguments(signature))
-                raise tiers.NotCompiled
-            return None
-        found = self._find(name, signature, target_context)
+        found = None if name is None else self._find(name, signature, target_context)
         if found is None and not tiers.must_compile():
             self._missing.add(_arguments(signature))
             raise tiers.NotCompiled
-        if found is None and turns.take(name):
-            self._turn = name
+        if found is None and name is not None and folders.lock(name):
+            self._locked = name
             found = self._find(name, signature, target_context)  # compiled while we waited
             if found is not None:
-                self.leave()
+                self.unlock()
         return found
 
     def lacks(self, signature: Any) -> bool:
@@ -95,50 +84,48 @@ class KernelStore:
 
     def _find(self, name: str, signature: Any, target_context: Any) -> Any:
         """Return the kernel in the file `name`, or None if that is missing or incomplete."""
-        from gputree.compilation import machine_code
+        from gputree.compilation import numba_internals
 
         for folder in folders.folders():
-            payload = _read(folder, name)
+            payload = _read(os.path.join(folder, name))
             if payload is not None:
                 with contextlib.suppress(Exception):  # incompatible: it is compiled again
-                    found = machine_code.load(target_context, payload)
+                    found = numba_internals.load(target_context, payload)
                     if found.signature.args == _arguments(signature):
                         return found
         return None
 
     def save_overload(self, signature: Any, result: Any) -> None:
         """Cache a kernel, in the first writable folder."""
-        from gputree.compilation import machine_code
+        from gputree.compilation import numba_internals
 
         try:
             name = self._name(signature, result.codegen)
-            if name is not None and machine_code.has_addresses(result.library):
+            if name is not None and numba_internals.has_addresses(result.library):
                 # Only the time of every process is affected, which no user can change: the same
                 # level as messages of compilation.
                 _log.info("%s cannot be kept: it holds addresses of this process", name)
             elif name is not None:
-                self._keep(name, machine_code.dump(result))
+                self._keep(name, numba_internals.dump(result))
         finally:
-            self.leave()
+            self.unlock()
 
-    def leave(self) -> None:
+    def unlock(self) -> None:
         """Allow other processes to compile this kernel, cached or not."""
-        turn, self._turn = self._turn, None
-        if turn is not None:
-            turns.give_back(turn)
+        locked, self._locked = self._locked, None
+        if locked is not None:
+            folders.unlock(locked)
 
     @staticmethod
     def _keep(name: str, payload: bytes) -> None:
         for folder in folders.folders():
             with contextlib.suppress(OSError):
-                folders.make(folder)
-                file = folders.file_of(folder, name)
+                os.makedirs(folder, exist_ok=True)
+                file = os.path.join(folder, name)
                 _write(file, payload)
                 _clear_away(file)
-                if not folder.lasts:
-                    _warn_once(f"They stay in {folder.path} for as long as it is left alone.")
                 return
-        _warn_once("Every process compiles them again.")
+        _warn_once()
 
     def enable(self) -> None:
         """Enable the cache."""
@@ -151,9 +138,7 @@ class KernelStore:
     def flush(self) -> None:
         """Forget the cached kernels."""
         for folder in folders.folders():
-            for file in glob.glob(
-                folders.file_of(folder, glob.escape(_prefix(self.function)) + "*")
-            ):
+            for file in glob.glob(glob.escape(os.path.join(folder, _prefix(self.function))) + "*"):
                 with contextlib.suppress(OSError):
                     os.unlink(file)
 
@@ -162,9 +147,11 @@ class KernelStore:
         digest = sources.digest(self.function.__module__) if self.enabled else None
         if digest is None:
             return None
+        from gputree.compilation import numba_internals
+
         arguments = _arguments(signature)
         kind = (str(arguments), *_fields(arguments))
-        key = repr((digest, *_compiler(codegen), kind))
+        key = repr((digest, *numba_internals.compiler_key(codegen), kind))
         rest = hashlib.sha256(key.encode()).hexdigest()[:24]
         return f"{_prefix(self.function)}{digest[:12]}-{rest}{SUFFIX}"
 
@@ -173,16 +160,6 @@ def _prefix(function: Callable) -> str:
     """Prefix of the files of a kernel."""
     package, _, module = function.__module__.partition(".")
     return f"{module or package}.{function.__qualname__}-"
-
-
-def _compiler(codegen: Any) -> tuple:
-    """Versions and modes of the compiler, and its target machine."""
-    import llvmlite
-    import numba
-
-    python = (sys.implementation.cache_tag, getattr(sys, "abiflags", ""))
-    modes = [getattr(numba.config, mode, None) for mode in MODES]
-    return numba.__version__, llvmlite.__version__, python, modes, codegen.magic_tuple()
 
 
 def _arguments(signature: Any) -> tuple:
@@ -200,12 +177,10 @@ def _fields(kinds: Any) -> Iterator[tuple]:
             yield record.__module__, record.__qualname__, kind.fields
 
 
-def _read(folder: folders.Folder, name: str) -> bytes | None:
-    """Read the bytes of `_write`; None if missing, incomplete, or possibly another user's."""
+def _read(path: str) -> bytes | None:
+    """Read the bytes of `_write`; None if missing or incomplete."""
     try:
-        with open(folders.file_of(folder, name), "rb") as file:
-            if not folders.is_safe(folder, file.fileno()):
-                return None
+        with open(path, "rb") as file:
             data = file.read()
     except OSError:
         return None
@@ -235,13 +210,13 @@ def _clear_away(file: str) -> None:
                 os.unlink(other)
 
 
-def _warn_once(consequence: str) -> None:
+def _warn_once() -> None:
     global _warned
     if _warned:
         return
-    lasting = " nor ".join(folder.path for folder in folders.folders() if folder.lasts)
     warn(
-        f"Compiled kernels cannot be kept: gputree can write neither {lasting}. {consequence} "
+        "Compiled kernels cannot be kept: gputree can write neither "
+        f"{' nor '.join(folders.folders())}. Every process compiles them again. "
         "Set NUMBA_CACHE_DIR to a folder that can be written and lasts, or compile the kernels "
         "where gputree is installed, when it is (an image, say)."
     )

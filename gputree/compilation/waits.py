@@ -11,14 +11,12 @@ import logging
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
 
 from gputree.compilation import tiers
 
 MESSAGE = "compiling kernels for this kind of table, once on this machine"
-COMPILE = "numba:compile"
 
-# Seconds of compilation after which a process logs one warning, unless there is a callback `tell`.
+# Seconds of compilation for which a process logs one warning, unless there is a callback `tell`.
 LONG = 2.0
 LONG_MESSAGE = (
     "gputree compiles kernels for this kind of table, once on this machine; then the fit goes on. "
@@ -55,14 +53,9 @@ class Wait:
                 self.tell(MESSAGE)
 
 
-class _Once:
-    """State of a warning that is logged once in this process."""
-
-    logged = False
-
-
 # First the process's wait, then those of nested `waiting` blocks; the outermost announces.
 _waits = [Wait()]
+_warned = False  # of long compilation, in this process
 
 
 @contextmanager
@@ -85,16 +78,24 @@ def waiting(tell: Callable[[str], object] | None = None) -> Iterator[Wait]:
 
 
 @contextmanager
-def elsewhere() -> Iterator[None]:
-    """Count, within the block, compilation by another process of a kernel that is needed."""
+def timed(kernel: str = "", expected: float = 0.0) -> Iterator[None]:
+    """Count the compilation of a kernel within the block, which takes about `expected` seconds.
+
+    Without a name, another process compiles it.
+    """
     start = time.perf_counter()
     _outermost().announce()
+    _warn_if_long(expected)
     try:
         yield
     finally:
+        seconds = time.perf_counter() - start
         for wait in _waits:
-            wait.seconds += time.perf_counter() - start
+            wait.seconds += seconds
+            wait.kernels += bool(kernel)
         _warn_if_long(0.0)
+        if kernel:
+            _log.debug("compiled %s in %.2f s", kernel, seconds)
 
 
 def n_compiled() -> int:
@@ -106,38 +107,13 @@ def _outermost() -> Wait:
     return _waits[min(1, len(_waits) - 1)]
 
 
-def _warn_if_long(under_way: float) -> None:
+def _warn_if_long(coming: float) -> None:
     """Log once that kernels are compiled, if that takes long and there is no `tell`."""
+    global _warned
     wait = _outermost()
-    if wait.tell is None and not _Once.logged and wait.seconds + under_way >= LONG:
-        _Once.logged = True
+    if wait.tell is None and not _warned and wait.seconds + coming >= LONG:
+        _warned = True
         _log.warning(LONG_MESSAGE)
-
-
-class Watch:
-    """Count the compilation of one kernel, with all that it calls; a listener of numba's."""
-
-    def __init__(self) -> None:
-        self.depth = 0
-        self.start = 0.0
-
-    def notify(self, event: Any) -> None:
-        """Handle an event: the compilation of the kernel, or of a callee, begins or ends."""
-        if event.is_start:
-            if self.depth == 0:
-                self.start = time.perf_counter()
-                _outermost().announce()
-            self.depth += 1
-            _warn_if_long(time.perf_counter() - self.start)
-            return
-        self.depth -= 1
-        if self.depth == 0:
-            seconds = time.perf_counter() - self.start
-            for wait in _waits:
-                wait.seconds += seconds
-                wait.kernels += 1
-            _warn_if_long(0.0)
-            _log.debug("compiled %s in %.2f s", event.data["dispatcher"].__qualname__, seconds)
 
 
 def nowhere(message: str) -> None:

@@ -11,7 +11,7 @@ import numba
 import pytest
 from processes import run_python
 
-from gputree.compilation import folders, inner, kernel, machine_code, sources, store, tiers
+from gputree.compilation import folders, inner, kernel, numba_internals, sources, store, tiers
 
 pytestmark = pytest.mark.skipif(
     bool(numba.config.DISABLE_JIT), reason="numba's compiler is switched off"
@@ -67,7 +67,7 @@ def hits(compiled):
 
 
 def kept_files():
-    return list(Path(folders.folders()[0].path).glob("*.nbc"))
+    return list(Path(folders.folders()[0]).glob("*.nbc"))
 
 
 def test_machine_code_alone_is_kept(fresh):
@@ -107,21 +107,12 @@ def test_what_was_found_cannot_be_linked(fresh):
         found.library._get_module_for_linking()
 
 
-@pytest.mark.parametrize("known", [[False, False], [False, True], [True, False]])
-def test_a_numba_of_other_names_keeps_kernels_as_it_does(fresh, monkeypatch, known):
-    for is_known, found in zip(known, ((0, 1), (1, 0)), strict=True):
-        monkeypatch.setattr(machine_code, "KNOWN", is_known)
-        compiled = fresh(pair)
-        assert compiled(3.0) == Pair(1.5, 6.0)
-        assert hits(compiled) == found
-    (file,) = kept_files()
-    assert (BITCODE in file.read_bytes()) != known[0]
-
-
 def test_code_that_calls_what_is_not_there_is_compiled_again(fresh, monkeypatch):
     fresh(pair)(1.0)
-    there = machine_code._are_there
-    monkeypatch.setattr(machine_code, "_are_there", lambda names: there([*names, "no_such_name"]))
+    there = numba_internals._are_there
+    monkeypatch.setattr(
+        numba_internals, "_are_there", lambda names: there([*names, "no_such_name"])
+    )
     compiled = fresh(pair)
     assert compiled(1.0).twice == 2.0
     assert hits(compiled) == (0, 1)

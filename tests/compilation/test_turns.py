@@ -9,19 +9,19 @@ from contextlib import contextmanager
 import numba
 import pytest
 
-from gputree.compilation import turns
+from gputree.compilation import folders
 
 pytestmark = [
     pytest.mark.usefixtures("always_compiled"),
     pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="numba's compiler is switched off"),
-    pytest.mark.skipif(turns.fcntl is None, reason="files are locked as on Unix"),
+    pytest.mark.skipif(folders.fcntl is None, reason="files are locked as on Unix"),
 ]
 
 # Says if it compiles or waits; if that is expected, continues on request.
 CALL = """
 import sys
 from numba.core import event
-from gputree.compilation import turns, waits
+from gputree.compilation import folders, waits
 
 class Watch(event.Listener):
     compiles = False
@@ -34,7 +34,7 @@ class Watch(event.Listener):
     def on_end(self, event):
         pass
 
-turns.PATIENCE = float(sys.argv[2])
+folders.PATIENCE = float(sys.argv[2])
 import numpy as np
 from gputree.criteria import Gini, decreases
 
@@ -91,7 +91,7 @@ def test_who_waits_can_be_interrupted(tmp_path):
     assert errors.rstrip().endswith("KeyboardInterrupt")
 
 
-def test_a_turn_is_given_back_with_an_error(tmp_path, monkeypatch):
+def test_a_kernel_is_unlocked_after_an_error(tmp_path, monkeypatch):
     """Otherwise no process could compile before this one ends."""
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
     from gputree.compilation import kernel
@@ -99,8 +99,8 @@ def test_a_turn_is_given_back_with_an_error(tmp_path, monkeypatch):
 
     compiled = kernel(decreases.py_func)
     given = []
-    monkeypatch.setattr(turns, "give_back", given.append)
+    monkeypatch.setattr(folders, "unlock", given.append)
     with pytest.raises(numba.TypingError):
         compiled("no criterion", None, None)
     assert len(given) == 1
-    assert compiled.dispatcher._cache._turn is None
+    assert compiled.dispatcher._cache._locked is None

@@ -51,10 +51,10 @@ def test_kernels_that_cannot_be_kept_are_told_once(monkeypatch):
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             with pytest.raises(UserWarning, match="cannot be kept"):
-                store._warn_once("So.")
+                store._warn_once()
     with pytest.warns(UserWarning, match="cannot be kept"):
-        store._warn_once("So.")
-    store._warn_once("So.")
+        store._warn_once()
+    store._warn_once()
 
 
 # ----------------------------------------------------------------- a few extreme targets or weights

@@ -86,7 +86,7 @@ INTERNAL = {
     "backends/cuda/kernels.py",
     "backends/cuda/structs.py",
     "compilation/borrowing.py",
-    "compilation/machine_code.py",
+    "compilation/numba_internals.py",
 }
 
 
