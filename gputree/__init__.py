@@ -5,7 +5,7 @@ Names are imported on first use: ``import gputree`` takes no time.
 
 from typing import TYPE_CHECKING
 
-from gputree._lazy import attach
+from gputree._lazy import attach, provide
 
 __version__ = "0.1.0"
 
@@ -95,3 +95,6 @@ else:  # checkers are to know of no other names
             "validation",
         ),
     )
+
+# A device is checked by growing trees on it: `backends.devices` is below all that grows them.
+provide("what_differs", "gputree.check")

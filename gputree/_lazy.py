@@ -3,6 +3,8 @@
 This is what lazy_loader does for scikit-image. A package imports the names below
 ``if TYPE_CHECKING``, too, each ``as`` itself, so that type checkers take them for public. No module
 may have a public name of its package: the one that was imported last would be the attribute.
+
+Functions that low layers call in modules above them are provided by the package, in the same way.
 """
 
 from __future__ import annotations
@@ -11,6 +13,20 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from typing import Any
+
+# Modules of functions that are provided.
+_provided: dict[str, str] = {}
+
+
+def provide(name: str, module: str) -> None:
+    """Provide a function of a module to those below it; the module is imported on first use."""
+    _provided[name] = module
+
+
+def provided(name: str) -> Callable[..., Any]:
+    """Return a function that was provided."""
+    function: Callable[..., Any] = getattr(import_module(_provided[name]), name)
+    return function
 
 
 def attach(

@@ -38,7 +38,6 @@ from typing import Any, NamedTuple
 
 import pytest
 from entered import FUNCTION, functions
-from mutants import Mutant, part_of
 from python_operators import Change, changes
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -59,6 +58,21 @@ PRELOADED = (
 MOST_BYTES = 12 << 30  # of addresses: a bug may allocate any size
 # A run with a bug takes as long as without it, and what pytest and imports take.
 START_SECONDS = 120
+
+
+class Mutant(NamedTuple):
+    """A text that occurs once in a file, and its replacement."""
+
+    name: str
+    old: str
+    new: str
+    file: str
+
+
+def part_of(text: str) -> slice:
+    """Return the slice of every M-th from the K-th on, of ``K/M``."""
+    place, count = map(int, text.split("/"))
+    return slice(place % count, None, count)
 
 
 class Site(NamedTuple):

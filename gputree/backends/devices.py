@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import sys
-from importlib import import_module
 
+from gputree._lazy import provided
 from gputree._warnings import warn
-
-# The module of the check, imported by name: it grows trees with higher layers.
-CHECK = "gputree.check"
 
 # Differences that a warning quotes.
 MOST_QUOTED = 2
@@ -45,7 +42,7 @@ def _checked(verbose: bool) -> str:
     from gputree.backends.cuda import machine
 
     name = machine.identity().device
-    differences = import_module(CHECK).what_differs()
+    differences = provided("what_differs")()
     if differences:
         more = len(differences) - MOST_QUOTED
         quoted = "; ".join(differences[:MOST_QUOTED]) + (f"; and {more} more" if more > 0 else "")

@@ -24,17 +24,17 @@ ALGORITHMS: dict[str, Task] = {
     "ID3Classifier": "classification",
 }
 # The package that has a class, and the module of this one that has its codec.
-CODECS = dict.fromkeys(ALGORITHMS, ("estimators", "one_tree")) | {
-    "BoostedC45Classifier": ("estimators", "boosted_trees"),
-    "ExtraTreesClassifier": ("ensemble", "forests"),
-    "ExtraTreesRegressor": ("ensemble", "forests"),
-    "RandomForestClassifier": ("ensemble", "forests"),
-    "RandomForestRegressor": ("ensemble", "forests"),
-    "C45Rules": ("rules", "rule_sets"),
-    "BoostedC45Rules": ("rules", "boosted_rules"),
+CODECS = dict.fromkeys(ALGORITHMS, ("gputree.estimators", "one_tree")) | {
+    "BoostedC45Classifier": ("gputree.estimators", "boosted_trees"),
+    "ExtraTreesClassifier": ("gputree.ensemble", "forests"),
+    "ExtraTreesRegressor": ("gputree.ensemble", "forests"),
+    "RandomForestClassifier": ("gputree.ensemble", "forests"),
+    "RandomForestRegressor": ("gputree.ensemble", "forests"),
+    "C45Rules": ("gputree.rules", "rule_sets"),
+    "BoostedC45Rules": ("gputree.rules", "boosted_rules"),
 }
 SEVERAL = CODECS.keys() - ALGORITHMS.keys()  # trees, or rules
-FORESTS = {name for name, (package, _) in CODECS.items() if package == "ensemble"}
+FORESTS = {name for name, (package, _) in CODECS.items() if package == "gputree.ensemble"}
 
 
 def contents_of(estimator: Any, caller: str, names: Collection[str] = CODECS) -> Contents:
@@ -46,7 +46,7 @@ def contents_of(estimator: Any, caller: str, names: Collection[str] = CODECS) ->
     """
     name = type(estimator).__name__
     package, module = CODECS[name] if name in names else (None, "")
-    if package is None or getattr(import_module(f"gputree.{package}"), name) is not type(estimator):
+    if package is None or getattr(import_module(package), name) is not type(estimator):
         got, hint = name, ""
         if package is not None:  # a class of another package, such as scikit-learn's
             got = f"{type(estimator).__module__}.{name}"

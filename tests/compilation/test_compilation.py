@@ -95,37 +95,26 @@ def reached(function: types.FunctionType, seen: set) -> Iterator[types.FunctionT
             yield from reached(found, seen)
 
 
-@pytest.mark.parametrize("module", modules())
-def test_a_kernel_calls_nothing_beyond_its_files(module):
-    kernels = vars(importlib.import_module(module)).values()
-    for kernel in kernels:
-        if isinstance(kernel, decorators.Kernel):
-            files = sources.files(kernel.__module__)
-            for function in reached(kernel.py_func, set()):
-                assert function.__module__ in files
-                assert sources._given.get(function.__module__, set()) <= files
+def test_imports_are_those_of_the_syntax_tree():
+    for module in modules():
+        names = set()
+        for node in ast.parse(sources._source(module)).body:
+            if isinstance(node, ast.Import):
+                names |= {(alias.name, "") for alias in node.names}
+            elif isinstance(node, ast.ImportFrom):
+                assert node.level == 0, module
+                names |= {(node.module, alias.name) for alias in node.names}
+        ours = {(place, name) for place, name in names if place.partition(".")[0] == "gputree"}
+        assert set(sources._imports(module)) == ours, module
 
 
-@pytest.mark.parametrize("module", modules())
-def test_imports_are_those_of_the_syntax_tree(module):
-    names = set()
-    for node in ast.parse(sources._source(module)).body:
-        if isinstance(node, ast.Import):
-            names |= {(alias.name, "") for alias in node.names}
-        elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0
-            names |= {(node.module, alias.name) for alias in node.names}
-    ours = {(place, name) for place, name in names if place.partition(".")[0] == "gputree"}
-    assert set(sources._imports(module)) == ours
-
-
-@pytest.mark.parametrize("module", modules())
-def test_what_a_package_passes_on_comes_from_the_files_that_count_for_it(module):
-    package = importlib.import_module(module)
-    for name, home in sources._passed_on(module).items():
-        if sources._source(f"{home}.{name}") is None:
-            assert getattr(package, name) is getattr(importlib.import_module(home), name)
-            assert all(name in sources._source(file) for file in sources._homes(module, name))
+def test_what_a_package_passes_on_comes_from_the_files_that_count_for_it():
+    for module in modules():
+        package = importlib.import_module(module)
+        for name, home in sources._passed_on(module).items():
+            if sources._source(f"{home}.{name}") is None:
+                assert getattr(package, name) is getattr(importlib.import_module(home), name)
+                assert all(name in sources._source(file) for file in sources._homes(module, name))
 
 
 def kernels():
@@ -136,6 +125,14 @@ def kernels():
             if isinstance(kernel, decorators.Kernel):
                 found[kernel.py_func] = kernel
     return list(found.values())
+
+
+def test_a_kernel_calls_nothing_beyond_its_files():
+    for kernel in kernels():
+        files = sources.files(kernel.__module__)
+        for function in reached(kernel.py_func, set()):
+            assert function.__module__ in files, kernel
+            assert sources._given.get(function.__module__, set()) <= files, kernel
 
 
 def test_kernels_are_made_of_few_files():
@@ -193,11 +190,11 @@ def compiled_names(module):
                 yield from (n.id for n in ast.walk(node) if isinstance(n, ast.Name))
 
 
-@pytest.mark.parametrize("module", modules())
-def test_what_no_code_comes_of_is_in_no_kernel(module):
-    names = set(compiled_names(module))
-    taken = {place for place, name in sources._imports(module) if name in names}
-    assert not taken & sources.NO_CODE
+def test_what_no_code_comes_of_is_in_no_kernel():
+    for module in modules():
+        names = set(compiled_names(module))
+        taken = {place for place, name in sources._imports(module) if name in names}
+        assert not taken & sources.NO_CODE, module
 
 
 REPLACED = """

@@ -121,7 +121,7 @@ def test_zeros_are_zeros_in_fixed_point(y):
 
 
 # ------------------------------------------------------------------------ trees
-def counts(n=1500, seed=0, missing=0.0, rate=0.5):
+def counts(n=600, seed=0, missing=0.0, rate=0.5):
     """Columns of distinct values, and events whose rate depends on three of them."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, 5)).astype(np.float32)
@@ -162,7 +162,7 @@ def test_the_tree_is_that_of_scikit_learn(kind, weighting, seed):
 
 
 def test_missing_values_go_where_scikit_learn_sends_them():
-    X, y = counts(missing=0.2)
+    X, y = counts(1500, missing=0.2)
     ours, theirs = fit_both(DecisionTreeRegressor, X, y, criterion="poisson")
     assert_same_tree(ours, theirs, rtol=1e-9)
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import tables
-from cuda_list_mutants import light_rows
+from cuda_comparisons import light_rows
 from devices import tune
 from hypothesis import given
 from hypothesis import strategies as st

@@ -12,12 +12,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from cuda_comparisons import compare_bins, compare_cells
+from cuda_comparisons import COMPARISONS, compare_bins, compare_cells, compare_lists
 from cuda_emulator import LaunchError, emulated_cuda
 from cuda_emulator.compiler import build
 from cuda_emulator.translator import UnknownPTX, translate
-from cuda_list_mutants import compare_lists
-from cuda_mutants import COMPARISONS
 from devices import needs_emulator, needs_ptx
 
 from gputree.backends.cuda import kernels

@@ -1,9 +1,8 @@
 """Blocks interleaved at atomics, in many orders: kernels give the same results in all."""
 
 import pytest
-from cuda_comparisons import compare_places
+from cuda_comparisons import COMPARISONS, compare_places
 from cuda_emulator import LaunchError, emulated_cuda
-from cuda_mutants import COMPARISONS
 from devices import needs_emulator, of_source
 
 pytestmark = needs_emulator

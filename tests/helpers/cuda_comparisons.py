@@ -1,14 +1,25 @@
-"""Comparisons of CPU and device that find seeded bugs: trees, bins, inspected columns."""
+"""Comparisons of CPU and device that find seeded bugs: one for each kind of kernel."""
 
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pytest
+from category_oracle import Case, draw_case
 from devices import tune
-from strategies import Sample, make_task
-from twins import assert_equal, assert_same_bins, assert_same_tree, table
+from mixed_tables import MixedTable
+from strategies import Sample, make_task, random_sample
+from tunings import finishing
+from twin_lists import grow_both_ways
+from twins import assert_equal, assert_same_bins, assert_same_tree, fit_both, table
 
+from gputree import C45Classifier, ID3Classifier
+from gputree.backends.base import Monotonic
 from gputree.backends.cuda import encode, kernels
+from gputree.backends.cuda.copies import Copies
+from gputree.backends.sharded import cuda_shard
+from gputree.check.parts import InParts
+from gputree.estimators import growing_categories
 
 
 def compare_trees() -> None:
@@ -111,3 +122,136 @@ def compare_inspection() -> None:
     missing, infinite = encode.inspect_columns(kernels.cupy().asarray(values))
     assert_equal(np.isnan(values).any(axis=0), missing)
     assert_equal(np.isinf(values).any(axis=0), infinite)
+
+
+def compare_categories() -> None:
+    """Subsets under limits: heads, single runs, masks; moves where few count as many."""
+    # Equal shares that differ in their rows are rare: 88 has some that matter.
+    drawn = [(seed, growing_categories.FEW_CATEGORIES) for seed in [88, *range(25)]]
+    drawn += [(seed, 3) for seed in range(50)]
+    cases = [(draw_case(seed), few) for seed, few in drawn]
+    for case, few in sorted(cases, key=variant):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(growing_categories, "FEW_CATEGORIES", few)
+            fit_both(case.model(), case.X, case.y, case.weight)
+            with finishing(1):
+                fit_both(case.model(), case.X, case.y, case.weight)
+
+
+def variant(drawn: tuple[Case, int]) -> tuple[str, bool]:
+    """Variant of the kernels that a case uses: a mutant compiles few of them until it is caught."""
+    return drawn[0].criterion, drawn[0].weight is not None
+
+
+def list_table(seed: int, n: int, weighted: bool) -> MixedTable:
+    """Numbers with ties, runs of one class, few and many categories, missing values."""
+    rng = np.random.default_rng(seed)
+    y = (np.arange(n) // 37 + (rng.random(n) < 0.1)) % 3
+    X = np.stack(
+        [np.arange(n) // 5, rng.integers(0, 4, n), rng.integers(0, n // 3, n),
+         rng.normal(size=n).round(1), np.arange(n) // 60], axis=1,
+    ).astype(float)  # fmt: skip
+    X[rng.random((n, 5)) < [0.1, 0.05, 0.3, 0.0, 0.0]] = np.nan
+    weight = rng.choice([0.1, 1.0, 2.5], n) if weighted else None
+    return MixedTable(X, np.array([False, True, True, False, True]), y, weight)
+
+
+def compare_lists() -> None:
+    """Grow trees that use every kernel of lists: long and short, weighted, interleaved."""
+    cases = [(1, 16 * 1024), (10**9, 16 * 1024), (40, 0)]
+    for seed, (long_list, shared) in enumerate(cases):
+        with pytest.MonkeyPatch.context() as patch:
+            tune(patch, "cuda", lists_long=long_list)
+            tune(patch, "cuda", lists_most_blocks=5)
+            tune(patch, "cuda", lists_shared_bytes=shared)
+            tune(patch, "cuda", lists_chunk_places=50)
+            for weighted in (False, True):
+                table = list_table(seed, 150, weighted)
+                for kind in (C45Classifier, ID3Classifier):
+                    model = kind(categorical_features=table.nominal, max_depth=4, pruning=None)
+                    grow_both_ways(model, table.X, table.y, table.weight)
+    for seed, long_list in product((5, 6), (1, 10**9)):
+        with pytest.MonkeyPatch.context() as patch:
+            tune(patch, "cuda", lists_long=long_list)
+            compare_edges(seed)
+
+
+def compare_edges(seed: int) -> None:
+    """Branches that end with a warp's span; whole rows; rows so light that gains tie."""
+    rng, n = np.random.default_rng(seed), 640
+    y = (np.arange(n) // 350 + (rng.random(n) < 0.01)) % 2
+    X = np.stack([np.arange(n) // 128, np.arange(n), rng.integers(0, 40, n)], axis=1).astype(float)
+    for nominal in (np.array([True, False, False]), np.zeros(3, bool)):
+        model = C45Classifier(categorical_features=nominal, max_depth=3, pruning=None)
+        grow_both_ways(model, X, y)
+        model.set_params(min_samples_leaf=0.25, mdl_correction=False)
+        for light in (2.0**-34, 2.0**-36, 2.0**-38):
+            grow_both_ways(model, X, y, light_rows(rng, n, light))
+        holes = np.where(np.arange(n)[:, None] % 7 == 5, np.nan, X)  # fractions of nothing
+        grow_both_ways(model, holes, y, light_rows(rng, n, light))
+
+
+def light_rows(rng: np.random.Generator, n: int, light: float) -> np.ndarray:
+    """Weights of rows of which the first and the last outweigh all others: gains tie."""
+    weight = rng.choice([0.5, 1.0], n) * light
+    weight[[0, -1]] = 1.0
+    return weight
+
+
+def compare_monotonic() -> None:
+    """Columns that means rise and fall with; refined, finished, in bins and in cells of rows."""
+    signs = np.array([1, -1, 0, 1], np.int8)
+    for criterion, weighted in (("gini", False), ("squared_error", True)):
+        n_classes = 2 if criterion == "gini" else 0
+        for seed in (2, 3, 4):
+            sample = random_sample(seed, 150, 4, n_classes, weighted)
+            task = make_task(
+                criterion,
+                sample,
+                n_classes=n_classes or None,
+                monotonic=Monotonic(signs),
+                max_depth=6,
+            )
+            for finish_rows, max_bins in ((1, 4), (30, 40), (None, 4)):
+                assert_same_tree(sample, task, finish_rows=finish_rows, max_bins=max_bins)
+
+
+def compare_parts() -> None:
+    """Compare numbers of both widths with missing values, some repeated, and categories."""
+    for dtype, seed in ((np.float32, 1), (np.float64, 2)):
+        sample = random_sample(seed, 200, 4, 3, weighted=seed == 2)
+        X = np.clip(sample.values, -1e38, 1e38).astype(dtype)
+        assert_same_in_parts(X, sample.y, sample.weight, max_depth=3, max_bins=4)
+    rng = np.random.default_rng(0)
+    code = np.arange(700) % 300  # more categories than bins
+    X = np.stack([code, rng.integers(0, 7, 700), rng.normal(size=700)], axis=1)
+    X[rng.random(X.shape) < 0.1] = np.nan
+    y = (code % 7 < 3) ^ (rng.random(700) < 0.2) ^ np.isnan(X[:, 0])
+    search = {"categorical_split": "ordered", "categorical_features": [0, 1]}
+    assert_same_in_parts(X, y, None, max_depth=3, max_bins=8, **search)
+
+
+def assert_same_in_parts(X: Any, y: Any, weight: Any, **parameters: Any) -> None:
+    trees = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cuda_shard, "COPIES", Copies())
+        patch.setattr("gputree.growth.grower.finish_rows", lambda *_: 1)
+        patch.setattr("gputree.growth.grower.FEWEST_ROWS", 0)
+        for device in ("cpu", "cuda"):
+            model = InParts(device=device, n_jobs=1, **parameters)
+            trees.append(model.fit(X, y, weight).tree_)
+    assert trees[0].equals(trees[1])
+
+
+COMPARISONS = {
+    "subsets": compare_categories,
+    "lists": compare_lists,
+    "monotonic": compare_monotonic,
+    "parts": compare_parts,
+    "trees": compare_trees,
+    "cells": compare_cells,
+    "limits": compare_limits,
+    "places": compare_places,
+    "inspection": compare_inspection,
+    "bins": compare_bins,
+}

@@ -197,3 +197,10 @@ def test_figures_of_gpus_are_in_the_results():
     figures = [figure for line in table.splitlines()[2:] for figure in figures_of(line)]
     assert len(figures) > 15
     assert [figure for figure in figures if not is_rounded(figure, known)] == []
+
+
+@pytest.mark.parametrize("folder", ["tools", "benchmarks"])
+def test_the_page_of_a_folder_has_a_line_for_each_file(folder):
+    page = (ROOT / folder / "README.md").read_text("utf-8")
+    names = {path.stem for path in (ROOT / folder).glob("*.py")} - {"__init__"}
+    assert [name for name in sorted(names) if not re.search(rf"`{name}(\.py)?`", page)] == []

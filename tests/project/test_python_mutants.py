@@ -5,9 +5,8 @@ import json
 import shutil
 
 import pytest
-from mutants import Mutant
 from processes import run_python
-from python_mutants import ROOT, affordable, draw, likeliest_first, seeded
+from python_mutants import ROOT, Mutant, affordable, draw, likeliest_first, seeded
 from python_operators import changes
 
 

@@ -7,6 +7,7 @@ import pickle
 
 import numpy as np
 import pytest
+from conftest import is_default
 from hypothesis import given
 from hypothesis import strategies as st
 from pruning_oracles import random_tree
@@ -32,7 +33,8 @@ from gputree.pruning.cost_complexity_cv import _loss_along
 from gputree.pruning.node_loss import node_loss
 from gputree.subtrees import add_up
 
-DEEP = 100_000  # a row at every leaf passes 5e9 nodes
+# A row at every leaf passes 5e8 nodes, which are interpreted by default, or 5e9.
+DEEP = {True: 30_000, False: 100_000}
 
 BY_NODES = [CostComplexity(1e-6), PenalizedLoss(0.5), Pessimistic(subtree_raising=False)]
 BY_ROUTED_ROWS = [ReducedError(), ValidationPrePruning()]
@@ -43,20 +45,20 @@ def _name(pruner):
 
 
 @pytest.fixture(scope="module")
-def deep():
-    return chain(DEEP)
+def deep(pytestconfig):
+    return chain(DEEP[is_default(pytestconfig)])
 
 
 @pytest.mark.full
 @pytest.mark.parametrize("pruner", BY_NODES, ids=_name)
 def test_methods_that_need_no_rows(pruner, deep):
     pruner.prune_tree(deep.tree).check()
-    pruner.prune_tree(multiway_chain(DEEP // 2)[0]).check()
+    pruner.prune_tree(multiway_chain(deep.tree.n_leaves // 2)[0]).check()
 
 
 @pytest.mark.parametrize("pruner", BY_ROUTED_ROWS, ids=_name)
 def test_methods_by_routed_rows_do_not_walk_every_path(pruner, deep):
-    for tree, rows in ((deep.tree, deep.routed), multiway_chain(DEEP // 2)):
+    for tree, rows in ((deep.tree, deep.routed), multiway_chain(deep.tree.n_leaves // 2)):
         kept = pruner.prune_tree(tree, rows)
         kept.check()
         if isinstance(pruner, ReducedError):
