@@ -54,8 +54,7 @@ class Tree:
     ----------
     task : "classification" or "regression"
     criterion : str
-        Name of the impurity: "gini", "entropy" (bits), "squared_error" or "poisson" (half the
-        mean deviance, in nats).
+        Name of the impurity, as of the parameter `criterion`; entropy is in bits.
     n_features : int
         Number of columns the tree was grown on.
     first_child, n_children : int32 arrays of shape (N,)

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree.check.parts import InParts
+from gputree.criteria.named import CRITERIA
 from gputree.dtypes import Floats, Int64s, Values
 from gputree.estimators import C45Classifier, ID3Classifier
 from gputree.estimators import DecisionTreeClassifier as Classifier
@@ -213,4 +214,24 @@ CASES = [
         "C4.5, weights, fractions of rows", C45Classifier, C45, lambda: mixed(500, 3, weighted=True)
     ),
     Case("ID3", ID3Classifier, {}, lambda: mixed(300, 3)),
+]
+
+
+def _case_of(criterion: str, task: str) -> Case:
+    """A case of a criterion that has none in `CASES`: each has separate formulas for a device."""
+    has_classes = task == "classification"
+    return Case(
+        f"{criterion}, missing values, exact",
+        Classifier if has_classes else Regressor,
+        {"criterion": criterion, "max_bins": 16},
+        lambda: numbers(900, 6, 3) if has_classes else counted(numbers(900, 6, 0)),
+    )
+
+
+_CHECKED = {"gini", "squared_error", *(case.parameters.get("criterion") for case in CASES)}
+CASES += [
+    _case_of(name, task)
+    for task, names in CRITERIA.items()
+    for name in names
+    if name not in _CHECKED
 ]

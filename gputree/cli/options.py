@@ -17,8 +17,12 @@ RANDOM_STATE = 0  # the same command twice makes the same model
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of the tree."""
+    from gputree.criteria.named import CRITERIA
+
+    criteria = "; ".join(" or ".join(names) for names in CRITERIA.values())
     options = parser.add_argument_group("options of the tree (default: the estimator's)")
-    for name, (kind, metavar, text) in _TREE_OPTIONS.items():
+    for name, (kind, metavar, form) in _TREE_OPTIONS.items():
+        text = form.replace("{criteria}", criteria)
         options.add_argument(flag(name), dest=name, type=kind, metavar=metavar, help=text)
     for name, text in _SWITCHES.items():
         options.add_argument(flag(name), dest=name, action="store_false", default=None, help=text)
@@ -147,11 +151,7 @@ _TREE_OPTIONS: dict[str, tuple[Callable[[str], Any], str, str]] = {
         "NAME",
         "auto, exhaustive, ordered or one_vs_rest (cart, random-forest)",
     ),
-    "criterion": (
-        str,
-        "NAME",
-        "gini or entropy; squared_error or poisson (cart, forests); gain_ratio or gain (c45)",
-    ),
+    "criterion": (str, "NAME", "{criteria} (cart, forests); gain_ratio or gain (c45)"),
     "splitter": (str, "NAME", "exact, binned or random (cart); exact or binned (random-forest)"),
     "threshold_placement": (str, "NAME", "midpoint or data (c45)"),
     "max_depth": (int, "N", "maximum depth"),

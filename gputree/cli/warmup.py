@@ -17,6 +17,10 @@ _LONGEST = ("categories", "forests", "c45")
 
 def add_warmup(parser: argparse.ArgumentParser) -> None:
     """Fill the parser of `gputree warmup`."""
+    from gputree.criteria.named import NAMED
+
+    criteria = ", ".join(NAMED).replace("squared_error", "regression")
+
     with_examples(
         parser,
         "Compile kernels in advance, in several processes, e.g. while a container image is built.",
@@ -28,7 +32,7 @@ def add_warmup(parser: argparse.ArgumentParser) -> None:
         "--kinds",
         type=parse_names,
         metavar="A,B,...",
-        help="gini, entropy, regression, poisson, weights (CART); categories (CART over them); "
+        help=f"{criteria}, weights (CART); categories (CART over them); "
         "forests; c45; id3; options (one or three classes, monotonic_cst, Shapley values); "
         "pruning; rules; scores (feature scores and MDLPDiscretizer); default: all",
     )

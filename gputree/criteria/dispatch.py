@@ -20,6 +20,7 @@ BOUND_MARGIN = 1e-9
 
 
 _formulas: dict[tuple[str, type], Callable] = {}  # by stub and criterion
+_stubs: dict[Callable, Callable] = {}  # by formula
 
 
 def stub(function: Callable) -> Callable:
@@ -122,7 +123,19 @@ def formula(function: Callable, *criteria: type) -> Callable:
         choose.__signature__ = inspect.signature(implementation)  # type: ignore[attr-defined]
         for criterion in criteria:
             _formulas[function.__name__, criterion] = implementation
+        _stubs[implementation] = function
         overload_borrowing(function, implementation.__module__)(choose)
         return implementation
 
     return register
+
+
+def share(criterion: type, *implementations: Callable) -> None:
+    """Register formulas of other criteria, those of `shared` say, for one more."""
+    for implementation in implementations:
+        formula(_stubs[implementation], criterion)(implementation)
+
+
+def is_shared(function: Callable, criterion: type, implementation: Callable) -> bool:
+    """Return True if a criterion's formula of `function` is this one."""
+    return _formulas[function.__name__, criterion] is implementation

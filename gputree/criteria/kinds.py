@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 # Sums of squared integer weights stay below 2**63 while the total does not exceed this.
 INTEGER_GINI_LIMIT = 2**31
@@ -71,8 +71,5 @@ class Poisson(NamedTuple):
     scale: float
 
 
-Criterion = Gini | WideGini | Entropy | ManyClassEntropy | SquaredError | Poisson
-
-# Criteria of targets: statistics are weight, sum of targets and one more sum. The others have class
-# weights.
-OF_TARGETS = (SquaredError, Poisson)
+# A named tuple of one of the types above, or of `named.FORMS`.
+Criterion: TypeAlias = Any

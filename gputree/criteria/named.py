@@ -1,8 +1,8 @@
 """The criteria by name: their targets, and the impurities of whole nodes.
 
 A criterion is a file of formulas here, one for CUDA, and an entry in `OF_CLASSES` or `OF_TARGETS`:
-other code that needs a criterion by name (parameters, options of the command, files, pruners) uses
-these names, and the differences between criteria are in their entries.
+other code that needs a criterion (parameters, options and help of the command, files and their
+schema, pruners, CUDA kernels, the check of a device) uses these entries.
 """
 
 from __future__ import annotations
@@ -36,8 +36,15 @@ Sums = NDArray[np.int64]
 
 
 class OfClasses(NamedTuple):
-    """A criterion of classification: its form for K classes, and impurities of class weights."""
+    """A criterion of classification.
 
+    The description of its impurity; the types of its forms, the header of its CUDA formulas; its
+    form for K classes; and impurities of class weights.
+    """
+
+    text: str
+    forms: tuple[type, ...]
+    header: str
     form: Callable[[int, Weights], Criterion]
     impurity: Callable[[NDArray], Floats]
 
@@ -45,11 +52,15 @@ class OfClasses(NamedTuple):
 class OfTargets(NamedTuple):
     """A criterion of regression.
 
-    The name of its impurity in texts; a check of the minimum and maximum target, which raises;
+    The description of its impurity; the types of its forms, the header of its CUDA formulas; the
+    name of its impurity in trees as text; a check of the minimum and maximum target, which raises;
     targets in fixed point; its form for them; the impurities of nodes by their sums of weight,
     targets and squares, the latter in float64; and losses of rows, see `losses`.
     """
 
+    text: str
+    forms: tuple[type, ...]
+    header: str
     label: str
     check: Callable[[float, float], None]
     fix: Callable[[Floats, Weights, Ends | None], Targets]
@@ -98,15 +109,40 @@ def _deviances(weight: Sums, sums: Sums, squares: Floats, targets: Targets) -> F
 
 
 OF_CLASSES = {
-    "gini": OfClasses(_gini, node_ginis),
-    "entropy": OfClasses(_entropy, node_entropies),
+    "gini": OfClasses("gini", (Gini, WideGini), "gini.cuh", _gini, node_ginis),
+    "entropy": OfClasses(
+        "entropy in bits", (Entropy, ManyClassEntropy), "entropy.cuh", _entropy, node_entropies
+    ),
 }
 OF_TARGETS = {
     "squared_error": OfTargets(
-        "mse", _take_all, fix_targets, _squared_error, _variances, squared_errors
+        text="the mean squared error",
+        forms=(SquaredError,),
+        header="squared_error.cuh",
+        label="mse",
+        check=_take_all,
+        fix=fix_targets,
+        form=_squared_error,
+        impurity=_variances,
+        loss=squared_errors,
     ),
-    "poisson": OfTargets("deviance", check_counts, fix_rates, _poisson, _deviances, deviances),
+    "poisson": OfTargets(
+        text="half the mean Poisson deviance",
+        forms=(Poisson,),
+        header="poisson.cuh",
+        label="deviance",
+        check=check_counts,
+        fix=fix_rates,
+        form=_poisson,
+        impurity=_deviances,
+        loss=deviances,
+    ),
 }
+NAMED: dict[str, OfClasses | OfTargets] = {**OF_CLASSES, **OF_TARGETS}
+
+# Types of all criteria, by which kernels are compiled, and those of targets.
+FORMS = tuple(form for entry in NAMED.values() for form in entry.forms)
+TARGET_FORMS = frozenset(form for entry in OF_TARGETS.values() for form in entry.forms)
 
 # Names of the impurities that trees of each task are grown by.
 CRITERIA: dict[str, tuple[str, ...]] = {

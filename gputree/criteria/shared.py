@@ -1,4 +1,7 @@
-"""Formulas that several criteria share."""
+"""Formulas that several criteria share.
+
+A criterion in a separate file takes them by `dispatch.share`.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,6 @@ from gputree.compilation import jitable
 from gputree.criteria import dispatch
 from gputree.criteria.dispatch import BOUND_MARGIN, formula
 from gputree.criteria.kinds import (
-    OF_TARGETS,
     Entropy,
     Gini,
     ManyClassEntropy,
@@ -19,36 +21,37 @@ from gputree.criteria.kinds import (
 )
 
 OF_CLASSES = (Gini, TwoClassGini, WideGini, Entropy, ManyClassEntropy)
+OF_TARGETS = (SquaredError, Poisson)
 
 
 @formula(dispatch.may_exceed, WideGini, Entropy, ManyClassEntropy, Poisson)
-def _may_always_exceed(criterion, state, left, total, value):
+def may_always_exceed(criterion, state, left, total, value):
     return True
 
 
 @formula(dispatch.tighten, Entropy, ManyClassEntropy, *OF_TARGETS)
-def _tight_already(criterion, left, cells, offset, total, value, needed):
+def tight_already(criterion, left, cells, offset, total, value, needed):
     return value
 
 
 @formula(dispatch.refused_score, *OF_CLASSES, SquaredError)
-def _nothing_refused(criterion, state, left, total):
+def nothing_refused(criterion, state, left, total):
     return -np.inf
 
 
 @formula(dispatch.margin, Gini, WideGini, SquaredError)
-def _share_of_value(criterion, value, total):
+def share_of_value(criterion, value, total):
     return BOUND_MARGIN * value
 
 
 @formula(dispatch.restrict, TwoClassGini, *OF_TARGETS)
-def _unrestricted(criterion, n_classes):
+def unrestricted(criterion, n_classes):
     return criterion
 
 
 # ------------------------------------------------------------- of classification
 @formula(dispatch.begin, WideGini, Entropy)
-def _weights_begin(criterion, left, total):
+def weights_begin(criterion, left, total):
     weight_left = weight_right = np.int64(0)
     for k in range(criterion.n_classes):
         weight_left += np.int64(left[k])
@@ -57,20 +60,20 @@ def _weights_begin(criterion, left, total):
 
 
 @formula(dispatch.move, WideGini, Entropy)
-def _weights_move(criterion, state, left, total, target, weight):
+def weights_move(criterion, state, left, total, target, weight):
     left[np.uintp(target)] += weight
     return state[0] + weight, state[1] - weight
 
 
 @formula(dispatch.means, Gini, WideGini, Entropy, ManyClassEntropy)
-def _class_means(criterion, state, left, total):
+def class_means(criterion, state, left, total):
     second = np.int64(left[1])
     rest = np.int64(total[1]) - second
     return np.float64(second) / np.float64(state[0]), np.float64(rest) / np.float64(state[1])
 
 
 @formula(dispatch.left_weight, *OF_CLASSES)
-def _class_weight(criterion, statistics, offset):
+def class_weight(criterion, statistics, offset):
     weight = np.int64(0)
     for k in range(criterion.n_classes):
         weight += np.int64(statistics[offset + k])
@@ -78,12 +81,12 @@ def _class_weight(criterion, statistics, offset):
 
 
 @formula(dispatch.add_row, *OF_CLASSES)
-def _class_add_row(criterion, statistics, offset, target, weight, square):
+def class_add_row(criterion, statistics, offset, target, weight, square):
     statistics[np.uintp(offset) + np.uintp(target)] += weight
 
 
 @formula(dispatch.is_pure, *OF_CLASSES)
-def _class_is_pure(criterion, total):
+def class_is_pure(criterion, total):
     present = 0
     for k in range(criterion.n_classes):
         present += total[k] > 0
@@ -92,19 +95,19 @@ def _class_is_pure(criterion, total):
 
 # ------------------------------------------------------------------ of regression
 @formula(dispatch.left_weight, *OF_TARGETS)
-def _sum_weight(criterion, statistics, offset):
+def sum_weight(criterion, statistics, offset):
     return np.int64(statistics[offset])
 
 
 @formula(dispatch.add_row, *OF_TARGETS)
-def _sum_add_row(criterion, statistics, offset, target, weight, square):
+def sum_add_row(criterion, statistics, offset, target, weight, square):
     statistics[offset] += weight
     statistics[offset + 1] += target
     statistics[offset + 2] += square
 
 
 @formula(dispatch.is_pure, *OF_TARGETS)
-def _sum_is_pure(criterion, total):
+def sum_is_pure(criterion, total):
     return False
 
 
@@ -115,3 +118,15 @@ def target_means(weight_left, sum_left, weight, whole):
         np.float64(sum_left) / np.float64(weight_left),
         np.float64(whole - sum_left) / np.float64(weight - weight_left),
     )
+
+
+# What a criterion of classes, or of targets, may take by `share`; its score, gain and bound are
+# separate.
+CLASS_FORMULAS = (
+    may_always_exceed, tight_already, nothing_refused, share_of_value, weights_begin, weights_move,
+    class_means, class_weight, class_add_row, class_is_pure,
+)  # fmt: skip
+TARGET_FORMULAS = (
+    may_always_exceed, tight_already, nothing_refused, share_of_value, unrestricted, sum_weight,
+    sum_add_row, sum_is_pure,
+)  # fmt: skip

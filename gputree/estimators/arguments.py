@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 from gputree._sklearn import InvalidParameterError
 from gputree._texts import nearest
+from gputree.criteria.named import CRITERIA
 from gputree.errors import InputError, InputTypeError
 from gputree.pruning import PRUNERS
 
@@ -55,7 +56,7 @@ ID3_LACKS = {
 C45_REFUSES = {
     **{
         ("criterion", name): "For gini or entropy use DecisionTreeClassifier."
-        for name in ("gini", "entropy", "log_loss")
+        for name in (*CRITERIA["classification"], "log_loss")
     },
     ("criterion", "information_gain"): "Write 'gain'.",
 }
@@ -85,7 +86,7 @@ def refuses(kind: str) -> dict[tuple[str, str], str]:
     """Map criteria that a CART estimator refuses to the advice in the error."""
     if kind.endswith("Classifier"):
         numbers = f"For numbers use {kind.replace('Classifier', 'Regressor')}."
-        theirs = ("squared_error", "friedman_mse", "absolute_error", "poisson")
+        theirs = (*CRITERIA["regression"], "friedman_mse", "absolute_error")
         advice = {
             **dict.fromkeys(theirs, numbers),
             "information_gain": "Write 'entropy', whose decrease is the information gain.",
@@ -98,7 +99,7 @@ def refuses(kind: str) -> dict[tuple[str, str], str]:
             "friedman_mse": "Write 'squared_error', whose cuts are the same in one tree.",
             "mse": "Write 'squared_error'.",
             **dict.fromkeys(("absolute_error", "mae"), medians),
-            **dict.fromkeys(("gini", "entropy", "log_loss"), classes),
+            **dict.fromkeys((*CRITERIA["classification"], "log_loss"), classes),
         }
     return {("criterion", value): words for value, words in advice.items()}
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from gputree._files import FilePath, naming, replaced_file, require_file
 from gputree._memory import require_memory
+from gputree.criteria.named import NAMED
 from gputree.errors import InputError, InputTypeError
 from gputree.persistence.codecs import ALGORITHMS, FORESTS, contents_of, rebuild
 from gputree.persistence.model_file import Contents
@@ -165,7 +166,13 @@ def json_schema() -> dict[str, Any]:
     'A tree or a forest of gputree, format versions 1 to 5'
     """
     text = resources.files("gputree.persistence").joinpath("model.schema.json").read_text("utf-8")
-    return json.loads(text)
+    schema: dict[str, Any] = json.loads(text)
+    found = schema["$defs"]["tree"]["properties"]
+    found["criterion"]["enum"] = list(NAMED)
+    *most, last = (entry.text for entry in NAMED.values())
+    impurities = f"{', '.join(most)}, or {last}"
+    found["impurity"]["description"] = f"By the criterion: {impurities}."
+    return schema
 
 
 # ------------------------------------------------------------------ writing

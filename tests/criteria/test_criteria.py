@@ -26,14 +26,12 @@ from gputree.backends.cuda import kernels
 from gputree.backends.cuda.kernels import Variant
 from gputree.check.cases import CASES
 from gputree.criteria import (
-    Criterion,
     Entropy,
     Gini,
     SquaredError,
     TwoClassGini,
     WideGini,
     dispatch,
-    kinds,
     named,
 )
 from gputree.criteria.named import new_criterion
@@ -296,7 +294,7 @@ def test_bound_of_equal_targets_is_met_at_the_ends_of_the_bin():
 
 
 # -------------------------------------------------------------------- registry
-@pytest.mark.parametrize("kind", typing.get_args(Criterion))
+@pytest.mark.parametrize("kind", named.FORMS)
 def test_every_criterion_has_every_formula_on_both_sides(kind):
     """A missing formula is found here, before a kernel needs it."""
     stubs = [name for name, value in vars(dispatch).items() if hasattr(value, "__wrapped__")]
@@ -320,8 +318,8 @@ def test_every_name_has_its_forms():
         for name in named.OF_TARGETS
         for w in weights
     }
-    assert of_targets == set(kinds.OF_TARGETS)
-    assert of_classes | of_targets == set(typing.get_args(Criterion))
+    assert of_targets == named.TARGET_FORMS
+    assert of_classes | of_targets == set(named.FORMS)
     for kind, task in (
         (DecisionTreeClassifier, "classification"),
         (DecisionTreeRegressor, "regression"),
@@ -366,4 +364,4 @@ def test_every_form_is_selected_in_the_headers_of_kernels():
     text = "".join((folder / name).read_text("utf-8") for name in kernels.CRITERIA)
     found = re.findall(r"^#(?:ifdef|elif defined|if defined)\b.*", text, re.MULTILINE)
     macros = {macro for line in found for macro in re.findall(r"[A-Z_]{3,}", line)}
-    assert {kernels.macro(form) for form in typing.get_args(Criterion)} <= macros
+    assert {kernels.macro(form) for form in named.FORMS} <= macros

@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from importlib.resources import files
 from itertools import product
-from typing import NamedTuple, get_args
+from typing import NamedTuple
 
 import ptx
 import pytest
@@ -25,7 +25,8 @@ from devices import absent
 
 from gputree.backends.cuda import kernels
 from gputree.backends.cuda.kernels import HEADERS, OPTIONS, PLAIN, Variant, source
-from gputree.criteria import Criterion, Gini, SquaredError
+from gputree.criteria import Gini, SquaredError
+from gputree.criteria.named import FORMS
 
 ARCHITECTURES = (75, 80, 86, 90, 100, 120)
 
@@ -35,7 +36,7 @@ ASSEMBLED = (75, 90, 100)
 # Bytes that the registers of a kernel may spill, stores and loads together.
 MOST_SPILLED = 0
 
-CRITERIA = get_args(Criterion)
+CRITERIA = FORMS
 
 # Every variant for one architecture, two for the oldest and the newest, one for the others.
 PLAINEST, WIDEST = Variant(Gini, False, 32), Variant(SquaredError, True, 64)

@@ -1,7 +1,6 @@
 """criteria.cuh gives the bits of gputree/criteria: scores, moves of rows, bounds, gains, log2."""
 
 from importlib.resources import files
-from typing import get_args
 
 import numpy as np
 import pytest
@@ -12,7 +11,7 @@ from numba import njit
 from gputree import criteria
 from gputree.backends.cuda.kernels import CRITERIA as CRITERIA_HEADERS
 from gputree.backends.cuda.kernels import OPTIONS, Variant
-from gputree.criteria.kinds import OF_TARGETS
+from gputree.criteria.named import FORMS, TARGET_FORMS
 
 pytestmark = needs_emulator
 
@@ -129,12 +128,12 @@ def compiled(cupy, variant):
 
 
 def test_every_criterion_is_here():
-    assert {type(criterion) for criterion in CRITERIA.values()} == {*get_args(criteria.Criterion)}
+    assert {type(criterion) for criterion in CRITERIA.values()} == {*FORMS}
 
 
 def statistics(name, criterion, rng, n):
     """Criteria of several numbers of classes, with statistics, and a row to move of each case."""
-    if type(criterion) in OF_TARGETS:
+    if type(criterion) in TARGET_FORMS:
         cases = target_cases if name == "squared error" else rate_cases
         before, bin_, total = cases(rng, n)
         weight = np.minimum(bin_[:, 0], 1)

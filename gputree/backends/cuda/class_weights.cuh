@@ -17,7 +17,8 @@ __device__ bool is_pure(const Criterion& criterion, const auto& total) {
 }
 #endif
 
-#if defined(WIDE_GINI) || defined(ENTROPY)
+// The state of criteria that share `weights_begin` of gputree/criteria/shared.py.
+#ifdef STATE_OF_WEIGHTS
 struct State {
     i64 weight_left, weight_right;
 };

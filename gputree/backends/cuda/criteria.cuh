@@ -2,7 +2,7 @@
 // operations, and compiled with --fmad=false, so that they have the same bits as on the CPU; the
 // reasons are there.
 //
-// One of GINI, WIDE_GINI, ENTROPY, MANY_CLASS_ENTROPY, SQUARED_ERROR and POISSON is defined.
+// One macro is defined, by the criterion's type: GINI, WIDE_GINI, ENTROPY, SQUARED_ERROR, ...
 // Statistics are anything whose operator[] returns int64 channels. Criteria that define `margin` or
 // `tighten` themselves define OWN_MARGIN or OWN_TIGHTEN, those that refuse cuts REFUSES.
 #ifdef MANY_CLASS_ENTROPY

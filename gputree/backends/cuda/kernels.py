@@ -31,7 +31,9 @@ import numpy as np
 
 from gputree._optional import require
 from gputree.backends.cuda.structs import Packed
-from gputree.criteria.kinds import OF_TARGETS, Criterion
+from gputree.criteria import begin, dispatch, shared
+from gputree.criteria.kinds import Criterion
+from gputree.criteria.named import NAMED, TARGET_FORMS
 
 # Threads of a block, unless a launch says otherwise.
 THREADS = 256
@@ -45,10 +47,7 @@ CRITERIA = (
     "criteria.cuh",
     "class_weights.cuh",
     "targets.cuh",
-    "gini.cuh",
-    "entropy.cuh",
-    "squared_error.cuh",
-    "poisson.cuh",
+    *dict.fromkeys(entry.header for entry in NAMED.values()),
     "bounds.cuh",
 )
 _CUT = (*CRITERIA, "limits.cuh", "table.cuh", "draw.cuh", "views.cuh", "warp.cuh", "cut.cuh")
@@ -110,9 +109,11 @@ class Variant(NamedTuple):
         value_bits = f"-DVALUE_BITS={self.value_bits}"
         if self.criterion is None:
             return (value_bits,)
+        has_weights = dispatch.is_shared(begin, self.criterion, shared.weights_begin)
         return (
             f"-D{macro(self.criterion)}",
-            f"-DREGRESSION={int(self.criterion in OF_TARGETS)}",
+            f"-DREGRESSION={int(self.criterion in TARGET_FORMS)}",
+            *(["-DSTATE_OF_WEIGHTS=1"] if has_weights else []),
             f"-DWEIGHTED={int(self.weighted)}",
             f"-DCATEGORIES={int(self.categories)}",
             *(["-DMONOTONIC=1"] if self.monotonic else []),
