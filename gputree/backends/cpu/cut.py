@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from gputree.backends.cpu.jit import borrowing, pasted, pick
@@ -27,33 +29,44 @@ def count_row(criterion, rows, row, cells, offset, channels):
         cells[np.uintp(offset) + np.uintp(channels - 1)] += 1
 
 
+class Cut(NamedTuple):
+    """A cut of a node, or a subset of a column's categories."""
+
+    score: float
+    column: int
+    missing_left: bool
+    place: int  # bin, place in a block or, of a subset, its place in the order
+    at_end: bool  # of the bin
+    threshold: float  # of a subset: its order
+    rank: int  # of the column: its number, or drawn (see `gputree.backends.cpu.draw`)
+
+
 @borrowing
 def precedes(a, b):
     """Return True if cut `a` is chosen before cut `b`: the one tie rule.
 
     The higher score, as rounded to float64, comes first: cuts that are equal in exact arithmetic
     tie if their scores do, which are the same numbers on every path, made of the same integers by
-    the same operations. Then the lower rank of the column, which is its number or drawn (see
-    `gputree.backends.cpu.draw`); then missing values right before left; then the lower cut. A cut
-    is (score, column, missing_left, bin, at its end, threshold, rank).
+    the same operations. Then the lower rank of the column; then missing values right before left;
+    then the lower cut.
     """
-    if a[0] != b[0]:
-        return a[0] > b[0]
-    if a[6] != b[6]:
-        return a[6] < b[6]
-    if a[2] != b[2]:
-        return not a[2]
-    if a[3] != b[3]:
-        return a[3] < b[3]
-    if a[4] != b[4]:
-        return b[4]
-    return a[5] < b[5]
+    if a.score != b.score:
+        return a.score > b.score
+    if a.rank != b.rank:
+        return a.rank < b.rank
+    if a.missing_left != b.missing_left:
+        return not a.missing_left
+    if a.place != b.place:
+        return a.place < b.place
+    if a.at_end != b.at_end:
+        return b.at_end
+    return a.threshold < b.threshold
 
 
 @borrowing
 def new_cut(value, f, missing_left, place, at_end, threshold, rank):
-    """A cut as `precedes` compares them; the types are fixed, so kernels compile once."""
-    return (
+    """A cut of column f of score `value`; the types are fixed, so kernels compile once."""
+    return Cut(
         np.float64(value),
         np.int64(f),
         np.bool_(missing_left),
@@ -73,7 +86,7 @@ def no_cut():
 @borrowing
 def score_to_beat(cut, rank):
     """Highest score with which no cut of a column, found after `cut`, precedes it."""
-    return cut[0] if cut[6] <= rank else np.nextafter(cut[0], -np.inf)
+    return cut.score if cut.rank <= rank else np.nextafter(cut.score, -np.inf)
 
 
 @borrowing

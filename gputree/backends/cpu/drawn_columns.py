@@ -283,7 +283,7 @@ def find_cut(scan, entries, limits, order, drawn, sorting):
     most = min(limits.max_features, d)
     first = np.int64(0)
     # Columns `order[:first]` are drawn, and `cut` is the best of them.
-    while first < most or (first < d and cut[0] == -np.inf):
+    while first < most or (first < d and cut.score == -np.inf):
         k = min(most - first, drawn.column.size) if first < most else np.int64(1)
         if most < d:
             draw_columns(key, order, first, first + k)
@@ -305,9 +305,9 @@ def find_cut(scan, entries, limits, order, drawn, sorting):
 @borrowing
 def place_of_column(entries, key, drawn, cut, s, t):
     """Place of the column that is cut among those drawn, where others may have followed it."""
-    if drawn.column[cut[3]] == cut[1]:
-        return cut[3]
-    drawn.column[0] = cut[1]
+    if drawn.column[cut.place] == cut.column:
+        return cut.place
+    drawn.column[0] = cut.column
     take_columns(entries, key, drawn, 1, s, t)
     return np.int64(0)
 
@@ -319,7 +319,7 @@ def part_entries(entries, drawn, c, cut, s, t):
     to_left = to_spill = np.uintp(0)
     for i in range(np.uintp(t - s)):
         row = local[i]
-        is_left = np.uintp(goes_left(numbers[i], cut[5], cut[2]))
+        is_left = np.uintp(goes_left(numbers[i], cut.threshold, cut.missing_left))
         local[to_left] = row
         spill[to_spill] = row
         to_left += is_left
@@ -354,12 +354,12 @@ def grow_one(rules, criterion, entries, free, waiting, order, drawn, sorting, to
         if rules.regression and places_equal(scan, entries.local, limits.rounded):
             continue
         cut = find_cut(scan, entries, bounded, order, drawn, sorting)
-        if cut[0] == -np.inf:
+        if cut.score == -np.inf:
             continue
-        decrease = gain(criterion, cut[0], total)
+        decrease = gain(criterion, cut.score, total)
         if decrease * scan.whole < limits.min_decrease:
             continue
-        f = cut[1]
+        f = cut.column
         c = place_of_column(entries, key, drawn, cut, s, t)
         middle = part_entries(entries, drawn, c, cut, s, t)
         missing = drawn.missing[c] > 0
@@ -367,8 +367,10 @@ def grow_one(rules, criterion, entries, free, waiting, order, drawn, sorting, to
         out.feature[node] = f
         out.gain[node] = decrease
         if entries.categories[f] == 0:
-            out.threshold[node] = cut[5]
-        out.missing_left[node] = missing_goes_left(missing, cut[2], middle - s, t - middle)
+            out.threshold[node] = cut.threshold
+        out.missing_left[node] = missing_goes_left(
+            missing, cut.missing_left, middle - s, t - middle
+        )
         push_bounds(
             bounded.monotonic, criterion, entries, rules.weighted, f, s, middle, total, left,
             waiting.bounds, size,

@@ -137,7 +137,7 @@ def best_cut(scan, scratch, block, active, limits):
     for c in range(visits):
         f = columns[c]
         if drawing:
-            if c >= limits.max_features and cut[0] > -np.inf:
+            if c >= limits.max_features and cut.score > -np.inf:
                 break
             if c == ready:
                 ready = max(limits.max_features, c + 1)
@@ -271,9 +271,9 @@ def find_split(rules, scan, scratch, block, active, limits):
         found, cut = cut_pair(scan, limits)
     if not found:
         cut = best_cut(scan, scratch, block, active, limits)
-    if cut[0] == -np.inf:
+    if cut.score == -np.inf:
         return cut, 0.0
-    decrease = gain(scan.criterion, cut[0], scan.total)
+    decrease = gain(scan.criterion, cut.score, scan.total)
     if decrease * scan.whole < limits.min_decrease:
         return no_cut(), 0.0
     return cut, decrease
@@ -300,13 +300,13 @@ def split_block(rules, scan, scratch, block, active, known, cut, further):
 
     Returns the first place on the right, and for the left and the right child if it may split.
     """
-    f, missing_left, bits, s, t = cut[1], cut[2], scan.bits, scan.s, scan.t
+    f, missing_left, bits, s, t = cut.column, cut.missing_left, scan.bits, scan.s, scan.t
     nominal = is_nominal(scratch, f)
     if nominal:
         if scratch is not None:
             mark_categories(scratch, scan, cut, block.left_side)
     else:
-        mark_sides(block.order, f, bits, s, known, t, cut[3], missing_left, block.left_side)
+        mark_sides(block.order, f, bits, s, known, t, cut.place, missing_left, block.left_side)
     middle = partition_rows(
         block.rows, block.local, block.rows_spill, block.local_spill, block.left_side, s, t
     )
@@ -379,22 +379,24 @@ def grow(rules, criterion, scratch, block, root, m, waiting, total, left, out):
             begin(criterion, total, total)[0], begin(criterion, left, total), key,
         )  # fmt: skip
         cut, decrease = find_split(rules, scan, scratch, block, active, bounded)
-        if cut[0] == -np.inf:
+        if cut.score == -np.inf:
             continue
-        f = cut[1]
+        f = cut.column
         known = known_end(block.order, f, bits, s, t)
         out.first_child[node] = free
         out.feature[node] = f
         if rules.bin_ends.categories[f] == 0:
             out.threshold[node] = cut_threshold(
-                rules.bin_ends, block.order, block.distinct, f, bits, first, cut[3]
+                rules.bin_ends, block.order, block.distinct, f, bits, first, cut.place
             )
         out.gain[node] = decrease
         further = min_rows if level + 1 < limits.max_depth else m + 1
         middle, left_splits, right_splits = split_block(
             rules, scan, scratch, block, active, known, cut, further
         )
-        out.missing_left[node] = missing_goes_left(known < t, cut[2], middle - s, t - middle)
+        out.missing_left[node] = missing_goes_left(
+            known < t, cut.missing_left, middle - s, t - middle
+        )
         stack = waiting.bounds
         push_bounds(
             bounded.monotonic, criterion, block, weighted, f, s, middle, total, left, stack, size

@@ -109,7 +109,7 @@ def scan_categories(scratch, scan, limits, f, cut):
 @pasted
 def mark_categories(scratch, scan, cut, left_side):
     """Mark each row with its side of `cut`, a subset of the categories of a nominal column."""
-    f = cut[1]
+    f = cut.column
     present = classes_in(scratch, scan.total)
     criterion = restrict(scan.criterion, present)
     if scratch.last[0] == f:
@@ -117,8 +117,8 @@ def mark_categories(scratch, scan, cut, left_side):
     else:
         count, _ = take_runs(criterion, scratch, scan, listed_in(scratch, scan), f, present)
     runs = scratch.runs
-    mark_subset(criterion, scratch, count, present, np.int64(cut[5]), cut[3])
-    runs.is_left[count] = cut[2]  # missing values
+    mark_subset(criterion, scratch, count, present, np.int64(cut.threshold), cut.place)
+    runs.is_left[count] = cut.missing_left  # missing values
     for r in range(count + 1):
         for i in range(np.uintp(runs.begin[r]), np.uintp(runs.begin[r + 1])):
             left_side[np.uintp(scratch.item[i])] = runs.is_left[r]

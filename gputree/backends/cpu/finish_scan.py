@@ -197,7 +197,7 @@ def cut_pair(scan, limits):
                 other_way = value
             scored += 1
         value = one_way if x == first else other_way
-        if value > -np.inf and value >= cut[0]:
+        if value > -np.inf and value >= cut.score:
             found = new_cut(value, f, False, s, True, 0.0, tie_rank(limits, scan.key, f))
             cut = found if precedes(found, cut) else cut
         if scored == 2 and not limits.random_ties:

@@ -242,7 +242,7 @@ def search_found(finer, source, node, search, f, rows, codes, cut):
     if not is_counted(finer, f):
         if shift < FINE_BITS:
             count_found(node, source.rows, rows, codes, shift, cells, candidate)
-        needed = needed_bound(node.criterion, cut[0], node.total)
+        needed = needed_bound(node.criterion, cut.score, node.total)
         mark_column(node, table, histogram, f, cells, candidate, work, needed)
     used = keep_found(rows, codes, shift, cells.place)
     search.report[0] += used
@@ -302,7 +302,7 @@ def search_columns(finer, source, node, search, pending, are_known, most_rows, c
     # `cut` is the best of the columns that were searched; `pending[:n_pending]` are not, and need
     # not be once their bounds are below `needed`.
     while True:
-        needed = needed_bound(node.criterion, cut[0], node.total)
+        needed = needed_bound(node.criterion, cut.score, node.total)
         used = np.int64(0)
         n_group = 0
         while used < most_rows and n_group < GATHER_COLUMNS:
@@ -387,7 +387,7 @@ def choose_cut(finer, drawn, exact, source, node, search, scores):
     cut = no_cut()
     done = 0
     # `cut` is the best of the columns `order[:done]`.
-    while done < d and (done == 0 or cut[0] == -np.inf):
+    while done < d and (done == 0 or cut.score == -np.inf):
         upto = min(max(limits.max_features, done + 1), d)
         if draws:
             draw_columns(node.key, order, done, upto)
@@ -432,13 +432,13 @@ def has_missing(criterion, table, weighted, cells, f, channels):
 @borrowing
 def record_cut(criterion, table, limits, weighted, cells, total, cut, j, splits):
     """Record `cut` as the split of node j, if there is one with a sufficient decrease."""
-    if cut[0] == -np.inf:
+    if cut.score == -np.inf:
         return
-    f, channels = cut[1], total.size
+    f, channels = cut.column, total.size
     seen = has_missing(criterion, table, weighted, cells, f, channels)
     after = -1
-    if cut[4] and table.categories[f] == 0:
-        after = next_filled(criterion, table, weighted, cells, f, cut[3], channels)
+    if cut.at_end and table.categories[f] == 0:
+        after = next_filled(criterion, table, weighted, cells, f, cut.place, channels)
     put_cut(criterion, table, limits, total, cut, seen, after, j, splits)
 
 
@@ -448,20 +448,20 @@ def put_cut(criterion, table, limits, total, cut, seen_missing, next_bin, j, spl
 
     `next_bin` is the next bin with rows after a cut at the end of its bin, else -1.
     """
-    decrease = gain(criterion, cut[0], total)
+    decrease = gain(criterion, cut.score, total)
     weight = begin(criterion, total, total)[0]
     if decrease * weight < limits.min_decrease:
         return
-    splits.feature[j] = cut[1]
+    splits.feature[j] = cut.column
     splits.weight[j] = weight
     splits.gain[j] = decrease
-    splits.missing_left[j] = cut[2]
+    splits.missing_left[j] = cut.missing_left
     splits.seen_missing[j] = seen_missing
-    if table.categories[cut[1]] > 0:
+    if table.categories[cut.column] > 0:
         return
-    splits.cut_bin[j] = cut[3]
-    splits.inside[j] = not cut[4]
-    splits.threshold[j] = cut[5]
+    splits.cut_bin[j] = cut.place
+    splits.inside[j] = not cut.at_end
+    splits.threshold[j] = cut.threshold
     splits.next_bin[j] = next_bin
 
 

@@ -153,8 +153,13 @@ def merge_cuts(cuts, others):
 @inner
 def put(cuts, j, cut):
     """Set the cut of node j."""
-    cuts.score[j], cuts.feature[j], cuts.missing_left[j] = cut[0], cut[1], cut[2]
-    cuts.bin[j], cuts.at_end[j], cuts.threshold[j], cuts.rank[j] = cut[3], cut[4], cut[5], cut[6]
+    cuts.score[j], cuts.feature[j], cuts.missing_left[j] = cut.score, cut.column, cut.missing_left
+    cuts.bin[j], cuts.at_end[j], cuts.threshold[j], cuts.rank[j] = (
+        cut.place,
+        cut.at_end,
+        cut.threshold,
+        cut.rank,
+    )
 
 
 @kernel
@@ -163,9 +168,9 @@ def record_cuts(scoring, table, nodes, cuts, seen_missing, next_bin, splits):
     criterion, limits = scoring.criterion, scoring.limits
     for j in nodes:
         cut = cut_of(cuts, j)
-        if cut[0] > -np.inf:
-            f, total = cut[1], scoring.totals[j]
-            after = next_bin[j, f] if cut[4] else -1
+        if cut.score > -np.inf:
+            f, total = cut.column, scoring.totals[j]
+            after = next_bin[j, f] if cut.at_end else -1
             put_cut(criterion, table, limits, total, cut, seen_missing[j, f], after, j, splits)
 
 
