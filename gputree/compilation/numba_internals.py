@@ -17,19 +17,19 @@ half of all bytes, and most of the time of loading; the type of every value, as 
 environments, of which the code reads one or two. A kernel is called by Python only, and a function
 of numba that calls it compiles it again.
 
-To port this to a new release of numba, compare its files with those of the release before:
+To port this to a new release of numba, compare its modules with those of the release before:
 
-    numba/core/codegen.py       `JITCodeLibrary`, whose steps `Part` and `Loaded` replace (from
+    numba.core.codegen          `JITCodeLibrary`, whose steps `Part` and `Loaded` replace (from
                                 `add_ir_module` to `_finalize_final_module`); of `JITCPUCodegen`
                                 `_library_class`, `_engine`, `set_env`, `_data_layout`,
                                 `_pass_builder`; `RuntimeLinker.PREFIX`
-    numba/core/dispatcher.py    `_cache`, `_compiler`, `compile`, `get_call_template`,
+    numba.core.dispatcher       `_cache`, `_compiler`, `compile`, `get_call_template`,
                                 `get_overload`; `_FunctionCompiler.compile`
-    numba/core/compiler.py      `compile_result` and its fields
-    numba/core/environment.py   `lookup_environment`, and the prefix of names
-    numba/core/options.py       `_nrt`, the option of `borrowing`, and `targetoptions` of
-                                `decorators.written_out`, which `inline_closurecall.py` reads
-    numba/core/typing/typeof.py `_numba_type_`, by which numba knows functions and kernels
+    numba.core.compiler         `compile_result` and its fields
+    numba.core.environment      `lookup_environment`, and the prefix of names
+    numba.core.options          `_nrt`, the option of `borrowing`, and `targetoptions` of
+                                `decorators.written_out`, which `inline_closurecall` reads
+    numba.core.typing.typeof    `_numba_type_`, by which numba knows functions and kernels
 
 Then run `pytest tests/compilation -m ""`: a step that has another name is an AttributeError there,
 and a step that is no longer called shows in the counts of parts, of bytes and of cache hits.

@@ -17,7 +17,7 @@ __device__ bool is_pure(const Criterion& criterion, const auto& total) {
 }
 #endif
 
-// The state of criteria that share `weights_begin` of gputree/criteria/shared.py.
+// The state of criteria whose `begin` is `weights_begin` in gputree/criteria/shared.py.
 #ifdef STATE_OF_WEIGHTS
 struct State {
     i64 weight_left, weight_right;
