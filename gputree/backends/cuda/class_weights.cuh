@@ -17,7 +17,7 @@ __device__ bool is_pure(const Criterion& criterion, const auto& total) {
 }
 #endif
 
-// The state of criteria that share `weights_begin` of gputree/criteria/shared.py.
+// State of criteria whose formula of `begin` is `weights_begin` of gputree/criteria/shared.py.
 #ifdef STATE_OF_WEIGHTS
 struct State {
     i64 weight_left, weight_right;
