@@ -83,7 +83,7 @@ class Task:
     @property
     def n_classes(self) -> int:
         """Number of classes; 0 for regression."""
-        return 0 if self.square is not None else self.criterion.n_classes  # type: ignore[union-attr]
+        return 0 if self.square is not None else self.criterion.n_classes
 
     @property
     def statistics(self) -> int:

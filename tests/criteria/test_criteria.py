@@ -33,6 +33,7 @@ from gputree.criteria import (
     WideGini,
     dispatch,
     named,
+    shared,
 )
 from gputree.criteria.named import new_criterion
 from gputree.fixed_point import fix_weights
@@ -301,6 +302,19 @@ def test_every_criterion_has_every_formula_on_both_sides(kind):
     assert {"begin", "move", "score", "bound", "gain"} <= set(stubs)
     assert [name for name in stubs if (name, kind) not in dispatch._formulas] == []
     assert Variant(kind, False, 64).macros[0].startswith("-D")
+
+
+def test_a_criterion_in_a_separate_file_takes_shared_formulas(monkeypatch):
+    class Another(typing.NamedTuple):
+        n_classes: int
+        unit: float
+
+    monkeypatch.setattr(dispatch, "_formulas", dict(dispatch._formulas))
+    dispatch.share(Another, *shared.CLASS_FORMULAS)
+    assert dispatch.is_shared(dispatch.begin, Another, shared.weights_begin)
+    assert not dispatch.is_shared(dispatch.begin, Gini, shared.weights_begin)
+    left, total = np.array([1, 2]), np.array([4, 4])
+    assert dispatch.begin(Another(2, 1.0), left, total) == (3, 5)
 
 
 def test_every_name_has_its_forms():

@@ -199,3 +199,10 @@ def test_packages_of_devices_are_entered_through_backends():
 )
 def test_imports_are_seen_however_they_are_written(module, text, taken):
     assert places_taken(text, module) == taken
+
+
+def test_one_file_imports_the_internals_of_numba():
+    """A new release of numba is followed in this file, which says how."""
+    internal = re.compile(r"^ *(?:from|import) (?:numba\.core|llvmlite\.binding)", re.M)
+    found = {path.name for path in SOURCES if internal.search(path.read_text("utf-8"))}
+    assert found == {"numba_internals.py"}
