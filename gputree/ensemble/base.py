@@ -22,7 +22,7 @@ from gputree import prediction
 from gputree._warnings import warn
 from gputree.backends.arrays import to_host
 from gputree.backends.encoding import forbid_infinity
-from gputree.backends.inspection import Inspection, missing_columns
+from gputree.backends.inspection import Inspection
 from gputree.columns import Columns
 from gputree.ensemble.compact import CompactTree, LazySequence, Trees
 from gputree.ensemble.draws import Draws, Origin, draw_count, seed_of, tree_seed
