@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from gputree._memory import require_memory
 from gputree._warnings import warn
 from gputree.backends.arrays import to_host
+from gputree.backends.inspection import missing_columns
 from gputree.dtypes import NODE, Bools, Floats
 from gputree.ensemble.compact import Trees
 from gputree.ensemble.draws import Draws, Origin, bootstrap_counts, permutation
@@ -22,7 +23,7 @@ from gputree.estimators.arguments import explained
 from gputree.estimators.table_estimator import TableEstimator
 from gputree.prediction.descent import walk
 from gputree.prediction.forest import PackedTree, mean_answers
-from gputree.tables import Table, missing_columns
+from gputree.tables import Table
 from gputree.threads import n_threads, run
 from gputree.validation import check_weights
 
