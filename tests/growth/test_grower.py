@@ -166,7 +166,7 @@ def test_monotone_columns(grow_tree, problem, f):
     assert a._replace(threshold=[]) == b._replace(threshold=[])
 
 
-def continuous(seed, n=150, d=4):
+def continuous(seed, n=100, d=4):
     """Normal columns and a target that depends on two of them."""
     rng = np.random.default_rng(seed)
     values = rng.normal(size=(n, d))
