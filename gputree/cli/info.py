@@ -3,9 +3,23 @@
 from __future__ import annotations
 
 import argparse
+from typing import Any
 
-from gputree.cli.report import with_examples
-from gputree.cli.tables import add_columns, add_missing_target
+from gputree._texts import aligned, display_width, padded
+from gputree.cli.cells import tell_other_task, told
+from gputree.cli.report import counted, escape_unknown_characters, with_examples
+from gputree.cli.streams import table_origin
+from gputree.cli.tables import (
+    add_columns,
+    add_missing_target,
+    columns_to_read,
+    label_of,
+    tell_dropped,
+)
+from gputree.export.describe import on_one_line
+
+_EXAMPLES = 3
+_LONGEST_EXAMPLE = 24
 
 
 def add_info(parser: argparse.ArgumentParser) -> None:
@@ -33,10 +47,126 @@ def add_info(parser: argparse.ArgumentParser) -> None:
 
 def _info(arguments: argparse.Namespace) -> None:
     if arguments.data is not None:
-        from gputree.cli.table_info import print_table
-
-        print_table(arguments)
+        _print_table(arguments)
         return
     from gputree._versions import show_versions
 
     show_versions()
+
+
+def _print_table(arguments: argparse.Namespace) -> None:
+    """Print each column of a table; guesses about it are warnings."""
+    from gputree.datasets import read_table
+
+    arguments.weights = None
+    with told(arguments.missing):
+        table = read_table(
+            table_origin(arguments.data),
+            arguments.target,
+            **columns_to_read(arguments),
+            verbose=True,
+        )
+    tell_dropped(label_of(arguments.data), table.n_dropped)
+    _warn_of_identifiers(label_of(arguments.data), table.columns)
+    said = set(arguments.categorical)
+    ordered = dict(arguments.ordered)
+    rows = [["column", "kind", "missing", "values", "examples"]]
+    for name, column in zip(table.names, table.columns.columns, strict=True):
+        rows.append([on_one_line(name), *_described(column, name in said, name in ordered)])
+    lines = {
+        "table": f"{counted(table.n_rows, 'row')}, {counted(len(table.names), 'column')}",
+        **({"left out": ", ".join(map(repr, table.left_out))} if table.left_out else {}),
+        **({} if table.weight is None else {"weights": "of the rows, in the file"}),
+        **({} if table.target is None else {"target": _target(table)}),
+    }
+    escape_unknown_characters()
+    print(aligned(lines))
+    print()
+    print(_in_columns(rows))
+
+
+def _warn_of_identifiers(label: str, X: Any) -> None:
+    """Warn of columns of text that name the rows, as estimators do."""
+    import pyarrow as pa
+
+    from gputree import CodedTable
+    from gputree.datasets.guesses import Guess, Option, warn_of
+    from gputree.estimators.identifiers import find_identifiers
+
+    names = [field.name for field in X.schema if pa.types.is_string(field.type)]
+    if not names:
+        return
+    table = CodedTable(X.select(names), device="cpu")._table
+    found = find_identifiers(table.columns, table.count_categories, None, False, table.mixed)
+    guesses = []
+    for column in found:
+        name = names[column.feature]
+        text = f"column {name!r} {column.claim}, and is taken for categories"
+        advice = "To leave it out add {0}"
+        guesses.append(Guess(text, advice, (Option("ignore", [name]),), name))
+    warn_of(label, guesses)
+
+
+def _target(table: Any) -> str:
+    """The target, and the task that is inferred of it."""
+    from gputree.coded_labels import distinct
+    from gputree.datasets import infer_task
+
+    values = distinct(table.target)
+    such = ", ".join(_short(value) for value in values[:_EXAMPLES].tolist())
+    task = infer_task(table.target)
+    tell_other_task(table.target_name, task, table.target)
+    what = "class" if task == "classification" else "value"
+    several = "classes" if what == "class" else "values"
+    return f"{table.target_name}: {task}, {counted(values.size, what, several)}, such as {such}"
+
+
+def _described(column: Any, is_category: bool, is_ordered: bool) -> list[str]:
+    """The kind of a column, its missing cells, its range or number of categories, and examples."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    from gputree.datasets.conversion import is_date, is_number_type, is_text
+
+    kind, known = column.type, column.drop_null()
+    if pa.types.is_floating(kind):
+        known = known.filter(pc.invert(pc.is_nan(known)))
+    missing = len(column) - len(known)
+    if pa.types.is_dictionary(kind):
+        known = known.cast(kind.value_type)
+        name = "ordered categories" if kind.ordered or is_ordered else "declared categories"
+    elif pa.types.is_null(kind):
+        name = "no values"
+    elif pa.types.is_boolean(kind):
+        name = "booleans"
+    elif is_date(kind):
+        name = "dates or times"
+    elif is_number_type(kind):
+        name = "integers" if pa.types.is_integer(kind) else "numbers"
+    elif is_text(kind):
+        name = "ordered categories" if is_ordered else "text"
+    else:  # such as lists, which no tree splits and pyarrow does not compare
+        return [str(kind), f"{missing:,}", "", ""]
+    is_range = is_number_type(kind) and not is_category and len(known) > 0
+    words = known.unique()
+    if is_range:
+        ends = pc.min_max(known).as_py()
+        values = f"{ends['min']:g} to {ends['max']:g}"
+        if pa.types.is_integer(kind):
+            values = f"{ends['min']} to {ends['max']}"
+    else:
+        values = counted(len(words), "category", "categories")
+        name = f"{name} as categories" if is_number_type(kind) else name
+    such = ", ".join(_short(word.as_py()) for word in words[:_EXAMPLES])
+    return [name, f"{missing:,}", values, such]
+
+
+def _short(value: Any) -> str:
+    text = f"{value:g}" if isinstance(value, float) else on_one_line(str(value))
+    return text if len(text) <= _LONGEST_EXAMPLE else f"{text[:_LONGEST_EXAMPLE]}..."
+
+
+def _in_columns(rows: list[list[str]]) -> str:
+    """Rows of cells, all to the left."""
+    widths = [max(map(display_width, cells)) for cells in zip(*rows, strict=True)]
+    return "\n".join("  ".join(map(padded, row, widths)).rstrip() for row in rows)

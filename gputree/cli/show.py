@@ -7,6 +7,9 @@ import sys
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from gputree._texts import aligned
 from gputree.cli.models import (
     about_costs,
     add_tree,
@@ -22,6 +25,8 @@ from gputree.cli.streams import load_saved
 from gputree.dtypes import BRANCH_SPLIT, MISSING_TO_ALL
 
 if TYPE_CHECKING:
+    from gputree.pruning.complexity_table import CPTable
+    from gputree.pruning.cost_complexity import Risk
     from gputree.tree import Tree
 
 
@@ -73,15 +78,13 @@ def _show(arguments: argparse.Namespace) -> None:
 
 def _show_cp(estimator: Any, arguments: argparse.Namespace) -> None:
     """Print the cp table of the model, or of one of its trees."""
-    from gputree.cli.cp import cp_text
-
     if arguments.max_depth is not None:
         raise UsageError("--max-depth is no option with --cp.")
     one = chosen(estimator, arguments.tree)
     require_one(one, "show --cp")
     if has_rules(one):
         raise UsageError("--cp is for trees, and this model has rules.")
-    text = cp_text(one)
+    text = _cp_text(one)
     escape_unknown_characters()
     print(f"{_head(one).partition(chr(10))[0]}\n\n{text}")
 
@@ -123,3 +126,45 @@ def _missing_rule(tree: Tree) -> str:
     if (tree.split_kind == BRANCH_SPLIT).any():
         return "Values without a branch, also missing ones, get the node's majority class."
     return "Missing values go to the child with more rows unless marked."
+
+
+def _cp_text(estimator: Any) -> str:
+    """Cost-complexity table of a model of one tree, below the figures that it is relative to."""
+    from gputree.pruning import cp_table
+
+    tree: Tree = estimator.tree_
+    is_validated = hasattr(estimator, "cp_table_")
+    table: CPTable = estimator.cp_table_ if is_validated else cp_table(tree, "error")
+    lines = {
+        "columns used": ", ".join(_used(estimator)) or "none",
+        "root node error": _root_risk(tree, "error"),
+    }
+    if table.risk == "impurity" and tree.task == "classification":
+        lines[f"root node {tree.criterion}"] = _root_risk(tree, "impurity")
+    lines["rows"] = f"{tree.n_rows[0]:,}"
+    return f"{aligned(lines)}\n\n{table}\n\n{_hint(tree, table, is_validated)}"
+
+
+def _used(estimator: Any) -> list[str]:
+    """Names of the columns that the tree tests, in their order."""
+    tree = estimator.tree_
+    names = getattr(estimator, "feature_names_in_", None)
+    tested = np.unique(tree.feature[~tree.is_leaf]).tolist()
+    return [f"x{f}" if names is None else str(names[f]) for f in tested]
+
+
+def _root_risk(tree: Tree, risk: Risk) -> str:
+    """Cost of the root, over the weight of the rows."""
+    from gputree.pruning.cost_complexity import node_risk
+
+    cost, weight = float(node_risk(tree, risk)[0]), float(tree.weight[0])
+    return f"{cost:.6g}/{weight:.6g} = {cost / weight:.5g}"
+
+
+def _hint(tree: Tree, table: CPTable, is_validated: bool) -> str:
+    """Hint: the option that makes the tree of a line, and that which adds errors of new rows."""
+    risk = f",risk={table.risk}" if tree.task == "classification" else ""
+    advice = f"--pruning cost_complexity:cp=CP{risk} makes the tree of a line."
+    if is_validated:
+        return advice
+    return f"{advice} xerror and xstd: train or prune with --pruning cost_complexity_cv."
