@@ -50,7 +50,7 @@ def make(kind, **params):
     return kind(n_trials=3, **params) if kind is BoostedC45Classifier else kind(**params)
 
 
-def table(seed: int, n_classes: int = 3, n: int = 200):
+def table(seed: int, n_classes: int = 3, n: int = 120):
     """Few values, so that ID3 learns, with noise; later classes are rarer."""
     rng = np.random.default_rng(seed)
     X = rng.integers(0, 5, (n, 4)).astype(float)
@@ -203,19 +203,19 @@ def test_cross_validated_pruning_counts_what_errors_cost(costs, cv):
 @pytest.mark.parametrize("params", [{"misclassification_costs": TWO}, {"class_weight": {1: 6.0}}])
 def test_the_cross_validated_error_of_the_root_is_one(params):
     X, y = table(9, 2)
-    xerror = cross_validated(DecisionTreeClassifier(**params), X, y)[1]["xerror"]
+    xerror = cross_validated(DecisionTreeClassifier(**params), X, y, cv=4)[1]["xerror"]
     assert xerror[0] == pytest.approx(1.0, rel=1e-9)
 
 
 @pytest.mark.parametrize("class_weight", [{0: 0.3, 1: 2.0}, "balanced"])
 def test_pruning_counts_class_weights(class_weight):
-    X, y = table(10)
+    X, y = table(10, n=200)
     weight = compute_sample_weight(class_weight, y)
-    ours = cross_validated(DecisionTreeClassifier(class_weight=class_weight), X, y)
-    theirs = cross_validated(DecisionTreeClassifier(), X, y, weight)
+    ours = cross_validated(DecisionTreeClassifier(class_weight=class_weight), X, y, cv=4)
+    theirs = cross_validated(DecisionTreeClassifier(), X, y, weight, cv=4)
     assert ours[0] == theirs[0]
     same_tables(ours[1], theirs[1])
-    other, answers = table(11)
+    other, answers = table(11, n=200)
     grown = DecisionTreeClassifier(class_weight=class_weight).fit(X, y)
     by_weight = compute_sample_weight(class_weight, answers)
     plain = DecisionTreeClassifier().fit(X, y, weight)
@@ -300,7 +300,7 @@ def words_of_leaves(model):
     ids=str,
 )
 def test_texts_name_the_class_of_the_least_expected_cost(model):
-    X, y = table(2)
+    X, y = table(2, n=200)
     model = clone(model).set_params(misclassification_costs=THREE, max_depth=3).fit(X, y)
     answers = model.predict(X)
     assert (answers != model.predict_proba(X).argmax(axis=1)).any()

@@ -26,7 +26,7 @@ KINDS += [("entropy", False, {}), ("poisson", True, {})]
 
 def mixed_case(criterion: str, weighted: bool) -> tuple[MixedTable, type, Any]:
     """A table, the estimator of the criterion, and targets for it."""
-    sample = random_mixed_table(1 + weighted, 300, weighted)
+    sample = random_mixed_table(1 + weighted, 150, weighted)
     if criterion in ("squared_error", "poisson"):
         return sample, DecisionTreeRegressor, sample.y + np.sin(np.arange(sample.y.size)) ** 2
     return sample, DecisionTreeClassifier, sample.y

@@ -181,9 +181,9 @@ def test_without_the_option_there_are_none():
 
 @pytest.mark.parametrize("weighted", [False, True])
 def test_neither_the_order_of_rows_nor_threads_matter(weighted):
-    table = random_mixed_table(2, 600, weighted)
+    table = random_mixed_table(2, 300, weighted)
     expected = fit(table, n_jobs=1)
-    order = np.random.default_rng(0).permutation(600)
+    order = np.random.default_rng(0).permutation(300)
     assert fit(table.take(order), n_jobs=2).tree_.equals(expected.tree_)
 
 

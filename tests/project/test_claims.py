@@ -199,8 +199,10 @@ def test_figures_of_gpus_are_in_the_results():
     assert [figure for figure in figures if not is_rounded(figure, known)] == []
 
 
-@pytest.mark.parametrize("folder", ["tools", "benchmarks"])
-def test_the_page_of_a_folder_has_a_line_for_each_file(folder):
+@pytest.mark.parametrize(
+    ("folder", "files"), [("tools", "*.py"), ("benchmarks", "*.py"), ("tests", "*/test_*.py")]
+)
+def test_the_page_of_a_folder_has_a_line_for_each_file(folder, files):
     page = (ROOT / folder / "README.md").read_text("utf-8")
-    names = {path.stem for path in (ROOT / folder).glob("*.py")} - {"__init__"}
+    names = {path.stem for path in (ROOT / folder).glob(files)} - {"__init__"}
     assert [name for name in sorted(names) if not re.search(rf"`{name}(\.py)?`", page)] == []

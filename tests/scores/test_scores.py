@@ -1,3 +1,5 @@
+"""Scores of columns: definitions in plain NumPy, weights, missing values, coded tables."""
+
 import inspect
 from functools import partial
 
