@@ -97,7 +97,7 @@ def _warn_of_identifiers(label: str, X: Any) -> None:
     if not names:
         return
     table = CodedTable(X.select(names), device="cpu")._table
-    found = find_identifiers(table.columns, table.count_categories, None, False)
+    found = find_identifiers(table.columns, table.count_categories, None, False, table.mixed)
     guesses = []
     for column in found:
         name = names[column.feature]
