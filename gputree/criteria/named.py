@@ -8,7 +8,7 @@ schema, pruners, CUDA kernels, the check of a device) uses these entries.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +33,15 @@ from gputree.fixed_point import REST_BITS, Ends, Targets, Weights, fix_rates, fi
 
 Floats = NDArray[np.float64]
 Sums = NDArray[np.int64]
+
+# Values of the parameter `criterion` for type checkers, and its documentation.
+ClassificationCriterion = Literal["gini", "entropy", "log_loss"]
+RegressionCriterion = Literal["squared_error", "poisson"]
+CLASSIFICATION_CRITERION = """criterion : "gini", "entropy" or "log_loss", default="gini"
+        Impurity; "entropy" and "log_loss" are the same, in bits."""
+REGRESSION_CRITERION = """criterion : "squared_error" or "poisson", default="squared_error"
+        Impurity; "poisson" is half the mean Poisson deviance, in nats, for non-negative targets.
+        Then no leaf predicts 0, unless the root does."""
 
 
 class OfClasses(NamedTuple):

@@ -8,6 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from typing import Any
 
+from gputree.criteria.named import CLASSIFICATION_CRITERION, REGRESSION_CRITERION
+
 
 def document(texts: Mapping[str, str], attributes: Sequence[str]) -> Callable[[type], type]:
     """Fill ``{parameters}`` and ``{attributes}`` of a class docstring.
@@ -179,16 +181,9 @@ PARAMETERS = entries(
         Whether `fit` keeps the trees of the fit before and adds new ones up to `n_estimators`."""
 )
 
-OF_CLASSES = PARAMETERS | entries(
-    """criterion : "gini", "entropy" or "log_loss", default="gini"
-        Impurity; "entropy" and "log_loss" are the same, in bits."""
-)
+OF_CLASSES = PARAMETERS | entries(CLASSIFICATION_CRITERION)
 
-OF_TARGETS = PARAMETERS | entries(
-    """criterion : "squared_error" or "poisson", default="squared_error"
-        Impurity; "poisson" is half the mean Poisson deviance, in nats, for non-negative targets.
-        Then no leaf predicts 0, unless the root does."""
-)
+OF_TARGETS = PARAMETERS | entries(REGRESSION_CRITERION)
 
 OF_FORESTS = entries(
     """class_weight : dict, "balanced", "balanced_subsample" or None, default=None

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 
 from gputree._sklearn import Interval, RealNotInt, StrOptions
 from gputree.backends import DEVICES
-from gputree.criteria.named import CRITERIA
+from gputree.criteria.named import CRITERIA, ClassificationCriterion, RegressionCriterion
 from gputree.estimators.arguments import explained
 from gputree.estimators.declared_classes import DECLARED
 from gputree.estimators.growing_categories import CategoricalSplit
@@ -163,7 +163,7 @@ class ForestSearchParameters(SearchParameters):
 class ClassificationParameters:
     """Parameters of trees of CART and of forests for classes."""
 
-    criterion: Literal["gini", "entropy", "log_loss"] = "gini"
+    criterion: ClassificationCriterion = "gini"
     class_weight: ClassWeight = None
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -175,7 +175,7 @@ class ClassificationParameters:
 class RegressionParameters:
     """Parameters of trees of CART and of forests for targets."""
 
-    criterion: Literal["squared_error", "poisson"] = "squared_error"
+    criterion: RegressionCriterion = "squared_error"
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "criterion": [StrOptions({*CRITERIA["regression"]})]
