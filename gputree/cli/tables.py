@@ -19,8 +19,7 @@ from gputree.cli.reading import add_format, format_of
 from gputree.cli.report import UsageError, counted, say
 from gputree.cli.streams import STANDARD, table_origin
 from gputree.cli.weights import Weight, check_name, taken_out, with_column
-from gputree.datasets.arff import WEIGHTS
-from gputree.datasets.file_format import FileFormat
+from gputree.datasets.file_format import WEIGHTS, FileFormat
 from gputree.errors import InputError
 
 

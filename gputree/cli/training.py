@@ -31,7 +31,7 @@ from gputree.cli.weights import (
     taken_out,
 )
 from gputree.coded_labels import Labels
-from gputree.datasets.arff import WEIGHTS
+from gputree.datasets.file_format import WEIGHTS
 from gputree.errors import InputError
 
 

@@ -25,12 +25,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from gputree.datasets.file_format import WEIGHTS
 from gputree.errors import InputError
 
 NUMBERS = ("numeric", "real", "integer")
-
-# Name of the column of weights, of a file that has some.
-WEIGHTS = "@weight"
 
 _OF_KEEL = ("@input", "@inputs", "@output", "@outputs")
 

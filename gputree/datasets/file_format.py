@@ -18,6 +18,9 @@ FORMATS = {
 }
 DECIMALS = (".", ",")
 
+# Name of the column of weights of an ARFF file that has some.
+WEIGHTS = "@weight"
+
 
 class FileFormat(NamedTuple):
     """Format of a file; None is inferred from its name and its first rows.

@@ -14,13 +14,12 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from pyarrow import types
 
-from gputree.datasets.arff import WEIGHTS
 from gputree.datasets.column_names import feature_names
 from gputree.datasets.conversion import Kinds, listed
 from gputree.datasets.csv_head import Opened, open_delimited
 from gputree.datasets.damage import told
 from gputree.datasets.delimited import column_types
-from gputree.datasets.file_format import INFERRED, FileFormat
+from gputree.datasets.file_format import INFERRED, WEIGHTS, FileFormat
 from gputree.datasets.first_rows import guesses_of_first_rows
 from gputree.datasets.formats import rows_of, schema_of
 from gputree.datasets.guesses import warn_of

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,8 +18,10 @@ from gputree.errors import InputError
 from gputree.estimators.costs import check_costs
 from gputree.persistence.model_file import FORMAT
 from gputree.persistence.values import ARRAY_KINDS, check_text_bytes, decode, encode
-from gputree.pruning.complexity_table import CP_FIELDS, CP_TABLE, CPTable
 from gputree.tree import Tree
+
+if TYPE_CHECKING:
+    from gputree.pruning.complexity_table import CPTable
 
 _MOST_UNLISTED = 1 << 20  # columns of a file whose header does not list them
 
@@ -45,7 +47,7 @@ def header_of(estimator: Any) -> dict[str, Any]:
     if getattr(estimator, "winnow", False) and hasattr(estimator, "winnowed_"):
         header["winnowed"] = np.flatnonzero(estimator.winnowed_).tolist()
     if (table := getattr(estimator, "cp_table_", None)) is not None:
-        columns = {name: encode(table[name].tolist(), "cp_table_") for name in CP_FIELDS}
+        columns = {name: encode(table[name].tolist(), "cp_table_") for name in table.dtype.names}
         header["cp_table"] = {"risk": table.risk} | columns
     estimator._validate_params()  # for those that were set since, and that no file is read with
     if classes is not None and not np.array_equal(
@@ -183,6 +185,8 @@ def _mask(header: dict[str, Any], key: str, d: int) -> Bools:
 
 def _cp_table(columns: Any) -> CPTable:
     """The table of a cross-validated cost-complexity sequence."""
+    from gputree.pruning.complexity_table import CP_FIELDS, CP_TABLE, CPTable
+
     if not isinstance(columns, dict) or set(columns) != {"risk", *CP_FIELDS}:
         raise InputError(f"cp_table must have the keys {sorted({'risk', *CP_FIELDS})}.")
     if columns["risk"] not in ("impurity", "error"):
