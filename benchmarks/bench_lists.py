@@ -8,12 +8,12 @@ from benchmarks.common import BACKENDS, skip_without_device, synchronize
 from benchmarks.common import timer as timer
 from benchmarks.compare.timing import THREADS
 from benchmarks.data import mixed_table
+from gputree.arithmetic.fixed_point import fix_weights
 from gputree.backends import get_list_backend
 from gputree.backends.encoding import code_columns
 from gputree.backends.lists import BranchLimits, ListTask, Tests
 from gputree.columns import fit_encode
 from gputree.criteria.information import new_information
-from gputree.fixed_point import fix_weights
 
 WARM_ROWS = 2_000  # of the table that compiles the kernels
 

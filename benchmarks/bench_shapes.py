@@ -21,7 +21,6 @@ from typing import Any
 from benchmarks.common import timer as timer
 from benchmarks.shapes import Shaped, balanced, chain
 from gputree import export_text
-from gputree.importance import impurity_importances
 from gputree.persistence import read_model, write_model
 from gputree.prediction import apply
 from gputree.pruning import (
@@ -33,6 +32,7 @@ from gputree.pruning import (
     collapse_splits,
     cost_complexity_path,
 )
+from gputree.tree.importance import impurity_importances
 
 SIZES = (1_000, 10_000, 100_000, 1_000_000)
 SHAPES = ("chain", "balanced")

@@ -32,7 +32,7 @@ from sklearn.model_selection import StratifiedKFold
 from benchmarks import data
 from benchmarks.compare.report import table_line
 from gputree import BoostedC45Classifier, BoostedC45Rules, C45Classifier
-from gputree._sklearn import safe_indexing
+from gputree.base.sklearn import safe_indexing
 
 FOLDS = 5
 

@@ -40,11 +40,11 @@ from gputree import DecisionTreeClassifier
 from gputree.backends import get_backend, has_device, new_table
 from gputree.backends.base import Limits, Task
 from gputree.backends.cuda.kernels import Kernels
+from gputree.base.progress import Progress
 from gputree.compilation import tiers
 from gputree.criteria import Gini
 from gputree.growth.assembly import renumber
 from gputree.growth.grower import GrowthPlan, grow
-from gputree.growth.progress import Progress
 
 COLUMNS, CLASSES, MAX_BINS = 28, 2, 256
 VALUE, ENTRY, TARGET, KEY, SUM = 4, 4, 4, 4, 8  # bytes

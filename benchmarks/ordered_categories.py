@@ -23,7 +23,7 @@ from gputree import (
     RandomForestClassifier,
     RandomForestRegressor,
 )
-from gputree.cli.orders import parse_order
+from gputree.cli.cells import parse_order
 from gputree.datasets import infer_task, read_table
 
 CLASSIFIERS: dict[str, Callable[[], Any]] = {

@@ -17,9 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.branches import BranchLists
-from gputree.criteria import node_entropies
-from gputree.dtypes import (
+from gputree.base.dtypes import (
     BRANCH_SPLIT,
     LEAF,
     MISSING_STOPS,
@@ -29,9 +27,11 @@ from gputree.dtypes import (
     NODE,
     THRESHOLD_SPLIT,
 )
+from gputree.criteria import node_entropies
 from gputree.pruning import RoutedRows, TrainingRows
-from gputree.subtrees import add_up
 from gputree.tree import Tree
+from gputree.tree.branches import BranchLists
+from gputree.tree.sums import add_up
 
 
 class Shaped(NamedTuple):

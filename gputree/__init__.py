@@ -3,14 +3,20 @@
 Names are imported on first use: ``import gputree`` takes no time.
 """
 
+import sys
 from typing import TYPE_CHECKING
 
-from gputree._lazy import attach, provide
+from gputree.base.former import FormerNames
+from gputree.base.lazy import attach, provide
 
 __version__ = "0.1.0"
 
+sys.meta_path.append(
+    FormerNames(__name__, {"branches": "tree.branches", "validation": "inputs.validation"})
+)
+
 if TYPE_CHECKING:
-    from gputree._versions import show_versions as show_versions
+    from gputree.base.versions import show_versions as show_versions
     from gputree.check import check_device as check_device
     from gputree.discretization import MDLPDiscretizer as MDLPDiscretizer
     from gputree.ensemble import ExtraTreesClassifier as ExtraTreesClassifier
@@ -44,7 +50,7 @@ else:  # checkers are to know of no other names
     __getattr__, __dir__ = attach(
         __name__,
         {
-            "_versions": ("show_versions",),
+            "base.versions": ("show_versions",),
             "check": ("check_device",),
             "discretization": ("MDLPDiscretizer",),
             "ensemble": (
@@ -86,13 +92,13 @@ else:  # checkers are to know of no other names
             "estimators",
             "export",
             "growth",
+            "inputs",
             "persistence",
             "prediction",
             "pruning",
             "rules",
             "scores",
             "tree",
-            "validation",
         ),
     )
 

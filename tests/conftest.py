@@ -21,13 +21,13 @@ from strategies import Sample
 
 from gputree.backends.base import Backend, Task
 from gputree.backends.cpu import tuning
+from gputree.base.progress import Progress
 from gputree.cli import main
 from gputree.compilation import tiers
 from gputree.compilation.declared import declare
 from gputree.growth import grower
 from gputree.growth.assembly import renumber
 from gputree.growth.grower import GrowthPlan, grow
-from gputree.growth.progress import Progress
 
 # The first example of a kernel compiles it.
 settings.register_profile(

@@ -2,7 +2,7 @@
 
     PYTHONPATH=tools python -m pytest -p entered --entered MAP.json [TEST ...]
 
-MAP.json is a JSON object of ``functions``, names as ``gputree/tree.py::Tree.equals``, and
+MAP.json is a JSON object of ``functions``, names as ``gputree/tree/tree.py::Tree.equals``, and
 ``tests``, which has the seconds of each test and the places of its functions in that list. Tests of
 an existing file that are not run stay in it. `python_mutants` runs tests by it.
 

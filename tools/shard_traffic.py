@@ -17,7 +17,7 @@ from cuda_emulator import emulated_cuda
 from devices import tune
 
 from gputree import CodedTable, DecisionTreeClassifier
-from gputree.backends.sharded import copies as copies_
+from gputree.backends.sharded import device as copies_
 from gputree.backends.sharded.plan import Plan
 from gputree.growth import grower
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sys
 
-from gputree._lazy import provided
-from gputree._warnings import warn
+from gputree.base.lazy import provided
+from gputree.base.warnings import warn
 
 # Differences that a warning quotes.
 MOST_QUOTED = 2

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree._memory import require_memory
-from gputree.backends.cpu.radix import radix_argsort
+from gputree.backends.cpu.sort import radix_argsort
 from gputree.backends.lists import ColumnCodes
-from gputree.dtypes import MISSING_CODE, ROW
+from gputree.base.dtypes import MISSING_CODE, ROW
+from gputree.base.memory import require_memory
+from gputree.base.threads import run
 from gputree.errors import InputError
-from gputree.threads import run
 
 # Codes, and the distinct values of each numeric column.
 CodedColumns = tuple[ColumnCodes, list[NDArray]]

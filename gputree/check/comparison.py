@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree.backends.cuda import machine
+from gputree.base.threads import most_threads
 from gputree.check import record
 from gputree.check.cases import CASES, Case, CaseTable
 from gputree.errors import InputError
-from gputree.threads import most_threads
 from gputree.tree import Tree
 
 # Minimum number of threads that are checked against a single one.

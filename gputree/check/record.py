@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from gputree._files import replaced_file
 from gputree.backends.cuda.machine import Identity
+from gputree.base.files import replaced_file
 from gputree.compilation.folders import user_cache
 
 FORMAT = 1

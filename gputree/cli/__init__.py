@@ -64,7 +64,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _told(error: BaseException, debug: bool) -> int:
     """Print an error, with its traceback if it is a bug or with --debug; the exit status."""
-    checks = sys.modules.get("gputree._sklearn")  # scikit-learn is not imported for this
+    checks = sys.modules.get("gputree.base.sklearn")  # scikit-learn is not imported for this
     of_parameters = () if checks is None else (checks.InvalidParameterError,)
     is_usage = isinstance(error, (UsageError, *of_parameters))
     is_bug = not (is_usage or isinstance(error, (*_EXPECTED, KeyboardInterrupt)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from gputree._texts import aligned
+from gputree.base.texts import aligned
 from gputree.cli.report import DIFFERENT, escape_unknown_characters, say, with_examples
 from gputree.errors import DeviceError
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.cli.names import parse_quoted
+from gputree.cli.report import parse_quoted
 from gputree.errors import InputError
 
 # A name in double quotes, or one in which a backslash stands before a comma, a colon, a bar.

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from gputree import evaluation
-from gputree._texts import aligned, amount, shown, tabled
+from gputree.base.texts import aligned, amount, shown, tabled
 from gputree.cli.memory import add_scan_memory, watched_memory
 from gputree.cli.report import counted, escape_unknown_characters, say, with_examples
 from gputree.cli.streams import check_inputs, check_output, load, write_text
@@ -29,8 +29,7 @@ from gputree.cli.tables import (
 from gputree.cli.training import files_of
 from gputree.cli.weights import add_weights, check_values
 from gputree.errors import InputError
-from gputree.evaluation import Answers, Lines, PerClass, TableSums, answers, in_blocks
-from gputree.evaluation_sums import Sums
+from gputree.evaluation import Answers, Lines, PerClass, Sums, TableSums, answers, in_blocks
 
 # Probabilities of the rows whose sums are added up at a time.
 BLOCK_CELLS = 1 << 18

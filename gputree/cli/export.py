@@ -196,7 +196,7 @@ def _bytes(function: str, method: str) -> Callable[..., bytes]:
 
 def _picture(kind: str) -> Callable[..., bytes]:
     def make(estimator: Any, **given: Any) -> bytes:
-        from gputree._optional import require
+        from gputree.base.optional import require
 
         require("matplotlib", "gputree export").use("Agg")
         image = io.BytesIO()

@@ -6,7 +6,7 @@ import argparse
 import re
 from collections.abc import Collection, Iterable
 
-from gputree._texts import nearest
+from gputree.base.texts import nearest
 
 _CONFIDENCE = "--pruning pessimistic:confidence={}"
 _RAISING = "--pruning pessimistic:subtree_raising=false"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from gputree._texts import aligned, display_width, padded
+from gputree.base.texts import aligned, display_width, padded
 from gputree.cli.cells import tell_other_task, told
 from gputree.cli.report import counted, escape_unknown_characters, with_examples
 from gputree.cli.streams import table_origin
@@ -49,7 +49,7 @@ def _info(arguments: argparse.Namespace) -> None:
     if arguments.data is not None:
         _print_table(arguments)
         return
-    from gputree._versions import show_versions
+    from gputree.base.versions import show_versions
 
     show_versions()
 
@@ -91,7 +91,7 @@ def _warn_of_identifiers(label: str, X: Any) -> None:
 
     from gputree import CodedTable
     from gputree.datasets.guesses import Guess, Option, warn_of
-    from gputree.estimators.identifiers import find_identifiers
+    from gputree.estimators.column_warnings import find_identifiers
 
     names = [field.name for field in X.schema if pa.types.is_string(field.type)]
     if not names:
@@ -109,8 +109,8 @@ def _warn_of_identifiers(label: str, X: Any) -> None:
 
 def _target(table: Any) -> str:
     """The target, and the task that is inferred of it."""
-    from gputree.coded_labels import distinct
     from gputree.datasets import infer_task
+    from gputree.inputs.coded_labels import distinct
 
     values = distinct(table.target)
     such = ", ".join(_short(value) for value in values[:_EXAMPLES].tolist())

@@ -19,10 +19,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from gputree._memory import private_bytes, resident_bytes
+from gputree.base.memory import private_bytes, resident_bytes
+from gputree.base.threads import beside
 from gputree.cli.report import say
 from gputree.compilation.waits import n_compiled
-from gputree.threads import beside
 
 _UNITS = {unit: 1000**k for k, unit in enumerate(("", "K", "M", "G", "T"))}
 _UNITS |= {f"{unit}I": 1024**k for k, unit in enumerate(("", "K", "M", "G", "T")) if unit}

@@ -6,7 +6,7 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
-from gputree._texts import aligned
+from gputree.base.texts import aligned
 from gputree.cli.models import forbid_several
 from gputree.cli.options import RANDOM_STATE, add_pruning
 from gputree.cli.report import UsageError, escape_unknown_characters, size, with_examples

@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from gputree.cli.names import HOW, as_argument, parse_names
+from gputree.cli.report import HOW, as_argument, parse_names
 from gputree.cli.streams import STANDARD
 from gputree.datasets.file_format import DECIMALS, FORMATS, INFERRED, FileFormat
 

@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from gputree import evaluation
-from gputree._texts import aligned, amount, shown, tabled
+from gputree.base.progress import new_bar
+from gputree.base.texts import aligned, amount, shown, tabled
 from gputree.cli.models import parts, set_verbose
 from gputree.cli.report import UsageError, counted, say
 from gputree.cli.weights import Weight
-from gputree.coded_labels import CodedLabels, Labels
 from gputree.evaluation import Answers, PerClass, answers
-from gputree.growth.progress import new_bar
+from gputree.inputs.coded_labels import CodedLabels, Labels
 
 Split = tuple[NDArray[np.intp], NDArray[np.intp]]  # rows to train on, rows to predict
 

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gputree._texts import aligned
+from gputree.base.dtypes import BRANCH_SPLIT, MISSING_TO_ALL
+from gputree.base.texts import aligned
 from gputree.cli.models import (
     about_costs,
     add_tree,
@@ -22,7 +23,6 @@ from gputree.cli.models import (
 )
 from gputree.cli.report import UsageError, counted, escape_unknown_characters, with_examples
 from gputree.cli.streams import load_saved
-from gputree.dtypes import BRANCH_SPLIT, MISSING_TO_ALL
 
 if TYPE_CHECKING:
     from gputree.pruning.complexity_table import CPTable
@@ -92,7 +92,7 @@ def _show_cp(estimator: Any, arguments: argparse.Namespace) -> None:
 def _lines(model: Any, arguments: argparse.Namespace) -> Iterable[str]:
     """The lines of one tree or set of rules."""
     from gputree.export.describe import describe
-    from gputree.export.lines import text_lines
+    from gputree.export.text import text_lines
 
     if not has_rules(model):
         return text_lines(describe(model), max_depth=arguments.max_depth)

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from gputree._files import replaced_file, require_destination
+from gputree.base.files import replaced_file, require_destination
 from gputree.cli.report import UsageError, say
 from gputree.errors import InputError
 

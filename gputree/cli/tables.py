@@ -11,12 +11,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gputree.cli.cells import told, unknown_marks, warn_of_marks, without_zeros
+from gputree.cli.cells import (
+    add_ordered,
+    check_orders,
+    listed_levels,
+    told,
+    unknown_marks,
+    warn_of_marks,
+    without_zeros,
+)
 from gputree.cli.memory import batch_bytes_of
-from gputree.cli.names import HOW, parse_names
-from gputree.cli.orders import add_ordered, check_orders, listed_levels
 from gputree.cli.reading import add_format, format_of
-from gputree.cli.report import UsageError, counted, say
+from gputree.cli.report import HOW, UsageError, counted, parse_names, say
 from gputree.cli.streams import STANDARD, table_origin
 from gputree.cli.weights import Weight, check_name, taken_out, with_column
 from gputree.datasets.file_format import WEIGHTS, FileFormat

@@ -1,16 +1,22 @@
-"""`gputree train`: from a table to a model file."""
+"""`gputree train`: from a table to a model file.
+
+`--classes A,B,...`: classes that the target may have no rows of.
+"""
 
 from __future__ import annotations
 
 import argparse
 import sys
 import time
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from gputree._texts import aligned, amount
+import numpy as np
+from numpy.typing import NDArray
+
+from gputree.base.texts import aligned, amount
 from gputree.cli.cells import tell_other_task
-from gputree.cli.classes import add_classes, classes_of
 from gputree.cli.costs import read_costs
 from gputree.cli.habits import one_of
 from gputree.cli.memory import add_memory, growth_within, row_bytes, watched_memory
@@ -18,17 +24,20 @@ from gputree.cli.models import set_verbose, sizes
 from gputree.cli.options import RULE_OPTIONS, add_options, flag, given_of_rules, given_options
 from gputree.cli.reading import keep_reading
 from gputree.cli.report import (
+    HOW,
     UsageError,
     counted,
     escape_unknown_characters,
+    number,
+    parse_names,
     with_examples,
 )
 from gputree.cli.streams import STANDARD, check_output, forbid_terminal, save
 from gputree.cli.tables import add_columns, add_missing_target, check_kinds
 from gputree.cli.training import Training, files_of, read_training, training_score
 from gputree.cli.weights import add_weights
-from gputree.coded_labels import Labels, distinct
 from gputree.errors import InputError
+from gputree.inputs.coded_labels import Labels, distinct
 
 if TYPE_CHECKING:
     from gputree.compilation.waits import Wait
@@ -343,3 +352,50 @@ def _summary(
         ),
     }
     return aligned(lines)
+
+
+DECLARED = "declared"
+_TRUTHS = {"true": True, "false": False}
+
+
+def add_classes(group: Any) -> None:
+    """Add `--classes`."""
+    group.add_argument(
+        "--classes",
+        metavar="A,B,...",
+        type=parse_names,
+        action="extend",
+        help=f"all classes, if the target lacks some: {HOW}; or {DECLARED}, those that the "
+        "type of the target column declares (ARFF, dictionaries of Parquet and Arrow)",
+    )
+
+
+def classes_of(
+    arguments: argparse.Namespace, y: Labels, declared: NDArray[Any] | None
+) -> NDArray[Any] | None:
+    """The classes that were requested, of the kind of `y`; None where none were."""
+    names = arguments.classes
+    if names is None:
+        return None
+    if names == [DECLARED]:
+        if declared is None:
+            raise UsageError(
+                f"--classes {DECLARED}: the column {arguments.target!r} declares no classes, as "
+                "nominal ones of ARFF and dictionaries of Parquet and Arrow do. List them: "
+                "--classes A,B."
+            )
+        return declared
+    if y.dtype.kind not in "biuf":
+        return np.array(names)
+    read = number if y.dtype.kind != "b" else lambda name: _TRUTHS[name.lower()]
+    return np.array([_read(read, name, arguments.target) for name in names])
+
+
+def _read(read: Callable[[str], Any], name: str, target: str) -> Any:
+    try:
+        return read(name)
+    except (KeyError, ValueError):
+        what = "numbers" if read is number else "booleans"
+        raise UsageError(
+            f"--classes must be {what}, as those of the column {target!r} are. Got {name!r}."
+        ) from None

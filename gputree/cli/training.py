@@ -14,11 +14,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree._memory import private_bytes
-from gputree._texts import hint
-from gputree.cli.cells import check_cells, forbid_dates, target_of_task, told
+from gputree.base.memory import private_bytes
+from gputree.base.texts import hint
+from gputree.cli.cells import check_cells, forbid_dates, orders_of, target_of_task, told
 from gputree.cli.memory import IN_MEMORY, batch_bytes_of, row_bytes, warn_if_exceeded
-from gputree.cli.orders import orders_of
 from gputree.cli.reading import format_of
 from gputree.cli.report import UsageError, say
 from gputree.cli.streams import STANDARD, table_origin
@@ -30,9 +29,9 @@ from gputree.cli.weights import (
     require_column,
     taken_out,
 )
-from gputree.coded_labels import Labels
 from gputree.datasets.file_format import WEIGHTS
 from gputree.errors import InputError
+from gputree.inputs.coded_labels import Labels
 
 
 class Training(NamedTuple):
@@ -124,7 +123,7 @@ def categorical_features(arguments: argparse.Namespace, X: Any) -> list[str] | s
 
 def _exceeds(file: str, arguments: argparse.Namespace) -> bool:
     """Return whether the table of a file takes more memory than `--memory` allows."""
-    from gputree.datasets.size import least_bytes
+    from gputree.datasets.sources import least_bytes
 
     memory = arguments.memory
     form = format_of(arguments)

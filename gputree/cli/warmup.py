@@ -8,8 +8,7 @@ import os
 import time
 from concurrent.futures import ProcessPoolExecutor, as_completed
 
-from gputree.cli.names import parse_names
-from gputree.cli.report import UsageError, counted, with_examples
+from gputree.cli.report import UsageError, counted, parse_names, with_examples
 
 # Kinds that half of the time goes to: begun last, they would be waited for.
 _LONGEST = ("categories", "forests", "c45")

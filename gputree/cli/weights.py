@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree._texts import hint
+from gputree.base.dtypes import Floats
+from gputree.base.texts import hint
 from gputree.cli.report import UsageError
-from gputree.dtypes import Floats
 from gputree.errors import InputError
 
 Weight = Floats | None
@@ -73,7 +73,7 @@ def values_of(columns: Any, name: str) -> Floats:
 
 def check_values(weight: Floats, name: str, label: str) -> None:
     """Raise ValueError for weights that no estimator takes, with the name of their column."""
-    from gputree.validation import check_weights
+    from gputree.inputs.validation import check_weights
 
     try:
         check_weights(weight, weight)

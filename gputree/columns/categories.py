@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.dtypes import UNSEEN, Floats, Int64s
+from gputree.base.dtypes import UNSEEN, Floats, Int64s
 
 NUMBERS = "biuf"  # kinds of NumPy types whose values are numbers here; booleans are 0 and 1
 

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree._memory import require_memory
+from gputree.base.dtypes import MISSING_CELL, Bools, Floats, Int64s
+from gputree.base.memory import require_memory
 from gputree.columns.categories import (
     EXACT_IN_FLOAT64,
     NUMBERS,
@@ -20,7 +21,6 @@ from gputree.columns.categories import (
     is_missing,
     text_first_seen,
 )
-from gputree.dtypes import MISSING_CELL, Bools, Floats, Int64s
 from gputree.errors import InputError, InputTypeError
 
 if TYPE_CHECKING:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from gputree.base.dtypes import Int64s
 from gputree.compilation import kernel
 from gputree.compilation.arrays import writable
-from gputree.dtypes import Int64s
 
 # Columns of larger integers are coded: a table of this size marks the codes that occur.
 MOST_CODES = 1 << 16

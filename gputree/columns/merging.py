@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gputree.base.dtypes import Bools
 from gputree.columns.categories import Lookup, as_numbers, as_objects, in_order, kind_of
 from gputree.columns.specification import Columns
-from gputree.dtypes import Bools
 from gputree.errors import InputError
 
 _NUMBERS, _CATEGORIES, _ORDERED = "numbers", "categories", "ordered categories"

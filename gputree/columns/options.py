@@ -1,13 +1,24 @@
-"""Columns as the parameter `categorical_features` lists them, and what messages call them."""
+"""Columns as the parameter `categorical_features` lists them, and what messages call them.
+
+Ordered categories: which columns hold some, and in which order.
+
+An ordered column is cut as a numeric one, along the ranks of its categories: "low", "medium",
+"high" are 0, 1, 2, and trees test `level <= medium`, as R's trees do with ordered factors.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from gputree.columns.cells import as_table, is_frame
-from gputree.dtypes import Bools
+from gputree.base.dtypes import UNSEEN, Bools
+from gputree.columns.categories import Lookup, as_numbers, as_objects, is_missing
+from gputree.columns.cells import Cells, Coded, as_table, is_frame
 from gputree.errors import InputError
 
 
@@ -74,3 +85,122 @@ def _names(X: Any) -> list[Any] | None:
     if not is_frame(X):
         return None
     return list(getattr(X, "column_names", None) or X.columns)
+
+
+DECLARED = "declared"
+
+_ALLOWED = (
+    "The 'ordered_categories' parameter must be 'auto', None or a dict that gives, for a column by "
+    "its name or index, a list of its categories in their order, 'declared' for the order of "
+    "its type, or None for no order."
+)
+
+
+@dataclass(frozen=True)
+class Orders:
+    """The parameter `ordered_categories`, its columns by their places.
+
+    Attributes
+    ----------
+    given : dict
+        What it says of some columns: an array of categories in their order, "declared" for the
+        order of a categorical type that is not ordered, as an Enum of polars, or None for no order.
+    by_type : bool
+        Others are ordered where their type is: pandas' ordered Categorical, Arrow's ordered
+        dictionary.
+    """
+
+    given: dict[int, Any]
+    by_type: bool
+
+    def mask(self, n_columns: int) -> Bools:
+        """The columns that are given an order, whatever they hold."""
+        found = np.zeros(n_columns, np.bool_)
+        found[[f for f, order in self.given.items() if order is not None]] = True
+        return found
+
+    def of(self, f: int, cells: Cells, label: str) -> NDArray[Any] | None:
+        """The categories of column f in their order; None where they have none."""
+        order = self.given.get(f, DECLARED if self.by_type and _is_ordered(cells) else None)
+        if order is None:
+            return None
+        assert isinstance(cells, Coded)
+        if isinstance(order, str):
+            if not cells.declared:
+                raise InputError(
+                    f"The 'ordered_categories' parameter takes the order of column {label} of X "
+                    "from its type, which declares no categories: list them in their order."
+                )
+            return cells.values
+        _require_listed(order, cells, label)
+        return order
+
+
+def declared_orders(ordered_categories: Any, X: Any) -> Orders:
+    """The orders that the parameter gives for the columns of a table; ValueError if it is none."""
+    if ordered_categories is None:
+        return Orders({}, False)
+    if isinstance(ordered_categories, str) and ordered_categories == "auto":
+        return Orders({}, True)
+    if not isinstance(ordered_categories, Mapping):
+        raise InputError(f"{_ALLOWED} Got {ordered_categories!r} instead.")
+    given: dict[int, Any] = {}
+    for column, order in ordered_categories.items():
+        levels = order
+        if order is not None and not (isinstance(order, str) and order == DECLARED):
+            levels = _levels(column, order)
+        given |= dict.fromkeys(_places(column, X), levels)
+    return Orders(given, True)
+
+
+def _is_ordered(cells: Cells) -> bool:
+    return isinstance(cells, Coded) and cells.ordered
+
+
+def _places(column: Any, X: Any) -> list[int]:
+    """Places of the column of a name or an index."""
+    if isinstance(column, str):
+        return places_of("ordered_categories", [column], X)
+    d = X.shape[1]
+    if isinstance(column, (int, np.integer)) and not isinstance(column, bool) and 0 <= column < d:
+        return [int(column)]
+    raise InputError(
+        "The 'ordered_categories' parameter must name columns of X, or give indices from 0 to "
+        f"{d - 1}. Got {column!r} instead."
+    )
+
+
+def _levels(column: Any, order: Any) -> NDArray[Any]:
+    """Listed categories as `Columns.categories` holds them."""
+    is_list = isinstance(order, Sequence) and not isinstance(order, str)
+    if not is_list and not hasattr(order, "tolist"):  # of NumPy, or an index of pandas
+        raise InputError(f"{_ALLOWED} Got {order!r} for {column!r}.")
+    words = order.tolist() if hasattr(order, "tolist") else list(order)
+    known = words and not any(map(is_missing, words))
+    if not known or not all(isinstance(word, (str, Real)) for word in words):
+        raise InputError(
+            f"The 'ordered_categories' parameter must list text or numbers, none of them missing. "
+            f"Got {order!r} for {column!r}."
+        )
+    if len(set(words)) < len(words):
+        twice = next(word for place, word in enumerate(words) if word in words[:place])
+        raise InputError(
+            f"The 'ordered_categories' parameter lists {twice!r} twice for column {column!r}."
+        )
+    return as_objects(words) if any(isinstance(w, str) for w in words) else as_numbers(words)
+
+
+def _require_listed(order: NDArray[Any], cells: Coded, label: str) -> None:
+    """Raise ValueError where a row has a category that is not listed."""
+    unseen = Lookup(order).match(cells.values) == UNSEEN
+    if not unseen.any():
+        return
+    present = np.zeros(unseen.size, np.bool_)
+    present[cells.code[cells.code >= 0]] = True
+    if (unseen & present).any():
+        word = cells.values[np.flatnonzero(unseen & present)[0]]
+        word = word.item() if isinstance(word, np.generic) else word
+        raise InputError(
+            f"Column {label} of X holds {word!r}, which 'ordered_categories' does not list: "
+            f"{order.tolist()}."
+        )

@@ -10,13 +10,12 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree._memory import require_memory
+from gputree.base.dtypes import MISSING_CELL, UNSEEN, Bools, Int64s, Values
+from gputree.base.memory import require_memory
 from gputree.columns.categories import NUMBERS, Lookup, hold_text, in_order, kind_of
 from gputree.columns.cells import Cells, Coded, Exact, read_cells
 from gputree.columns.integers import codes_present, hold_codes
-from gputree.columns.options import labels_of, listed_columns
-from gputree.columns.orders import Orders, declared_orders
-from gputree.dtypes import MISSING_CELL, UNSEEN, Bools, Int64s, Values
+from gputree.columns.options import Orders, declared_orders, labels_of, listed_columns
 from gputree.errors import InputError
 
 Order = Literal["C", "F"]
@@ -177,7 +176,7 @@ def fit_columns(
     The categories of a categorical type are those it declares, in its order, also where no row has
     them. Others are the distinct values: numbers (and booleans) by value, then text by code point.
     Columns are ordered by their types, and by `ordered_categories`: see
-    `gputree.columns.orders.Orders`; with `every_nominal` this is only the order of the categories.
+    `gputree.columns.options.Orders`; with `every_nominal` this is only the order of the categories.
     ValueError for columns that hold neither numbers, booleans nor text, infinite categories, or
     parameters that do not fit X.
     """

@@ -10,7 +10,7 @@ import re
 from functools import cache
 
 from gputree import __version__
-from gputree._warnings import warn
+from gputree.base.warnings import warn
 
 NEWEST = (0, 68)
 

@@ -28,7 +28,7 @@ PACKAGE = __name__.partition(".")[0]
 
 # Modules imported by kernels' modules, or by the decorators, from which no machine code is made.
 NO_CODE = frozenset(
-    {f"{PACKAGE}._memory", f"{PACKAGE}._warnings", f"{PACKAGE}.threads"}
+    {f"{PACKAGE}.base.memory", f"{PACKAGE}.base.warnings", f"{PACKAGE}.base.threads"}
     | {
         f"{PACKAGE}.compilation.{name}"
         for name in (

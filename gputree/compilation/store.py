@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any
 
-from gputree._warnings import warn
+from gputree.base.warnings import warn
 from gputree.compilation import folders, sources, tiers
 
 SUFFIX = ".nbc"

@@ -16,8 +16,8 @@ ROUNDING = 1e-12
 CANCELLED = 2.0**-50
 
 # Units of squares in those of targets: below it, products with weights were rounded, by up to a
-# half per row (`gputree.fixed_point`); else deviations were before, by up to a half per unit of
-# weight.
+# half per row (`gputree.arithmetic.fixed_point`); else deviations were before, by up to a half per
+# unit of weight.
 ROUNDED_PRODUCTS = 2.0**29
 
 _TAN_PI_8 = 0.41421356237309503

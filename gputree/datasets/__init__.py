@@ -8,10 +8,9 @@ for the memory, `open_batches` one or many, `ArrayBatches` arrays that are mappe
 
 from typing import TYPE_CHECKING
 
-from gputree._lazy import attach
+from gputree.base.lazy import attach
 
 if TYPE_CHECKING:
-    from gputree.datasets.arrays import ArrayBatches as ArrayBatches
     from gputree.datasets.file_format import FileFormat as FileFormat
     from gputree.datasets.files import FileBatches as FileBatches
     from gputree.datasets.files import open_batches as open_batches
@@ -19,6 +18,7 @@ if TYPE_CHECKING:
     from gputree.datasets.readers import Table as Table
     from gputree.datasets.readers import read_batches as read_batches
     from gputree.datasets.readers import read_table as read_table
+    from gputree.datasets.sources import ArrayBatches as ArrayBatches
     from gputree.datasets.targets import infer_task as infer_task
     from gputree.datasets.textbook import load_auto_mpg as load_auto_mpg
     from gputree.datasets.textbook import load_contact_lenses as load_contact_lenses
@@ -31,11 +31,11 @@ else:  # checkers are to know of no other names
     __getattr__, __dir__ = attach(
         __name__,
         {
-            "arrays": ("ArrayBatches",),
             "file_format": ("FileFormat",),
             "files": ("FileBatches", "open_batches"),
             "guesses": ("ReadingWarning",),
             "readers": ("Table", "read_batches", "read_table"),
+            "sources": ("ArrayBatches",),
             "targets": ("infer_task",),
             "textbook": (
                 "load_auto_mpg",

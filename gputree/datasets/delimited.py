@@ -11,10 +11,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pcsv
 
-from gputree.datasets.codes import exact_numbers, leading_zeros, says_more_than
-from gputree.datasets.conversion import Kinds, convert, listed
-from gputree.datasets.csv_head import Opened, not_utf8, open_delimited
-from gputree.datasets.dialect import Dialect
+from gputree.datasets.conversion import (
+    Kinds,
+    convert,
+    exact_numbers,
+    leading_zeros,
+    listed,
+    says_more_than,
+)
+from gputree.datasets.csv_head import Dialect, Opened, not_utf8, open_delimited
 from gputree.datasets.guesses import Guess
 from gputree.datasets.numbers import (
     OTHER_MISSING,
@@ -25,8 +30,7 @@ from gputree.datasets.numbers import (
     without_missing,
 )
 from gputree.datasets.parser_errors import explained
-from gputree.datasets.size import require_memory_for_csv
-from gputree.datasets.sources import Source
+from gputree.datasets.sources import Source, require_memory_for_csv
 from gputree.datasets.words import guess_of_missing
 from gputree.errors import InputError
 

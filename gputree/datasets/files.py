@@ -14,23 +14,21 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from pyarrow import types
 
-from gputree.datasets.column_names import feature_names
 from gputree.datasets.conversion import Kinds, listed
 from gputree.datasets.csv_head import Opened, open_delimited
-from gputree.datasets.damage import told
 from gputree.datasets.delimited import column_types
 from gputree.datasets.file_format import INFERRED, WEIGHTS, FileFormat
-from gputree.datasets.first_rows import guesses_of_first_rows
+from gputree.datasets.first_rows import feature_names, guesses_of_first_rows
 from gputree.datasets.formats import rows_of, schema_of
 from gputree.datasets.guesses import warn_of
+from gputree.datasets.parser_errors import told
 from gputree.datasets.row_names import (
     guess_of_index,
     guesses_of_counters,
     index_columns,
     pandas_index,
 )
-from gputree.datasets.size import least_rows
-from gputree.datasets.sources import C45, DELIMITERS, Source, source_of
+from gputree.datasets.sources import C45, DELIMITERS, Source, least_rows, source_of
 from gputree.datasets.targets import check_missing_target, has_target, target_values
 from gputree.datasets.words import guesses_of_integers
 from gputree.errors import InputError

@@ -11,14 +11,21 @@ import pyarrow.parquet as pq
 from gputree.datasets import delimited
 from gputree.datasets.arff import read_arff
 from gputree.datasets.c45 import read_c45
-from gputree.datasets.column_names import check_header, check_present, forbid_repeated
 from gputree.datasets.conversion import Kinds, convert
 from gputree.datasets.csv_head import Opened, open_delimited
-from gputree.datasets.damage import told, undamaged
 from gputree.datasets.delimited import delimited_batches, read_delimited
+from gputree.datasets.first_rows import check_header, check_present, forbid_repeated
 from gputree.datasets.guesses import Guess
-from gputree.datasets.size import least_bits, require_memory_for_parquet
-from gputree.datasets.sources import ARFF, C45, DELIMITERS, PARQUET, Source
+from gputree.datasets.parser_errors import told, undamaged
+from gputree.datasets.sources import (
+    ARFF,
+    C45,
+    DELIMITERS,
+    PARQUET,
+    Source,
+    least_bits,
+    require_memory_for_parquet,
+)
 
 _BATCH_ROWS = 1 << 16  # rows of a batch of Parquet, at most
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from gputree._warnings import warn
+from gputree.base.warnings import warn
 
 _OF_FORMAT = ("has_header", "names", "decimal", "thousands", "units", "encoding", "format")
 

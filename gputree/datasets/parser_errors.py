@@ -1,4 +1,7 @@
-"""Errors of the reader of CSV: the file, the line, and a possible cause."""
+"""Errors of the reader of CSV: the file, the line, and a possible cause.
+
+Damaged files: errors name them, and offsets and text are validated before use.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +11,13 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from gputree._texts import is_number
+import pyarrow as pa
+
+from gputree.base.memory import OutOfMemory
+from gputree.base.texts import is_number
 from gputree.datasets.csv_head import Opened, not_utf8, open_delimited
 from gputree.datasets.numbers import NotANumberError
-from gputree.datasets.sources import Source
+from gputree.datasets.sources import ARROW, PARQUET, Source
 from gputree.datasets.words import MANY_LINES
 from gputree.errors import InputError
 
@@ -155,3 +161,48 @@ def _long_cells() -> Iterator[None]:
 
 def _short(text: str) -> str:
     return repr(text if len(text) <= _SHOWN else text[:_SHOWN] + "...")
+
+
+# What a file can unpack to, in bytes and in times its length: a run of equal cells is packed to
+# little, and a damaged file claims exabytes.
+LEAST_UNPACKED = 1 << 36
+MOST_TIMES = 1 << 16
+
+
+@contextmanager
+def told(source: Source) -> Iterator[None]:
+    """Re-raise errors of readers with the file's name."""
+    try:
+        yield
+    except UnicodeError as error:  # UTF-16 without its mark is no UnicodeDecodeError
+        raise InputError(not_utf8(source, str(error))) from error
+    except OutOfMemory:
+        raise  # of a file that is whole, and it names that
+    except MemoryError as error:
+        if isinstance(error, pa.ArrowException) and not _may_unpack_to(source, error):
+            raise InputError(f"{source.label} is damaged: {error}") from error
+        raise MemoryError(f"Cannot read {source.label}: {error}") from error
+    except (pa.ArrowException, OSError, OverflowError) as error:
+        raise InputError(f"Cannot read {source.label}: {error}") from error
+
+
+def _may_unpack_to(source: Source, error: MemoryError) -> bool:
+    """Return whether a file of its length may need the bytes that could not be allocated."""
+    size = source.path.stat().st_size if source.path is not None else LEAST_UNPACKED
+    asked = re.search(r"size (\d+)", str(error))
+    return asked is not None and int(asked[1]) <= max(LEAST_UNPACKED, MOST_TIMES * size)
+
+
+def undamaged(source: Source, table: pa.Table) -> pa.Table:
+    """Validate the offsets and the text of a table from a Parquet or Arrow file, and return it."""
+    if source.kind not in (*PARQUET, *ARROW):
+        return table  # which its reader has made, and found to be text
+    for name, column in zip(table.column_names, table.columns, strict=True):
+        try:
+            column.validate(full=True)
+        except pa.ArrowInvalid as error:
+            raise InputError(
+                f"Cannot read {source.label}: column {name!r} is damaged, or holds text that is "
+                f"not UTF-8: {error}"
+            ) from error
+    return table

@@ -13,14 +13,13 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from gputree.datasets.column_names import feature_names, forbid_repeated
 from gputree.datasets.conversion import Kinds, convert, is_number_type
 from gputree.datasets.csv_head import Opened
-from gputree.datasets.damage import told, undamaged
 from gputree.datasets.file_format import INFERRED, WEIGHTS, FileFormat
-from gputree.datasets.first_rows import guesses_of_first_rows
+from gputree.datasets.first_rows import feature_names, forbid_repeated, guesses_of_first_rows
 from gputree.datasets.formats import read_whole, rows_of, scan_bytes, schema_of
 from gputree.datasets.guesses import Guess, warn_of
+from gputree.datasets.parser_errors import told, undamaged
 from gputree.datasets.row_names import (
     guess_of_index,
     guesses_of_counters,

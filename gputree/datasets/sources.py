@@ -1,7 +1,16 @@
-"""Sources of tables: a file by its name, or a stream of CSV text."""
+"""Sources of tables: a file by its name, or a stream of CSV text.
+
+Files that count the bytes read.
+
+Estimates of the memory that a file will take, before it is read.
+
+Arrays that are mapped from files: batches of their rows, read as often as needed.
+"""
 
 from __future__ import annotations
 
+import io
+import lzma
 import sys
 import zipfile
 from collections.abc import Iterator
@@ -10,10 +19,15 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.csv as pcsv
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
-from gputree._files import as_path
-from gputree.datasets.counted import members_of, opened
+from gputree.base.files import as_path
+from gputree.base.memory import available_bytes, require_memory
+from gputree.base.progress import new_bar
 from gputree.datasets.file_format import FORMATS, INFERRED, FileFormat, check_format
 from gputree.errors import InputError
 
@@ -143,3 +157,197 @@ def _stream_name(stream: Any) -> str:
         return "standard input"
     name = getattr(stream, "name", None)
     return name if isinstance(name, str) else "the stream"
+
+
+@contextmanager
+def opened(path: Path, verbose: bool, compression: str | None = None) -> Iterator[pa.NativeFile]:
+    """Open a file for pyarrow, with a progress bar of the bytes read where `verbose`.
+
+    `compression` is the codec of a compressed file, whose compressed bytes are counted.
+    """
+    bar = new_bar(
+        path.stat().st_size, verbose, desc=f"reading {path.name}", unit="B", unit_scale=True,
+        unit_divisor=1024, delay=0.5,
+    )  # fmt: skip
+    try:
+        # without a bar, pyarrow prefetches in separate threads
+        file = pa.OSFile(str(path)) if bar is None else pa.PythonFile(_Counted(path, bar), "r")
+        with file:
+            yield decompressed(file, compression)
+    finally:
+        if bar is not None:
+            bar.close()
+
+
+def decompressed(file: pa.NativeFile, compression: str | None) -> pa.NativeFile:
+    """The content of a file that is compressed by a codec, or of the one member of an archive."""
+    if compression is None:
+        return file
+    if compression == "xz":
+        return pa.PythonFile(lzma.open(file), "r")
+    if compression == "zip":
+        archive = zipfile.ZipFile(file)
+        return pa.PythonFile(archive.open(members_of(archive)[0]), "r")
+    return pa.CompressedInputStream(file, compression)
+
+
+def members_of(archive: zipfile.ZipFile) -> list[str]:
+    """Names of the files in an archive, without what macOS adds to each."""
+    names = [one.filename for one in archive.infolist() if not one.is_dir()]
+    return [name for name in names if not name.startswith("__MACOSX/")]
+
+
+class _Counted(io.BufferedReader):
+    """File that moves a progress bar by the bytes read."""
+
+    def __init__(self, path: Path, bar: Any) -> None:
+        super().__init__(io.FileIO(path))
+        self._bar = bar
+
+    def read(self, size: int | None = -1) -> bytes:
+        data = super().read(size)
+        self._bar.update(min(len(data), self._bar.total - self._bar.n))  # ends are read twice
+        return data
+
+
+SAMPLE_BYTES = 1 << 22  # bytes of text that are read to see what a row takes
+LEAST_SHARE = 0.5  # rows further down may be smaller than those of the sample
+
+# Fraction of the memory below which any file fits, even text that is compressed a hundredfold.
+SMALL_SHARE = 0.002
+
+ADVICE = "Keep fewer rows or columns in the file, or use a machine with more memory."
+
+
+def least_bytes(path: Path, form: FileFormat = INFERRED) -> float:
+    """Estimated bytes of the table of a file in memory; 0 for streams, which are read once only."""
+    source = source_of(path, form)
+    if source.is_stream:
+        return 0.0  # it is unknown
+    try:
+        if source.kind in PARQUET:
+            return _of_parquet(path)
+        if source.kind in DELIMITERS:
+            taken, read, _ = _sample(path, source.delimiter, source.codec)
+            if read:
+                return taken * path.stat().st_size / read
+    except (pa.ArrowException, OSError, UnicodeError):
+        pass  # reading the whole file gives a better estimate
+    return path.stat().st_size
+
+
+def least_rows(path: Path, form: FileFormat = INFERRED) -> int:
+    """A lower bound of the number of rows of a file; 0 if unknown."""
+    source = source_of(path, form)
+    try:
+        if source.kind in PARQUET:
+            with pq.ParquetFile(path) as file:
+                return _rows_of_parquet(path, file)
+        if source.kind in DELIMITERS and not source.is_stream:
+            _, read, rows = _sample(path, source.delimiter, source.codec)
+            return int(LEAST_SHARE * rows * path.stat().st_size / read) if read else 0
+    except (pa.ArrowException, OSError, UnicodeError):
+        pass  # reading the whole file gives a better estimate
+    return 0
+
+
+def require_memory_for_parquet(path: Path) -> None:
+    """Raise MemoryError if the table of a Parquet file clearly exceeds the memory."""
+    require_memory(_of_parquet(path), f"Reading {path}", ADVICE)
+
+
+def _of_parquet(path: Path) -> float:
+    with pq.ParquetFile(path) as file:
+        row_bits = sum(least_bits(field.type) for field in file.schema_arrow)
+        return _rows_of_parquet(path, file) * row_bits / 8
+
+
+def _rows_of_parquet(path: Path, file: pq.ParquetFile) -> int:
+    told = file.metadata
+    groups = [told.row_group(place).num_rows for place in range(told.num_row_groups)]
+    if told.num_rows != sum(groups) or min(groups, default=0) < 0:
+        raise InputError(
+            f"{path} is damaged: it declares {told.num_rows:,} rows, and its groups of rows of "
+            f"{sum(groups):,}."
+        )
+    return int(told.num_rows)
+
+
+def least_bits(kind: pa.DataType) -> int:
+    """Minimum bits of a cell in Arrow's memory."""
+    try:
+        return kind.bit_width
+    except ValueError:  # variable width: one offset
+        return 0 if kind.num_fields else 32
+
+
+def require_memory_for_csv(path: Path, delimiter: str, compression: str | None) -> None:
+    """Raise MemoryError if the table of a CSV file clearly exceeds the memory.
+
+    Estimated from the memory of its first rows per byte of the file.
+    """
+    available, size = available_bytes(), path.stat().st_size
+    if available is None or size < SMALL_SHARE * available:
+        return
+    taken, read, _ = _sample(path, delimiter, compression)
+    if read:
+        require_memory(LEAST_SHARE * taken * (size / read), f"Reading {path}", ADVICE)
+
+
+def _sample(path: Path, delimiter: str, compression: str | None) -> tuple[int, int, int]:
+    """Bytes of the first rows in memory and in the file, and their number; zeros if unknown."""
+    with pa.OSFile(str(path)) as file:
+        text = decompressed(file, compression)
+        head, _, rest = text.read(SAMPLE_BYTES).rpartition(b"\n")
+        read = file.tell() - (len(rest) if compression is None else 0)
+    try:
+        table = pcsv.read_csv(
+            io.BytesIO(head), parse_options=pcsv.ParseOptions(delimiter=delimiter)
+        )
+        return table.nbytes, read, table.num_rows
+    except (pa.ArrowInvalid, UnicodeError):  # reading the whole file gives a better estimate
+        return 0, 0, 0
+
+
+# Bytes of a batch: small compared with the memory, large compared with the cost of a call.
+BATCH_BYTES = 1 << 26
+
+
+class ArrayBatches:
+    """Batches of the rows of an array, for `gputree.CodedTable.from_batches`.
+
+    Parameters
+    ----------
+    X : array of shape (n_rows, n_features)
+        An array such as ``np.load("X.npy", mmap_mode="r")`` is read a batch at a time.
+    y : array of shape (n_rows,), or None
+        Targets; mapped from a file, too, perhaps.
+
+    Raises
+    ------
+    ValueError
+        `X` has other than two dimensions, or `y` has another length.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gputree import CodedTable
+    >>> from gputree.datasets import ArrayBatches
+    >>> X = np.lib.format.open_memmap("X.npy", "w+", np.float32, (1000, 3))  # doctest: +SKIP
+    >>> table = CodedTable.from_batches(ArrayBatches(X))  # doctest: +SKIP
+    """
+
+    def __init__(self, X: NDArray[Any], y: NDArray[Any] | None = None) -> None:
+        if X.ndim != 2:
+            raise InputError(f"X must have rows and columns, got an array of shape {X.shape}.")
+        if y is not None and y.shape != (len(X),):
+            raise InputError(f"y must have the shape ({len(X)},), got {y.shape}.")
+        self.X, self.y = X, y
+
+    def __iter__(self) -> Iterator[NDArray[Any] | tuple[NDArray[Any], NDArray[Any]]]:
+        row = max(self.X.shape[1] * self.X.dtype.itemsize, 1)
+        height = max(BATCH_BYTES // row, 1)
+        for begin in range(0, len(self.X), height):
+            rows = slice(begin, begin + height)
+            values = np.asarray(self.X[rows])
+            yield values if self.y is None else (values, np.asarray(self.y[rows]))

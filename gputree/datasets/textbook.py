@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 from sklearn.utils import Bunch
 
-from gputree._docs import fill
+from gputree.base.texts import fill
 from gputree.errors import InputError
 
 _FOLDER = Path(__file__).with_name("data")

@@ -10,19 +10,18 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from gputree._sklearn import Interval, StrOptions, check_array, fit_context
-from gputree.backends.arrays import to_host
-from gputree.backends.inspection import missing_columns
+from gputree.backends.arrays import missing_columns, to_host
+from gputree.base.dtypes import Bools, Floats, Values
+from gputree.base.progress import new_bar
+from gputree.base.sklearn import Interval, StrOptions, check_array, fit_context
+from gputree.base.threads import even_spans, n_threads, run
 from gputree.columns.integers import count_codes
 from gputree.compilation.waits import on_screen, waiting
 from gputree.discretization.cut_points import MdlRule, MdlTask, cut_values, new_mdl_task
-from gputree.dtypes import Bools, Floats, Values
 from gputree.errors import InputError
-from gputree.estimators.mixed_columns import claim, conversion, mixed_column
+from gputree.estimators.column_warnings import claim, conversion, mixed_column
 from gputree.estimators.parameters import MOST_JOBS
-from gputree.growth.progress import new_bar
-from gputree.threads import even_spans, n_threads, run
-from gputree.validation import check_labels, check_table, check_weight_range, check_weights
+from gputree.inputs.validation import check_labels, check_table, check_weight_range, check_weights
 
 TRANSFORMED = 1 << 18  # cells that one thread transforms at a time
 

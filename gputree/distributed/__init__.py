@@ -8,7 +8,7 @@ The tree equals the tree of the whole table, field by field: README.md next to t
 what travels, and where it ends.
 """
 
-from gputree._optional import require
+from gputree.base.optional import require
 
 for _module in ("dask", "distributed"):
     require(_module, "gputree.distributed")

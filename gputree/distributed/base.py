@@ -11,20 +11,19 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from gputree._optional import require
 from gputree.backends.sharded.tasks import Tasks
-from gputree.distributed import collections, growing
+from gputree.base.dtypes import Floats
+from gputree.base.optional import require
+from gputree.distributed import growing, reading
 from gputree.distributed.reading import Known, Look, ReadingOptions
-from gputree.dtypes import Floats
 from gputree.errors import InputError
-from gputree.estimators.classification import TableClassifier
-from gputree.estimators.declared_classes import declare_classes
+from gputree.estimators.classification import TableClassifier, declare_classes
+from gputree.estimators.column_warnings import Identifier, find_identifiers, warn_of_identifiers
 from gputree.estimators.growing_parts import Rowsets
-from gputree.estimators.identifiers import Identifier, find_identifiers, warn_of_identifiers
 from gputree.estimators.parameters import keyword_constructor
 from gputree.estimators.table_estimator import TableEstimator
 from gputree.evaluation import Report
-from gputree.validation import check_target_range
+from gputree.inputs.validation import check_target_range
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
@@ -54,10 +53,10 @@ def lazy(returns: str) -> Callable[[Method], Method]:
 
         @wraps(method)
         def answer(self: Any, X: Any) -> Any:
-            if not collections.is_collection(X):
+            if not reading.is_collection(X):
                 return getattr(self._plain, name)(self, X)
             dtype, width = method(self, X)
-            return collections.mapped(_Answer(name, width), self._model(), X, dtype, width)
+            return reading.mapped(_Answer(name, width), self._model(), X, dtype, width)
 
         if method.__doc__:  # python -OO has none
             answer.__doc__ = inspect.cleandoc(method.__doc__) + _ANSWERED.format(returns)
@@ -100,7 +99,7 @@ class OverPartitions(ClientParameters, TableEstimator):
             self.__dict__.pop(name, None)
         caller = type(self).__name__
         tasks = Tasks(self._client())
-        partitions = collections.partitions(caller, X, y, sample_weight)
+        partitions = reading.partitions(caller, X, y, sample_weight)
         options = ReadingOptions(
             caller, self.categorical_features, self.ordered_categories, self._is_classifier
         )
@@ -179,7 +178,7 @@ class OverPartitions(ClientParameters, TableEstimator):
     def _score_sums(self, X: Any, y: Any, sample_weight: Any) -> Floats:
         """Sums over all partitions that a score is made of."""
         dask = require("dask", "gputree.distributed")
-        partitions = collections.partitions(type(self).__name__, X, y, sample_weight)
+        partitions = reading.partitions(type(self).__name__, X, y, sample_weight)
         model = dask.delayed(self._model(), pure=False)
         call = dask.delayed(_score_block, pure=False)
         sums = [call(model, *partition) for partition in partitions]
@@ -251,7 +250,7 @@ class ClassifierOverPartitions(OverPartitions, TableClassifier):
         -------
         accuracy : float
         """
-        if not collections.is_collection(X):
+        if not reading.is_collection(X):
             return super().score(X, y, sample_weight)
         weight, _, _, wrong = self._score_sums(X, y, sample_weight)
         return float(1.0 - wrong / weight)
@@ -285,7 +284,7 @@ class RegressorOverPartitions(OverPartitions):
         -------
         r2 : float
         """
-        if not collections.is_collection(X):
+        if not reading.is_collection(X):
             return super().score(X, y, sample_weight)
         weight, total, squares, residual = self._score_sums(X, y, sample_weight)
         spread = squares - total * total / weight

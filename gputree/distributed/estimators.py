@@ -6,7 +6,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from gputree._docs import fill
+from gputree.base.texts import fill
 from gputree.distributed import growing
 from gputree.distributed.base import (
     ClassifierOverPartitions,
@@ -15,9 +15,9 @@ from gputree.distributed.base import (
     lazy,
 )
 from gputree.errors import InputError
+from gputree.estimators.arguments import monotonic_signs
 from gputree.estimators.cart import Cart, DecisionTreeClassifier, DecisionTreeRegressor
-from gputree.estimators.identifiers import warn_of_winners
-from gputree.estimators.monotonic import monotonic_signs
+from gputree.estimators.column_warnings import warn_of_winners
 from gputree.estimators.parameters import keyword_constructor
 from gputree.pruning import CostComplexityCV, Pruner
 from gputree.pruning.base import ValidationPruner

@@ -14,11 +14,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gputree._docs import fill
 from gputree.backends.base import Floats
 from gputree.backends.sharded.coding import code_rows, fit_all
 from gputree.backends.sharded.rows import Read, join_ends
 from gputree.backends.sharded.tasks import Tasks
+from gputree.base.texts import fill
 from gputree.distributed import growing
 from gputree.distributed.base import (
     ClassifierOverPartitions,
@@ -32,11 +32,11 @@ from gputree.ensemble.base import Forest
 from gputree.ensemble.draws import Origin, ends_of, part_counts
 from gputree.ensemble.growing import balancing
 from gputree.errors import InputError
+from gputree.estimators.arguments import monotonic_signs
 from gputree.estimators.growing import Options
 from gputree.estimators.growing_parts import Rowsets, layout_of
-from gputree.estimators.monotonic import monotonic_signs
 from gputree.estimators.parameters import keyword_constructor
-from gputree.tables import match_columns
+from gputree.inputs.tables import match_columns
 from gputree.tree import Tree
 
 _SECTIONS = """Parameters

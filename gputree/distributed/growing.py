@@ -9,19 +9,19 @@ from typing import Any
 
 import numpy as np
 
-from gputree._optional import require
 from gputree.backends.base import Int64s
 from gputree.backends.binning import Bins
 from gputree.backends.devices import resolve_device
 from gputree.backends.sharded.rows import Read, join_measures, measure
 from gputree.backends.sharded.tasks import Tasks
+from gputree.base.optional import require
 from gputree.columns.integers import count_codes
 from gputree.distributed import reading
 from gputree.distributed.reading import Known, Look, ReadingOptions
 from gputree.errors import InputError
 from gputree.estimators.growing import Grown, Options
 from gputree.estimators.growing_parts import Rowsets, grow_parts
-from gputree.validation import check_weight_range
+from gputree.inputs.validation import check_weight_range
 
 # Table, target and weights of each partition, delayed.
 Partitions = list[tuple[Any, Any, Any]]

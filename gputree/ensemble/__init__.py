@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from gputree._lazy import attach
+from gputree.base.lazy import attach
 
 if TYPE_CHECKING:
     from gputree.ensemble.forest import ExtraTreesClassifier as ExtraTreesClassifier

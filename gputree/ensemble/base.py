@@ -19,29 +19,34 @@ from scipy.sparse import csr_matrix, hstack
 from sklearn.utils.validation import check_is_fitted
 
 from gputree import prediction
-from gputree._warnings import warn
-from gputree.backends.arrays import to_host
+from gputree.backends.arrays import Inspection, to_host
 from gputree.backends.encoding import forbid_infinity
-from gputree.backends.inspection import Inspection
+from gputree.base.progress import new_bar
+from gputree.base.threads import n_threads, run
+from gputree.base.warnings import warn
 from gputree.columns import Columns
 from gputree.ensemble.compact import CompactTree, LazySequence, Trees
-from gputree.ensemble.draws import Draws, Origin, draw_count, seed_of, tree_seed
+from gputree.ensemble.draws import (
+    WITHOUT_BOOTSTRAP,
+    Draws,
+    Origin,
+    OutOfBag,
+    draw_count,
+    seed_of,
+    tree_seed,
+)
 from gputree.ensemble.growing import TableRows, Weight
 from gputree.ensemble.joining import OUT_OF_BAG, cut, join
-from gputree.ensemble.out_of_bag import WITHOUT_BOOTSTRAP, OutOfBag
 from gputree.errors import InputError
-from gputree.estimators.arguments import explained
+from gputree.estimators.arguments import explained, monotonic_signs
 from gputree.estimators.cart import Cart, column_count
 from gputree.estimators.coded_table import CodedTable, known_table
-from gputree.estimators.monotonic import monotonic_signs
 from gputree.estimators.parameters import ForestParameters
 from gputree.estimators.reporting import Reporting
-from gputree.growth.progress import new_bar
-from gputree.importance import mean_importances
+from gputree.inputs.tables import Table
+from gputree.inputs.validation import check_weight_range, check_weights, compare_columns
 from gputree.prediction.forest import leaves
-from gputree.tables import Table
-from gputree.threads import n_threads, run
-from gputree.validation import check_weight_range, check_weights, compare_columns
+from gputree.tree.importance import mean_importances
 
 
 class Forest(ForestParameters, Reporting, OutOfBag):

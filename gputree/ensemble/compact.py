@@ -14,9 +14,7 @@ from typing import Any, NamedTuple, TypeVar, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.branches import BranchLists
-from gputree.criteria.named import class_impurity
-from gputree.dtypes import (
+from gputree.base.dtypes import (
     LEAF,
     MISSING_STOPS,
     NO_CHILD,
@@ -26,11 +24,13 @@ from gputree.dtypes import (
     SUBSET_SPLIT,
     THRESHOLD_SPLIT,
 )
+from gputree.base.threads import run
+from gputree.criteria.named import class_impurity
 from gputree.errors import place_in
 from gputree.growth.assembly import breadth_first, over_leaves
 from gputree.prediction.forest import PackedTree, pack_tree
-from gputree.threads import run
 from gputree.tree import Tree
+from gputree.tree.branches import BranchLists
 
 T = TypeVar("T")
 

@@ -11,6 +11,7 @@ from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils.validation import check_is_fitted
 
 from gputree.backends.arrays import to_host
+from gputree.base.threads import n_threads
 from gputree.ensemble.base import Forest
 from gputree.ensemble.growing import Weight
 from gputree.errors import InputError
@@ -34,11 +35,10 @@ from gputree.estimators.parameters import (
     keyword_constructor,
 )
 from gputree.estimators.table_estimator import TableRegressor
+from gputree.inputs.tables import Table
+from gputree.inputs.validation import check_labels, check_targets
 from gputree.prediction.forest import mean_answers
 from gputree.prediction.quantiles import LeafTargets
-from gputree.tables import Table
-from gputree.threads import n_threads
-from gputree.validation import check_labels, check_targets
 
 DRAWN_CUTS_LACK = dict.fromkeys(
     SEARCH_PARAMETERS, "cuts are drawn, on the CPU. Leave it out, or use a random forest."

@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree.backends.devices import resolve_device
+from gputree.base.threads import n_threads
 from gputree.estimators.cart import column_count
-from gputree.growth.stopping import FEWEST_ROWS
-from gputree.tables import Table
-from gputree.threads import n_threads
+from gputree.growth.frontier import FEWEST_ROWS
+from gputree.inputs.tables import Table
 from gputree.tree import Tree
 
 Weight = NDArray[Any] | None  # float64, or how often rows are drawn

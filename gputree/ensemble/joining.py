@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from gputree._warnings import warn
+from gputree.base.warnings import warn
 from gputree.ensemble.compact import CompactTree, Trees
 from gputree.ensemble.draws import Origin
 from gputree.errors import InputError, InputTypeError

@@ -14,27 +14,25 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from gputree import prediction
-from gputree.backends.arrays import device_labels, to_host
+from gputree.backends.arrays import Inspection, device_labels, to_host
 from gputree.backends.devices import resolve_device
 from gputree.backends.encoding import forbid_infinity
-from gputree.backends.inspection import Inspection
+from gputree.base.threads import n_threads
 from gputree.errors import InputError
 from gputree.estimators.arguments import explained
 from gputree.estimators.coded_table import CodedTable
-from gputree.estimators.identifiers import (
+from gputree.estimators.column_warnings import (
     warn_of_winners,
 )
 from gputree.estimators.reporting import Reporting, column_usage
 from gputree.estimators.table_estimator import TableEstimator
-from gputree.evaluation import Lines
-from gputree.evaluation_sums import Weight
-from gputree.importance import impurity_importances
+from gputree.evaluation import Lines, Weight
+from gputree.inputs.tables import Table
+from gputree.inputs.validation import check_weight_range, check_weights
 from gputree.pruning import CostComplexityCV, Pruner, get_pruner
 from gputree.pruning.base import ValidationPruner
-from gputree.tables import Table
-from gputree.threads import n_threads
 from gputree.tree import Tree
-from gputree.validation import check_weight_range, check_weights
+from gputree.tree.importance import impurity_importances
 
 # Folds that are grown at once: each has separate targets, entries and histograms.
 MOST_FOLDS = 4

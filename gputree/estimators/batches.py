@@ -22,16 +22,16 @@ from numpy.typing import NDArray
 
 from gputree.backends.arrays import to_host
 from gputree.backends.base import Int64s, Sharding
-from gputree.coded_labels import Labels
+from gputree.base.dtypes import CODE, MOST_ROWS
+from gputree.base.progress import new_bar
 from gputree.columns import Columns
 from gputree.columns.cells import as_table
 from gputree.columns.merging import KeptColumns, MergedColumns
 from gputree.compilation.arrays import writable
-from gputree.dtypes import CODE, MOST_ROWS
 from gputree.errors import InputError, InputTypeError
 from gputree.estimators.batch_targets import BatchTargets
-from gputree.growth.progress import new_bar
-from gputree.tables import Table
+from gputree.inputs.coded_labels import Labels
+from gputree.inputs.tables import Table
 
 # Bytes of values in a part of a table.
 PART_BYTES = 1 << 26

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.fixed_point import fix_weights
+from gputree.arithmetic.fixed_point import fix_weights
 
 # Bits of the total weight: two less than in growth, which then takes the units over exactly.
 TOTAL_BITS = 48

@@ -16,16 +16,16 @@ from gputree.backends.arrays import to_host
 from gputree.errors import InputError
 from gputree.estimators.arguments import C45_REFUSES, MULTIWAY_LACKS
 from gputree.estimators.base import Given, with_weight
+from gputree.estimators.column_warnings import have_few_categories
 from gputree.estimators.documentation import MULTIWAY_TREE, OF_MULTIWAY_TREES, document
 from gputree.estimators.growing_lists import ListOptions
-from gputree.estimators.identifiers import have_few_categories
 from gputree.estimators.multiway import MultiwayTree
 from gputree.estimators.parameters import C45Parameters, keyword_constructor
 from gputree.estimators.winnowing import coded_grower, grow_on, winnow
 from gputree.growth.gain_ratio import C45Rule
+from gputree.inputs.tables import Table
+from gputree.prediction.soft_thresholds import soften
 from gputree.pruning import Pruner, collapse_splits
-from gputree.softening import soften
-from gputree.tables import Table
 from gputree.tree import Tree
 
 # As in Release 8 and J48: either side of a numeric cut holds a tenth of the known rows of an

@@ -12,8 +12,15 @@ from sklearn.utils import Bunch, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from gputree.backends.devices import resolve_device
+from gputree.base.threads import n_threads
 from gputree.errors import InputError
-from gputree.estimators.arguments import CART_LACKS, REGRESSOR_LACKS, explained, refuses
+from gputree.estimators.arguments import (
+    CART_LACKS,
+    REGRESSOR_LACKS,
+    explained,
+    monotonic_signs,
+    refuses,
+)
 from gputree.estimators.base import BaseDecisionTree, count_rows
 from gputree.estimators.classification import TreeClassifier
 from gputree.estimators.documentation import (
@@ -24,7 +31,6 @@ from gputree.estimators.documentation import (
     document,
 )
 from gputree.estimators.growing import UNLIMITED_DEPTH, Options, grow_tree
-from gputree.estimators.monotonic import monotonic_signs
 from gputree.estimators.parameters import (
     ClassificationParameters,
     LabelParameters,
@@ -33,9 +39,8 @@ from gputree.estimators.parameters import (
     keyword_constructor,
 )
 from gputree.estimators.table_estimator import TableRegressor
+from gputree.inputs.tables import Table
 from gputree.pruning import CostComplexity, cost_complexity_path
-from gputree.tables import Table
-from gputree.threads import n_threads
 from gputree.tree import Tree
 
 

@@ -10,17 +10,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree._sklearn import Interval, StrOptions, validate_parameter_constraints
 from gputree.backends import DEVICES
 from gputree.backends.binning import MAX_BINS
 from gputree.backends.devices import resolve_device
 from gputree.backends.encoding import InfinityError
-from gputree.coded_labels import Labels
+from gputree.base.sklearn import Interval, StrOptions, validate_parameter_constraints
+from gputree.base.threads import most_threads
 from gputree.errors import InputError, InputTypeError
 from gputree.estimators.batches import Batches, read_batches
-from gputree.estimators.mixed_columns import warn_of_mixed_columns
-from gputree.tables import Table, TableReader, match_columns
-from gputree.threads import most_threads
+from gputree.estimators.column_warnings import warn_of_mixed_columns
+from gputree.inputs.coded_labels import Labels
+from gputree.inputs.tables import Table, TableReader, match_columns
 
 # Rows that are predicted at once.
 _SLICE_ROWS = 1 << 16

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.costs import Costs, class_costs
+from gputree.arithmetic.fixed_point import fix_weights
 from gputree.errors import InputError
-from gputree.fixed_point import fix_weights
+from gputree.inputs.costs import Costs, class_costs
 
 if TYPE_CHECKING:
-    from gputree._sklearn import InvalidParameterError
+    from gputree.base.sklearn import InvalidParameterError
 
 # Costs are distinguished in these steps of the largest: a factor of all of them changes nothing.
 STEP = 2.0**-40
@@ -108,7 +108,7 @@ def _of_pairs(name: str, given: dict[Any, Any], classes: NDArray[Any]) -> Costs:
 
 
 def _wrong(name: str, expected: str, got: Any) -> InvalidParameterError:
-    from gputree._sklearn import InvalidParameterError
+    from gputree.base.sklearn import InvalidParameterError
 
     return InvalidParameterError(
         f"The 'misclassification_costs' parameter of {name} must {expected}. Got {got} instead."

@@ -7,12 +7,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from gputree.arithmetic.fixed_point import Targets, Weights, fix_weights
 from gputree.backends import new_backend
 from gputree.backends.base import Backend, Limits, Monotonic, Task
 from gputree.backends.binning import MAX_BINS
+from gputree.base.dtypes import LEAF, MISSING_STOPS, NODE, THRESHOLD_SPLIT
+from gputree.base.progress import Progress
 from gputree.columns import Columns
 from gputree.criteria.named import class_impurity, fix, new_criterion, target_impurity
-from gputree.dtypes import LEAF, MISSING_STOPS, NODE, THRESHOLD_SPLIT
 from gputree.errors import InputError
 from gputree.estimators.growing_categories import (
     CategoricalSplit,
@@ -20,15 +22,13 @@ from gputree.estimators.growing_categories import (
     search_of,
 )
 from gputree.estimators.resolution import warn_if_coarse
-from gputree.fixed_point import Targets, Weights, fix_weights
 from gputree.growth.assembly import GrownNodes, over_leaves, renumber
+from gputree.growth.frontier import best_first_leaves
 from gputree.growth.grower import GrowthPlan, grow
 from gputree.growth.monotonic import bound_answers
-from gputree.growth.progress import Progress
-from gputree.growth.selection import best_first_leaves
-from gputree.plausibility import bounded_gains
-from gputree.tables import Table
+from gputree.inputs.tables import Table
 from gputree.tree import Tree
+from gputree.tree.checks import bounded_gains
 
 # Depths are 32-bit; no tree of fewer rows than that is deeper.
 UNLIMITED_DEPTH = np.iinfo(np.int32).max

@@ -8,15 +8,13 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.backends.base import Backend
-from gputree.backends.subsets import SubsetSearch
-from gputree.branches import BranchLists
+from gputree.backends.base import Backend, SubsetSearch
+from gputree.base.dtypes import NO_THRESHOLD, SUBSET_SPLIT
 from gputree.columns import Columns
-from gputree.dtypes import NO_THRESHOLD, SUBSET_SPLIT
-from gputree.growth.assembly import GrownNodes
-from gputree.growth.categories import list_subsets
-from gputree.nesting import nest
+from gputree.growth.assembly import GrownNodes, list_subsets
 from gputree.tree import Tree
+from gputree.tree.branches import BranchLists
+from gputree.tree.nesting import nest
 
 CategoricalSplit = Literal["auto", "exhaustive", "ordered", "one_vs_rest"]
 

@@ -7,15 +7,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree._memory import require_memory
+from gputree.arithmetic.fixed_point import Weights, about_one, fix_weights
 from gputree.backends import get_list_backend
 from gputree.backends.encoding import CodedColumns
 from gputree.backends.lists import BranchLimits, ListTask
 from gputree.backends.rules import midpoints
-from gputree.branches import BranchLists, places_of
-from gputree.criteria import node_entropies
-from gputree.criteria.information import new_information
-from gputree.dtypes import (
+from gputree.base.dtypes import (
     BRANCH_SPLIT,
     LEAF,
     MISSING_CODE,
@@ -27,14 +24,25 @@ from gputree.dtypes import (
     SUBSET_SPLIT,
     THRESHOLD_SPLIT,
 )
+from gputree.base.memory import require_memory
+from gputree.base.progress import Progress
+from gputree.criteria import node_entropies
+from gputree.criteria.information import new_information
 from gputree.estimators.growing import UNLIMITED_DEPTH, check_statistics
 from gputree.estimators.resolution import warn_if_coarse
-from gputree.fixed_point import Weights, about_one, fix_weights
-from gputree.growth.branching import Branching, Expansion, TreeShape, breadth_first
-from gputree.growth.lists import EntryBudget, GrowthLimits, ListGrower, SplitRule
-from gputree.growth.progress import Progress
-from gputree.plausibility import bounded_gains
+from gputree.growth.lists import (
+    Branching,
+    EntryBudget,
+    Expansion,
+    GrowthLimits,
+    ListGrower,
+    SplitRule,
+    TreeShape,
+    breadth_first,
+)
 from gputree.tree import Tree
+from gputree.tree.branches import BranchLists, places_of
+from gputree.tree.checks import bounded_gains
 
 # Weights, counts and sums nearer than this are equal, where rows have weights of about 1.
 WEIGHT_SLACK = 1e-6

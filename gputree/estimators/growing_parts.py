@@ -8,17 +8,24 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from gputree.arithmetic.fixed_point import Weights
 from gputree.backends.binning import MAX_BINS, Bins
-from gputree.backends.sharded import coding, units
+from gputree.backends.sharded import coding
 from gputree.backends.sharded.dask import spread
-from gputree.backends.sharded.rows import Read, RowSummary
+from gputree.backends.sharded.rows import (
+    Read,
+    Rounding,
+    RowSummary,
+    in_units,
+    target_units,
+    weight_units,
+)
 from gputree.backends.sharded.tasks import Tasks
 from gputree.columns import Columns
 from gputree.criteria.named import fix
 from gputree.estimators.growing import Grown, Options, cuts_not_drawn, grow_on, new_task
 from gputree.estimators.resolution import SAMPLE_ROWS, warn_if_coarse
-from gputree.fixed_point import Weights
-from gputree.validation import code_dtype
+from gputree.inputs.validation import code_dtype
 
 
 class Rowsets(NamedTuple):
@@ -59,9 +66,9 @@ def grow_parts(
     if options.draws_cuts:
         raise cuts_not_drawn()
     found, columns = rowsets.found, rowsets.columns
-    rounding, weights = units.weight_units(tasks, rowsets.parts, found)
+    rounding, weights = weight_units(tasks, rowsets.parts, found)
     criterion = None if options.n_classes else options.criterion
-    targets = None if criterion is None else units.target_units(criterion, weights, found.ends)
+    targets = None if criterion is None else target_units(criterion, weights, found.ends)
     if options.warns:
         _warn_if_coarse(tasks, rowsets, options, rounding, weights)
     none = np.empty(0, code_dtype(options.n_classes))
@@ -81,7 +88,7 @@ def _warn_if_coarse(
     tasks: Tasks,
     rowsets: Rowsets,
     options: Options,
-    rounding: units.Rounding,
+    rounding: Rounding,
     weights: Weights,
 ) -> None:
     """Warn as `warn_if_coarse` does, from some rows of each partition and the extreme ones."""
@@ -96,7 +103,7 @@ def _warn_if_coarse(
         target = np.zeros(target.size, np.int64)
     read = Read(np.empty((0, 0)), np.append(target, ends), weight)
     criterion = None if options.n_classes else options.criterion
-    rows = units.in_units(read, weights, rounding, criterion, ends)
+    rows = in_units(read, weights, rounding, criterion, ends)
     given = weights._replace(weight=rows.weight)
     if criterion is None:
         warn_if_coarse(weight, given)

@@ -6,9 +6,9 @@ from typing import Any, ClassVar, Self
 
 from gputree.estimators.arguments import ID3_LACKS
 from gputree.estimators.coded_table import CodedTable
+from gputree.estimators.column_warnings import warn_of_quantities
 from gputree.estimators.documentation import MULTIWAY_TREE, OF_MULTIWAY_TREES, document
 from gputree.estimators.growing_lists import ListOptions
-from gputree.estimators.identifiers import warn_of_quantities
 from gputree.estimators.multiway import MultiwayTree
 from gputree.estimators.parameters import keyword_constructor
 from gputree.growth.gain_ratio import InformationGain

@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree.backends.devices import resolve_device
+from gputree.base.threads import n_threads
 from gputree.estimators.base import count_rows
 from gputree.estimators.classification import TreeClassifier
 from gputree.estimators.growing_lists import ListOptions, grow_lists
 from gputree.estimators.parameters import LabelParameters, MultiwayParameters
-from gputree.tables import Table
-from gputree.threads import n_threads
+from gputree.inputs.tables import Table
 from gputree.tree import Tree
 
 

@@ -12,11 +12,11 @@ from typing import Any, ClassVar, Literal, TypeVar, dataclass_transform
 
 from numpy.typing import ArrayLike
 
-from gputree._sklearn import Interval, RealNotInt, StrOptions
 from gputree.backends import DEVICES
+from gputree.base.sklearn import Interval, RealNotInt, StrOptions
 from gputree.criteria.named import CRITERIA, ClassificationCriterion, RegressionCriterion
 from gputree.estimators.arguments import explained
-from gputree.estimators.declared_classes import DECLARED
+from gputree.estimators.classification import DECLARED
 from gputree.estimators.growing_categories import CategoricalSplit
 from gputree.pruning import PRUNERS, Pruner
 

@@ -1,7 +1,11 @@
-"""`report` of estimators."""
+"""`report` of estimators.
+
+The tree or its first levels, below scikit-learn's diagram of an estimator in notebooks.
+"""
 
 from __future__ import annotations
 
+import html
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -10,16 +14,19 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from gputree import prediction
-from gputree._sklearn import assert_all_finite, check_array, check_consistent_length, column_or_1d
 from gputree.backends.arrays import to_host
+from gputree.base.sklearn import (
+    assert_all_finite,
+    check_array,
+    check_consistent_length,
+    column_or_1d,
+)
 from gputree.errors import InputError
 from gputree.estimators.arguments import explained
-from gputree.estimators.notebook import html_of_model
-from gputree.evaluation import Lines, Report, answers, report, usage_lines
-from gputree.evaluation_sums import Weight
-from gputree.labels import exact_labels
+from gputree.evaluation import Lines, Report, Weight, answers, report, usage_lines
+from gputree.inputs.labels import exact_labels
+from gputree.inputs.validation import check_weights
 from gputree.tree import Tree
-from gputree.validation import check_weights
 
 # Cells of rows x columns that are marked at a time, and rows at most.
 MARKED_CELLS = 1 << 24
@@ -128,3 +135,45 @@ def _tested(tree: Tree, rows: NDArray) -> NDArray[np.bool_]:
     marks[row[inner], tree.feature[path.indices[inner]]] = True
     found: NDArray[np.bool_] = marks & ~np.isnan(rows)
     return found
+
+
+# Maximum number of lines; larger trees are shown to a limited depth.
+MOST_LINES = 40
+
+
+def html_of_model(estimator: Any) -> str:
+    """The tree or the rules as HTML; an empty string before `fit` and for boosted estimators.
+
+    Parameters
+    ----------
+    estimator : estimator
+
+    Returns
+    -------
+    str
+        With names and labels escaped.
+    """
+    if hasattr(estimator, "rules_"):
+        lines = estimator.rules_.to_text().splitlines()
+        about = f"{len(lines) - 1:,} rules, and a default class"
+    elif hasattr(estimator, "tree_"):
+        tree = estimator.tree_
+        lines = _lines_of_tree(estimator)
+        about = f"{tree.n_nodes:,} nodes, {tree.n_leaves:,} leaves, depth {tree.max_depth}"
+    else:
+        return ""
+    more = len(lines) - MOST_LINES
+    shown = lines if more <= 0 else [*lines[:MOST_LINES], f"... {more:,} more"]
+    return (
+        f"<details open><summary>{about}</summary>"
+        f'<pre style="overflow-x: auto">{html.escape(chr(10).join(shown))}</pre></details>'
+    )
+
+
+def _lines_of_tree(estimator: Any) -> list[str]:
+    """Text of as many levels as have at most `MOST_LINES` nodes, at least one split."""
+    from gputree.export import export_text
+
+    tree = estimator.tree_
+    deepest = max(sum(level.stop <= MOST_LINES for level in tree.levels()) - 1, 1)
+    return export_text(estimator, max_depth=deepest).splitlines()

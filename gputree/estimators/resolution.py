@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree._warnings import warn
-from gputree.fixed_point import Targets, Weights
+from gputree.arithmetic.fixed_point import Targets, Weights
+from gputree.base.warnings import warn
 
 # Number of rows sampled at even distances: enough to estimate 5 % quantiles.
 SAMPLE_ROWS = 1 << 14

@@ -11,13 +11,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, RegressorMixin
 
-from gputree._sklearn import (
+from gputree.backends.arrays import to_host
+from gputree.backends.encoding import InfinityError
+from gputree.base.sklearn import (
     InvalidParameterError,
     fit_context,
     validate_parameter_constraints,
 )
-from gputree.backends.arrays import to_host
-from gputree.backends.encoding import InfinityError
 from gputree.columns import Columns
 from gputree.columns.cells import as_table
 from gputree.columns.options import declared_nominal
@@ -25,17 +25,17 @@ from gputree.compilation.waits import on_screen, waiting
 from gputree.errors import InputError
 from gputree.estimators.arguments import advise, explained, forbid_values, require_pruner
 from gputree.estimators.coded_table import CodedTable, known_table, learn_table
-from gputree.estimators.identifiers import (
+from gputree.estimators.column_warnings import (
     Identifier,
     find_identifiers,
     have_few_categories,
     warn_of_excluded,
     warn_of_identifiers,
+    warn_of_mixed_columns,
 )
-from gputree.estimators.mixed_columns import warn_of_mixed_columns
+from gputree.inputs.tables import Table
+from gputree.inputs.validation import check_table, check_targets
 from gputree.pruning import Pruner, get_pruner
-from gputree.tables import Table
-from gputree.validation import check_table, check_targets
 
 # Attributes that reading a table and its target leaves, some of them for some estimators.
 LEARNED = (

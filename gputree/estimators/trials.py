@@ -13,8 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from gputree._warnings import warn
 from gputree.backends.arrays import to_host
+from gputree.base.progress import new_bar
+from gputree.base.threads import n_threads
+from gputree.base.warnings import warn
 from gputree.estimators.arguments import explained
 from gputree.estimators.base import with_weight
 from gputree.estimators.boosting_weights import (
@@ -25,17 +27,14 @@ from gputree.estimators.boosting_weights import (
 from gputree.estimators.c45 import C45Classifier, forbid_binary_splits_on_cuda
 from gputree.estimators.classification import TableClassifier
 from gputree.estimators.coded_table import CodedTable
-from gputree.estimators.identifiers import warn_of_winners
+from gputree.estimators.column_warnings import warn_of_winners
 from gputree.estimators.parameters import BoostedParameters
 from gputree.estimators.reporting import Reporting
 from gputree.estimators.winnowing import coded_grower, winnow, with_columns
-from gputree.evaluation import Lines, rows_of
-from gputree.evaluation_sums import Weight
-from gputree.growth.progress import new_bar
-from gputree.tables import Table
-from gputree.threads import n_threads
+from gputree.evaluation import Lines, Weight, rows_of
+from gputree.inputs.tables import Table
+from gputree.inputs.validation import check_weight_range, check_weights
 from gputree.tree import Tree
-from gputree.validation import check_weight_range, check_weights
 
 # Boosting ends with a member whose weighted errors are less than this fraction of a row, as in
 # C5.0.

@@ -23,7 +23,7 @@ from gputree.columns import Columns
 from gputree.estimators.base import count_rows, take_weights
 from gputree.estimators.boosting_weights import first_weights
 from gputree.estimators.coded_table import CodedTable
-from gputree.tables import Table
+from gputree.inputs.tables import Table
 from gputree.tree import Tree
 
 Weight = NDArray[np.float64] | None

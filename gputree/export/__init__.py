@@ -7,7 +7,7 @@ model (`gputree.export.model`), which says where each split sends each value.
 
 from typing import TYPE_CHECKING
 
-from gputree._lazy import attach
+from gputree.base.lazy import attach
 
 if TYPE_CHECKING:
     from gputree.export.code import export_c as export_c

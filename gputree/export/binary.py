@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gputree.dtypes import MISSING_STOPS, THRESHOLD_SPLIT, Bools, Floats, Int32s, Int64s
+from gputree.base.dtypes import MISSING_STOPS, THRESHOLD_SPLIT, Bools, Floats, Int32s, Int64s
 from gputree.export.model import Model, Split
 from gputree.tree import Tree
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.dtypes import MISSING_STOPS
+from gputree.base.dtypes import MISSING_STOPS
 from gputree.export.describe import Description, describe
 from gputree.export.model import Model, Split, labels_of, model_of, require_estimator
 from gputree.export.parameters import checked

@@ -8,8 +8,8 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
-from gputree._optional import require
-from gputree._warnings import warn
+from gputree.base.optional import require
+from gputree.base.warnings import warn
 
 _SHOWN = 8  # letters that the warning names
 _STANDS_IN = re.compile("Last ?Resort", re.IGNORECASE)  # boxes for every letter there is

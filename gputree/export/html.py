@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from gputree._files import FilePath, replaced_file
-from gputree.dtypes import Floats
+from gputree.base.dtypes import Floats
+from gputree.base.files import FilePath, replaced_file
 from gputree.export.describe import Description, descendants, describe
 from gputree.export.palette import class_color
 from gputree.export.parameters import checked

@@ -10,13 +10,13 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.dtypes import NO_CHILD, NODE, THRESHOLD_SPLIT, Floats, Int32s, Int64s
+from gputree.base.dtypes import NO_CHILD, NODE, THRESHOLD_SPLIT, Floats, Int32s, Int64s
 from gputree.errors import InputError
 from gputree.export.binary import Binary, as_binary
 from gputree.export.model import Model, models_of
 from gputree.export.parameters import checked
-from gputree.subtrees import add_up
 from gputree.tree import Tree
+from gputree.tree.sums import add_up
 
 # Bits of `decision_type`.
 _CATEGORICAL = 1

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.costs import Costs, least_cost
-from gputree.dtypes import (
+from gputree.base.dtypes import (
     BRANCH_SPLIT,
     LEAF,
     MISSING_STOPS,
@@ -21,6 +20,7 @@ from gputree.dtypes import (
     Int32s,
 )
 from gputree.errors import InputError, InputTypeError
+from gputree.inputs.costs import Costs, least_cost
 from gputree.tree import Tree
 
 

@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gputree.export.describe import level_below
-from gputree.export.digits import format_number
+from gputree.export.describe import format_number, level_below
 from gputree.export.model import Model, Split, model_of
 from gputree.export.parameters import checked
 

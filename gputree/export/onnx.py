@@ -13,7 +13,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree._optional import require
+from gputree.base.optional import require
 from gputree.columns.categories import EXACT_IN_FLOAT64, hold_text
 from gputree.errors import InputError
 from gputree.export.binary import Binary, as_binary

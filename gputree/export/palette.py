@@ -6,9 +6,9 @@ import colorsys
 
 import numpy as np
 
-from gputree.costs import Costs
-from gputree.dtypes import Floats
+from gputree.base.dtypes import Floats
 from gputree.export.model import labels_of
+from gputree.inputs.costs import Costs
 from gputree.tree import Tree
 
 # matplotlib's tab10; then hues in turn.

@@ -8,8 +8,8 @@ from functools import wraps
 from numbers import Integral
 from typing import Any, TypeVar
 
-from gputree._docs import fill
-from gputree._sklearn import HasMethods, Interval, Ordered, StrOptions, validate_params
+from gputree.base.sklearn import HasMethods, Interval, Ordered, StrOptions, validate_params
+from gputree.base.texts import fill
 from gputree.errors import InputTypeError
 
 # What docstrings have in common, by the word in braces that stands for it.

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gputree._optional import require
-from gputree.dtypes import Floats
+from gputree.base.dtypes import Floats
+from gputree.base.optional import require
 from gputree.errors import InputError
 from gputree.export.describe import LONGEST, Description, describe, shorten, shown_part, wrapped
 from gputree.export.glyphs import choose_fonts

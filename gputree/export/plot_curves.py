@@ -8,14 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.dtypes import Floats
+from gputree.base.dtypes import Floats
 from gputree.errors import InputError
-from gputree.export.describe import describe, shorten
-from gputree.export.digits import format_number
+from gputree.export.describe import describe, format_number, shorten
 from gputree.export.glyphs import choose_fonts, new_axes
 from gputree.export.model import averaged, check_names, tree_of
 from gputree.export.parameters import checked
-from gputree.importance import mean_importances
+from gputree.tree.importance import mean_importances
 
 _MOST_TICKS = 8  # labels of cp along the upper axis
 

@@ -8,16 +8,16 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree._sklearn import check_consistent_length, column_or_1d
-from gputree.dtypes import THRESHOLD_SPLIT, Floats, Int32s
+from gputree.base.dtypes import THRESHOLD_SPLIT, Floats, Int32s
+from gputree.base.sklearn import check_consistent_length, column_or_1d
 from gputree.errors import InputError
 from gputree.export.describe import Description, describe, shorten
 from gputree.export.glyphs import choose_fonts, new_axes
 from gputree.export.palette import class_color, class_tints
 from gputree.export.parameters import checked
-from gputree.importance import impurity_importances
 from gputree.prediction import apply, class_distributions
 from gputree.tree import Tree
+from gputree.tree.importance import impurity_importances
 
 _MOST_CELLS = 4_000_000  # some seconds of drawing, more than a screen has points
 _MARGIN = 0.08  # of the range of numbers, to either side

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from gputree.dtypes import Floats
+from gputree.base.dtypes import Floats
 from gputree.export.model import averaged, forbid_soft_thresholds, require_estimator, tree_of
 from gputree.prediction.shapley import expected_answer, shapley_values
 

@@ -17,11 +17,11 @@ from typing import Any
 
 import numpy as np
 
-from gputree._sklearn import tree_of
-from gputree.dtypes import LEAF, THRESHOLD_SPLIT, Floats
+from gputree.base.dtypes import LEAF, THRESHOLD_SPLIT, Floats
+from gputree.base.sklearn import tree_of
 from gputree.errors import InputError
-from gputree.export.bounds import bounds_above
 from gputree.export.model import Model, averaged, models_of
+from gputree.export.rules import bounds_above
 from gputree.prediction.descent import rounded_down
 from gputree.tree import Tree
 

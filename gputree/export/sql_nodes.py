@@ -18,7 +18,7 @@ import math
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from gputree.dtypes import MISSING_STOPS
+from gputree.base.dtypes import MISSING_STOPS
 from gputree.export.model import Model, Split
 from gputree.export.sql_writer import Writer
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gputree.dtypes import Int32s
+from gputree.base.dtypes import Int32s
 from gputree.errors import InputError
 from gputree.export.model import Model, Names, Split
 

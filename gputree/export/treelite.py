@@ -11,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree._optional import require
+from gputree.base.optional import require
 from gputree.errors import MissingPackageError
 from gputree.export.binary import NO_CODES, Binary, as_binary
 from gputree.export.model import models_of

@@ -13,12 +13,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree.backends.base import Backend, Bounds, Int64s, Larger, Limits, Splits, Subtrees
+from gputree.base.progress import Progress
 from gputree.growth.assembly import GrownNodes, NodeTable
-from gputree.growth.frontier import Frontier, LevelHistograms, children_of
+from gputree.growth.frontier import (
+    FEWEST_ROWS,
+    BestFirst,
+    Frontier,
+    LevelHistograms,
+    can_split,
+    children_of,
+    finish_rows,
+)
 from gputree.growth.monotonic import bounds_below
-from gputree.growth.progress import Progress
-from gputree.growth.selection import BestFirst
-from gputree.growth.stopping import FEWEST_ROWS, can_split, finish_rows
 
 
 class GrowthPlan(NamedTuple):

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from gputree.backends.base import Backend, Bounds, Floats, Int64s, Limits
 from gputree.backends.rules import child_bounds
-from gputree.dtypes import NO_CHILD
+from gputree.base.dtypes import NO_CHILD
 from gputree.growth.frontier import Frontier
 from gputree.tree import Tree
 

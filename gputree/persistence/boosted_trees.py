@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from gputree.dtypes import Floats
+from gputree.base.dtypes import Floats
 from gputree.errors import InputError
 from gputree.estimators.boosting import BoostedC45Classifier
 from gputree.estimators.c45 import C45Classifier

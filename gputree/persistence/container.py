@@ -21,7 +21,7 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree._files import FilePath, naming, replaced_file, require_file
+from gputree.base.files import FilePath, naming, replaced_file, require_file
 from gputree.errors import InputError
 
 # What any file may unpack to. A tree of two classes has about 100 bytes a node.

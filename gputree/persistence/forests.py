@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from gputree import ensemble
-from gputree.dtypes import MOST_ROWS
+from gputree.base.dtypes import MOST_ROWS
 from gputree.ensemble.base import Forest
 from gputree.ensemble.compact import CompactTree, Trees
 from gputree.ensemble.draws import Draws, Origin, count_drawn

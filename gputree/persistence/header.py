@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gputree.base.dtypes import Bools
 from gputree.columns import Columns
-from gputree.dtypes import Bools
 from gputree.errors import InputError
 from gputree.estimators.costs import check_costs
 from gputree.persistence.model_file import FORMAT

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree._files import FilePath, naming, replaced_file, require_file
-from gputree._memory import require_memory
+from gputree.base.files import FilePath, naming, replaced_file, require_file
+from gputree.base.memory import require_memory
 from gputree.criteria.named import NAMED
 from gputree.errors import InputError, InputTypeError
 from gputree.persistence.codecs import ALGORITHMS, FORESTS, contents_of, rebuild

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree._files import FilePath
-from gputree.dtypes import CATEGORY, NODE, ROW
+from gputree.base.dtypes import CATEGORY, NODE, ROW
+from gputree.base.files import FilePath
 from gputree.errors import InputError
 from gputree.persistence.container import (
     ArchiveFolder,

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from gputree.base.dtypes import CATEGORY, Floats, Int64s
 from gputree.columns import Columns
-from gputree.dtypes import CATEGORY, Floats, Int64s
 from gputree.errors import InputError
 from gputree.persistence import codecs, one_tree
 from gputree.persistence.header import field_of, marks_of, params_of, restore_marks, with_params

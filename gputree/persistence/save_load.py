@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from gputree._files import FilePath
+from gputree.base.files import FilePath
 from gputree.persistence.codecs import ALGORITHMS, SEVERAL, contents_of, rebuild
 from gputree.persistence.header import refusing
 from gputree.persistence.model_file import read_contents, write_contents, write_model

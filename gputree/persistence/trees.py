@@ -2,7 +2,7 @@
 
 A format has a version for plain trees; trees with bounds (`Tree.lower`, `Tree.upper`) need the
 next, trees that smooth or have soft thresholds the one after it. A reader takes nothing on trust:
-`Tree.check` says what is a tree, and `gputree.plausibility` which numbers it can have.
+`Tree.check` says what is a tree, and `gputree.tree.checks` which numbers it can have.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from typing import Any, NamedTuple, Protocol, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.branches import BranchLists
+from gputree.base.dtypes import CATEGORY, MOST_COLUMNS, NO_BRANCH, NODE, Int32s, Int64s
 from gputree.criteria.named import CRITERIA
-from gputree.dtypes import CATEGORY, MOST_COLUMNS, NO_BRANCH, NODE, Int32s, Int64s
 from gputree.errors import InputError
 from gputree.persistence.container import RefusedError
-from gputree.plausibility import check_statistics
 from gputree.tree import Task, Tree
+from gputree.tree.branches import BranchLists
+from gputree.tree.checks import check_statistics
 
 Kinds = dict[str, tuple[type[np.generic], int]]  # name: dtype, dimensions
 

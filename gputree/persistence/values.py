@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gputree._warnings import warn
+from gputree.base.warnings import warn
 from gputree.errors import InputError, InputTypeError
 
 if TYPE_CHECKING:

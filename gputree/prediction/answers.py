@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
+from gputree.base.dtypes import MISSING_TO_ALL, NODE, Floats, Int32s
+from gputree.base.threads import run
 from gputree.compilation.decorators import Kernel
-from gputree.dtypes import MISSING_TO_ALL, NODE, Floats, Int32s
 from gputree.prediction.descent import arranged, leaf_depths, packed, walk
 from gputree.prediction.shares import Descent, list_stops, mix, portions, settle, soft_of
-from gputree.threads import run
 from gputree.tree import Tree
 
 # Called with the first and last row of each block of rows.

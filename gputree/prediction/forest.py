@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from gputree.base.dtypes import NODE
 from gputree.compilation import kernel
-from gputree.dtypes import NODE
 from gputree.prediction.answers import Before, run_blocks
 from gputree.prediction.descent import DescentTree, arrange, walk
 from gputree.tree import Tree

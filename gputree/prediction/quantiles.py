@@ -16,12 +16,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from gputree.base.dtypes import NO_LEAF, NO_TARGET, NODE, ROW, Floats, Int32s, Int64s
+from gputree.base.threads import run
 from gputree.compilation import borrowing, kernel
-from gputree.dtypes import NO_LEAF, NO_TARGET, NODE, ROW, Floats, Int32s, Int64s
 from gputree.prediction.answers import Before, run_blocks
 from gputree.prediction.descent import walk
 from gputree.prediction.forest import PackedTree, leaves
-from gputree.threads import run
 
 # A level is reached if less than this fraction of it is missing: weights are rounded quotients, and
 # eight of ten rows of a leaf should reach 0.8.

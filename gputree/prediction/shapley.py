@@ -34,13 +34,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree._memory import require_memory
+from gputree.base.dtypes import Floats, Int32s
+from gputree.base.memory import require_memory
+from gputree.base.threads import run
 from gputree.compilation import inner, kernel
-from gputree.dtypes import Floats, Int32s
 from gputree.prediction.answers import Before
 from gputree.prediction.descent import packed, step
 from gputree.prediction.shares import ChildShares, Descent, portions
-from gputree.threads import run
 from gputree.tree import Tree
 
 # Nodes times points times rows between two checks of the clock and of Ctrl-C: some 50 ms.

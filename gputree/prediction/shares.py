@@ -20,8 +20,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from gputree.base.dtypes import MISSING_TO_ALL, Bools, Floats, Int32s, Int64s
 from gputree.compilation import inner, kernel
-from gputree.dtypes import MISSING_TO_ALL, Bools, Floats, Int32s, Int64s
 from gputree.prediction.descent import DescentTree, step
 from gputree.tree import Tree
 

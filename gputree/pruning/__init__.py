@@ -8,7 +8,7 @@ from collections.abc import Collection
 
 from gputree.errors import InputError, InputTypeError
 from gputree.pruning.base import Pruner, RoutedRows, TrainingRows, ValidationPruner
-from gputree.pruning.collapse import collapse_splits
+from gputree.pruning.bottom_up import collapse_splits
 from gputree.pruning.cost_complexity import (
     CostComplexity,
     CostComplexityPath,

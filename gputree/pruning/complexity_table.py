@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree._optional import require
-from gputree._texts import html_table, tabled
+from gputree.base.optional import require
+from gputree.base.texts import html_table, tabled
 
 CP_FIELDS: dict[str, type[np.generic]] = {
     "alpha": np.float64,

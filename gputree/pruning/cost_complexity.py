@@ -26,13 +26,12 @@ from typing import Any, Literal, NamedTuple, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree._sklearn import Interval, InvalidParameterError, StrOptions
+from gputree.base.dtypes import NODE, Bools, Floats, Int32s, Int64s
+from gputree.base.sklearn import Interval, InvalidParameterError, StrOptions
 from gputree.compilation import inner, kernel
-from gputree.dtypes import NODE, Bools, Floats, Int32s, Int64s
-from gputree.pruning.base import Pruner, Rows, require_tree
+from gputree.pruning.base import Pruner, Rows, majority_class, require_tree
 from gputree.pruning.bottom_up import sum_over_children
 from gputree.pruning.complexity_table import CP_TABLE, CPTable
-from gputree.pruning.node_loss import majority_class
 from gputree.tree import Tree
 
 Risk = Literal["impurity", "error"]

@@ -10,7 +10,8 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
-from gputree._sklearn import (
+from gputree.base.dtypes import Floats
+from gputree.base.sklearn import (
     HasMethods,
     Interval,
     StrOptions,
@@ -18,14 +19,15 @@ from gputree._sklearn import (
     check_sample_weight,
     safe_indexing,
 )
+from gputree.base.threads import run
 from gputree.columns.cells import as_table
-from gputree.dtypes import Floats
 from gputree.errors import InputError, checks
 from gputree.pruning.base import (
     Pruner,
     RoutedRows,
     Rows,
     encode_target,
+    node_loss,
     require_known_labels,
     require_tree,
     route,
@@ -38,8 +40,6 @@ from gputree.pruning.cost_complexity import (
     node_risk,
     weakest_links,
 )
-from gputree.pruning.node_loss import node_loss
-from gputree.threads import run
 from gputree.tree import Tree
 
 Rule = Literal["min", "1se"]

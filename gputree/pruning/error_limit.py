@@ -7,8 +7,8 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from gputree.base.dtypes import Floats
 from gputree.compilation import inner, kernel
-from gputree.dtypes import Floats
 
 Quantile = Literal["exact", "release8"]
 

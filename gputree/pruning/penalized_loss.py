@@ -6,9 +6,9 @@ from numbers import Real
 
 import numpy as np
 
-from gputree._sklearn import Interval
+from gputree.base.dtypes import Floats
+from gputree.base.sklearn import Interval
 from gputree.criteria import node_entropies
-from gputree.dtypes import Floats
 from gputree.pruning.base import Pruner, Rows
 from gputree.pruning.bottom_up import best_pruning
 from gputree.tree import Tree

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from numbers import Real
 
-from gputree._sklearn import Interval, StrOptions
+from gputree.base.sklearn import Interval, StrOptions
 from gputree.errors import InputError
 from gputree.pruning.base import Pruner, Rows, TrainingRows
 from gputree.pruning.bottom_up import best_pruning

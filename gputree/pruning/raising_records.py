@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from gputree.base.dtypes import Floats, Int32s, Int64s, Values
 from gputree.compilation import borrowing, inner
 from gputree.compilation.arrays import record
-from gputree.dtypes import Floats, Int32s, Int64s, Values
 from gputree.prediction.descent import DescentTree
 from gputree.pruning.error_limit import ErrorLimit, limited_errors
 

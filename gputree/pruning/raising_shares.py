@@ -22,9 +22,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gputree.arithmetic.fixed_point import fraction
+from gputree.base.dtypes import NO_FRAME
 from gputree.compilation import borrowing
-from gputree.dtypes import NO_FRAME
-from gputree.fixed_point import fraction
 from gputree.pruning.error_limit import added_errors
 from gputree.pruning.raising_records import (
     DONE,

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gputree.base.dtypes import NO_CHILD, NO_FRAME, Bools, Int32s
 from gputree.compilation import borrowing, inner, kernel
-from gputree.dtypes import NO_CHILD, NO_FRAME, Bools, Int32s
 from gputree.pruning.raising_records import (
     DONE,
     ESTIMATED,

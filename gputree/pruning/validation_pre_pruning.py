@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from gputree._docs import fill
-from gputree.pruning.base import HELD_OUT, Rows, ValidationPruner
+from gputree.base.texts import fill
+from gputree.pruning.base import HELD_OUT, Rows, ValidationPruner, node_loss
 from gputree.pruning.bottom_up import sum_over_children
-from gputree.pruning.node_loss import node_loss
 from gputree.tree import Tree
 
 

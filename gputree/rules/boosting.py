@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree.backends.arrays import to_host
-from gputree.dtypes import Floats
+from gputree.base.dtypes import Floats
 from gputree.estimators.arguments import C45_REFUSES, MULTIWAY_LACKS
 from gputree.estimators.c45 import C45Classifier
 from gputree.estimators.coded_table import CodedTable

@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from gputree.dtypes import THRESHOLD_SPLIT, Int64s
+from gputree.base.dtypes import THRESHOLD_SPLIT, Int64s
 from gputree.export.model import Names
 from gputree.tree import Tree
 

@@ -10,26 +10,24 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
-from gputree._sklearn import Interval, StrOptions, fit_context
-from gputree.backends.arrays import to_host
-from gputree.backends.inspection import missing_columns
-from gputree.dtypes import Floats, Int32s, Values
+from gputree.arithmetic.fixed_point import fix_weights
+from gputree.backends.arrays import missing_columns, to_host
+from gputree.base.dtypes import Floats, Int32s, Values
+from gputree.base.sklearn import Interval, StrOptions, fit_context
+from gputree.base.threads import n_threads
 from gputree.errors import InputError, InputTypeError
 from gputree.estimators.c45 import C45Classifier
 from gputree.estimators.classification import LogProbabilities, TreeClassifier
 from gputree.estimators.parameters import MOST_JOBS
 from gputree.estimators.reporting import Reporting
-from gputree.evaluation import Lines, Report
-from gputree.evaluation_sums import Weight
+from gputree.evaluation import Lines, Report, Weight
 from gputree.export.model import Names, model_of, require_estimator
-from gputree.fixed_point import fix_weights
 from gputree.pruning.base import encode, encode_target, require_known_labels
 from gputree.pruning.error_limit import Quantile, error_limit
 from gputree.rules.learning import Learned, LearningOptions, learn
 from gputree.rules.ruleset import RuleSet
 from gputree.rules.simplification import WeightedRows
 from gputree.rules.usage import usage_tables
-from gputree.threads import n_threads
 
 
 class C45Rules(LogProbabilities, Reporting, ClassifierMixin, BaseEstimator):

@@ -11,20 +11,26 @@ from typing import Any, Literal, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree._sklearn import StrOptions, validate_params
-from gputree._texts import html_table
-from gputree.bits import WORD, Words, lowest_bit, meet_all
+from gputree.arithmetic.bits import WORD, Words, lowest_bit, meet_all
+from gputree.base.dtypes import Floats, Int32s, Int64s, Values
+from gputree.base.sklearn import StrOptions, validate_params
+from gputree.base.texts import html_table
+from gputree.base.threads import run
 from gputree.compilation import kernel
-from gputree.dtypes import Floats, Int32s, Int64s, Values
 from gputree.errors import place_in
-from gputree.export.describe import MOST_CATEGORIES, level_below, on_one_line, words_of_set
-from gputree.export.digits import apart, format_number
+from gputree.export.describe import (
+    MOST_CATEGORIES,
+    apart,
+    format_number,
+    level_below,
+    on_one_line,
+    words_of_set,
+)
 from gputree.export.model import Names, check_names
 from gputree.export.parameters import PARAMETERS, checked
 from gputree.rules.conditions import Condition, Rules
-from gputree.rules.masks import Masks
+from gputree.rules.coverage import Masks
 from gputree.rules.sql import Output, write_sql
-from gputree.threads import run
 
 # Rows in the class proportions of the table that are added to the rows of each rule. Mean log
 # loss over 22 real tables, by the rows that a rule decides: 0.491 with 1, 0.475 with 2, 0.491 with

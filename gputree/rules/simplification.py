@@ -14,13 +14,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gputree.bits import SPAN, WORD, Words, pack, weigh
+from gputree.arithmetic.bits import SPAN, WORD, Words, pack, weigh
+from gputree.base.dtypes import Bools, Floats, Int64s, Values
+from gputree.base.threads import run, spans
 from gputree.compilation import inner, kernel
-from gputree.dtypes import Bools, Floats, Int64s, Values
 from gputree.pruning.error_limit import ErrorLimit, added_errors
 from gputree.rules.conditions import Rules
-from gputree.rules.masks import MaskBlock, Masks, groups
-from gputree.threads import run, spans
+from gputree.rules.coverage import MaskBlock, Masks, groups
 
 # Rules with a higher pessimistic error rate are removed: Release 8 never applies them.
 MOST_ERROR = 0.7

@@ -6,7 +6,7 @@ from typing import Literal
 
 import numpy as np
 
-from gputree.dtypes import Floats
+from gputree.base.dtypes import Floats
 from gputree.export.model import Names
 from gputree.export.sql import forbid_twins
 from gputree.export.sql_writer import DIALECTS, Literals

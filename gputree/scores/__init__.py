@@ -7,7 +7,7 @@ from gputree.scores.functions import (
     symmetric_uncertainty,
     variance_reduction,
 )
-from gputree.scores.impurities import entropy, gini
+from gputree.scores.measures import entropy, gini
 from gputree.scores.ranking import FeatureRanking, rank_features
 
 __all__ = [

@@ -15,18 +15,17 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from gputree.backends.arrays import take_column
+from gputree.backends.arrays import missing_columns, take_column
 from gputree.backends.devices import resolve_device
-from gputree.backends.inspection import missing_columns
+from gputree.base.dtypes import Bools, Floats, Values
+from gputree.base.threads import n_threads, run
 from gputree.columns import Columns
 from gputree.discretization.cut_points import MdlRule, cut_values, new_mdl_task
-from gputree.dtypes import Bools, Floats, Values
 from gputree.errors import InputError
 from gputree.estimators.coded_table import read_whole
-from gputree.labels import Codes
+from gputree.inputs.labels import Codes
+from gputree.inputs.tables import Table
 from gputree.scores.targets import Labels, Target
-from gputree.tables import Table
-from gputree.threads import n_threads, run
 
 Numeric = Literal["threshold", "mdl", "distinct"]
 

@@ -13,10 +13,10 @@ from typing import Any, TypeVar
 
 from numpy.typing import ArrayLike
 
-from gputree._docs import fill
-from gputree._sklearn import Interval, StrOptions, validate_params
 from gputree.backends import DEVICES
-from gputree.dtypes import Floats
+from gputree.base.dtypes import Floats
+from gputree.base.sklearn import Interval, StrOptions, validate_params
+from gputree.base.texts import fill
 from gputree.estimators.parameters import MOST_JOBS
 from gputree.scores import measures
 from gputree.scores.branches import Numeric, read_table, scores_of

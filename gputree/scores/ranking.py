@@ -10,16 +10,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.multiclass import type_of_target
 
-from gputree._docs import fill
-from gputree._optional import require
-from gputree._sklearn import Ordered, StrOptions, validate_params
-from gputree._texts import display_width, padded
 from gputree.backends.arrays import to_host
+from gputree.base.dtypes import Bools, Floats, Int64s
+from gputree.base.optional import require
+from gputree.base.sklearn import Ordered, StrOptions, validate_params
+from gputree.base.texts import display_width, fill, padded
 from gputree.columns import Columns
-from gputree.dtypes import Bools, Floats, Int64s
 from gputree.errors import InputError
-from gputree.export.describe import level_below
-from gputree.export.digits import format_number
+from gputree.export.describe import format_number, level_below
 from gputree.export.plot_curves import plot_feature_ranking
 from gputree.scores import measures
 from gputree.scores.branches import Branched, Numeric, ScoredTable, branch_columns, read_table

@@ -7,14 +7,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from gputree.arithmetic.fixed_point import Targets, fix_targets, fix_weights
 from gputree.backends.arrays import to_host
-from gputree.dtypes import Floats, Int64s
+from gputree.base.dtypes import Floats, Int64s
 from gputree.estimators.growing import Options, grow_tree
 from gputree.estimators.resolution import warn_if_coarse
-from gputree.fixed_point import Targets, fix_targets, fix_weights
-from gputree.labels import Codes, check_labels, check_targets, check_weights
+from gputree.inputs.labels import Codes, check_labels, check_targets, check_weights
+from gputree.inputs.tables import Table
 from gputree.scores.measures import BranchMeans, Contingency
-from gputree.tables import Table
 from gputree.tree import Tree
 
 # Minimum size of the table of all pairs of a branch and a label that is counted as a whole; for

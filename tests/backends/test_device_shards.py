@@ -19,9 +19,9 @@ from strategies import examples, random_sample
 from gputree import C45Classifier, CodedTable, DecisionTreeClassifier, ID3Classifier
 from gputree.backends.cpu import table as table_
 from gputree.backends.cuda.kernels import cupy
-from gputree.backends.cuda.lanes import Lane, Lanes, columns_from, rows_from
+from gputree.backends.cuda.source import Lane, Lanes, columns_from, rows_from
 from gputree.backends.sharded import cuda_shard, device
-from gputree.backends.sharded.copies import ShardCopies
+from gputree.backends.sharded.device import ShardCopies
 from gputree.growth import grower
 
 # Small tables of many categories: one in every row, whose warning does not matter here.

@@ -5,13 +5,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gputree.arithmetic.fixed_point import fix_weights
+from gputree.backends.cpu.layout import NodeList
 from gputree.backends.cpu.lists import score, sieve
 from gputree.backends.cpu.lists.backend import CpuLists
-from gputree.backends.cpu.lists.layout import NodeList
 from gputree.backends.lists import BranchLimits, ColumnCodes, ListTask
 from gputree.compilation import kernel
 from gputree.criteria.information import in_steps, new_information, term
-from gputree.fixed_point import fix_weights
 
 LEAST = (0, 1, 3)  # rows on either side of a cut
 

@@ -12,17 +12,17 @@ from mixed_tables import MixedTable, mixed_tables, random_mixed_table
 from numba import njit
 
 from gputree import C45Classifier, ID3Classifier
+from gputree.arithmetic.fixed_point import fix_weights
 from gputree.backends import lists
+from gputree.backends.cpu.layout import NodeList
 from gputree.backends.cpu.lists import score
 from gputree.backends.cpu.lists.backend import CpuLevel, CpuLists
-from gputree.backends.cpu.lists.layout import NodeList
 from gputree.backends.cuda.lists.backend import CudaLists
 from gputree.backends.encoding import code_columns
 from gputree.backends.lists import BranchLimits, ListTask
+from gputree.base.dtypes import MISSING_CODE
 from gputree.criteria.information import GAIN_BITS, in_steps, new_information
-from gputree.dtypes import MISSING_CODE
 from gputree.estimators import growing_lists
-from gputree.fixed_point import fix_weights
 
 NO_LIMITS = BranchLimits(least=0.0, cut_share=0.0, most=0.0, slack=0.0)
 

@@ -14,7 +14,7 @@ from shard_kinds import Case, in_shards
 from strategies import examples, random_sample
 
 from gputree import CodedTable, DecisionTreeClassifier, DecisionTreeRegressor
-from gputree.backends.sharded import summary
+from gputree.backends.sharded import table as summary
 
 # Small tables of many categories: one in every row, whose warning does not matter here.
 pytestmark = pytest.mark.filterwarnings("ignore:.* has a unique value in:UserWarning")

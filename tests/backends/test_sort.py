@@ -6,11 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from gputree.backends.cpu.radix import radix_argsort
-from gputree.backends.cpu.sort import Sorter, new_sorter, sort_pairs
+from gputree.backends.cpu.sort import Sorter, new_sorter, radix_argsort, sort_pairs
 from gputree.backends.encoding import code_columns
+from gputree.base.dtypes import MISSING_CODE
 from gputree.compilation import kernel
-from gputree.dtypes import MISSING_CODE
 
 VALUES = st.one_of(
     st.integers(0, 3).map(float), st.floats(allow_nan=False), st.sampled_from([-0.0, 5e-324])

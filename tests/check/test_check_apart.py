@@ -13,7 +13,7 @@ from devices import needs_emulator
 
 from gputree import DecisionTreeClassifier
 from gputree.backends.cuda import machine
-from gputree.check import child, record
+from gputree.check import record, trust
 from gputree.check.cases import CASES
 
 pytestmark = [*needs_emulator, pytest.mark.process]
@@ -109,10 +109,10 @@ def test_what_goes_wrong_stays_there(launches, folder, launch, reason):
 def test_a_kernel_that_never_ends(launches, folder, monkeypatch):
     """Is met once: the next process would wait as long."""
     launches("time.sleep(1000)")
-    monkeypatch.setattr(child, "MOST_SECONDS", 1)
+    monkeypatch.setattr(trust, "MOST_SECONDS", 1)
     grows_on_the_cpu(r".*: no end after 1 s")
     record._known.clear()
-    monkeypatch.setattr(child, "check_apart", None)
+    monkeypatch.setattr(trust, "check_apart", None)
     grows_on_the_cpu(r".*: no end after 1 s")
     assert [path.suffix for path in folder.iterdir()] == [".json"]
 
@@ -133,5 +133,5 @@ def test_another_device_in_the_child(launches, folder, monkeypatch):
 
 
 def test_no_process_can_be_started(monkeypatch):
-    monkeypatch.setattr(child.sys, "executable", "/no/such/python")
+    monkeypatch.setattr(trust.sys, "executable", "/no/such/python")
     grows_on_the_cpu("no process could be started for it")

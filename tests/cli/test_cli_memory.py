@@ -21,12 +21,11 @@ from gputree import (
     save_model,
     to_rules,
 )
-from gputree._memory import resident_bytes
+from gputree.base.memory import resident_bytes
 from gputree.cli import evaluate
 from gputree.cli.memory import watched_memory
 from gputree.datasets import delimited, formats, load_auto_mpg, load_iris, readers
-from gputree.evaluation import Answers, answers, in_blocks
-from gputree.evaluation_sums import Moments
+from gputree.evaluation import Answers, Moments, answers, in_blocks
 
 IRIS, CARS = load_iris(), load_auto_mpg()
 RNG = np.random.default_rng(0)

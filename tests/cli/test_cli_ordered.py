@@ -10,7 +10,7 @@ import pytest
 from ordered_tables import LEVELS, as_text, asked, ordered_table
 
 from gputree import DecisionTreeClassifier, load_model
-from gputree.cli.orders import parse_order
+from gputree.cli.cells import parse_order
 
 X, LABELS, _ = ordered_table(n=60)
 ORDER = 'level=very low<low<medium<high<"top, above all"'

@@ -14,7 +14,7 @@ from sklearn import metrics
 
 from gputree import C45Classifier, DecisionTreeClassifier, export_json, load_model, save_model
 from gputree import export as library
-from gputree._texts import aligned, display_width, tabled
+from gputree.base.texts import aligned, display_width, tabled
 from gputree.cli import _COMMANDS, main
 from gputree.cli.export import FORMATS
 from gputree.datasets import load_auto_mpg, load_golf, load_iris, read_table

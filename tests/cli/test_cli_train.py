@@ -23,8 +23,8 @@ from gputree import (
     load_model,
 )
 from gputree.cli import main
-from gputree.cli.names import as_argument, parse_names
-from gputree.cli.pruners import METHODS, parse_pruner
+from gputree.cli.options import METHODS, parse_pruner
+from gputree.cli.report import as_argument, parse_names
 from gputree.cli.resampling import resampling
 from gputree.criteria.named import CRITERIA
 from gputree.datasets import ReadingWarning, load_auto_mpg, load_golf, load_iris, read_table

@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gputree import CodedTable, DecisionTreeClassifier
+from gputree.base.dtypes import UNSEEN
 from gputree.columns import Columns, fit_columns, fit_encode
-from gputree.dtypes import UNSEEN
 
 polars = pytest.importorskip("polars", reason="polars is not installed")
 

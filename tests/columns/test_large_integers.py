@@ -38,7 +38,7 @@ from gputree.export import (
     to_dict,
     to_onnx,
 )
-from gputree.labels import exact_labels
+from gputree.inputs.labels import exact_labels
 
 BASE = 2**60
 IDS = [BASE + i % 3 for i in range(12)]

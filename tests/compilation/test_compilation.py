@@ -146,10 +146,10 @@ def test_kernels_are_made_of_few_files():
         ("backends.cpu.finish", "backends.cpu.finish"),
         ("backends.cpu.finish", "backends.cpu.cut"),  # called
         ("backends.cpu.finish", "criteria.gini"),  # in the place of a stub
-        ("backends.cpu.finish", "backends.cpu.finish_categories"),  # where something is given
+        ("backends.cpu.finish", "backends.cpu.finish_scan"),  # where something is given
         ("backends.cpu.encode", "backends.binning"),  # constants
-        ("backends.cpu.encode", "hashing"),
-        ("pruning.raising_walk", "dtypes"),
+        ("backends.cpu.encode", "arithmetic.hashing"),
+        ("pruning.raising_walk", "base.dtypes"),
         ("pruning.raising_walk", "pruning.raising_records"),  # records
         ("prediction.descent", "compilation.decorators"),  # options of the compiler
         ("prediction.descent", "compilation.numba_internals"),
@@ -200,11 +200,11 @@ def test_what_no_code_comes_of_is_in_no_kernel():
 REPLACED = """
 import os, sys, time
 from gputree.compilation import sources
-file = sys.modules["gputree"].__file__.replace("__init__", "bits")
-before = sources.digest("gputree.criteria.gini"), sources.digest("gputree.bits")
+file = sys.modules["gputree"].__file__.replace("__init__", "arithmetic/bits")
+before = sources.digest("gputree.criteria.gini"), sources.digest("gputree.arithmetic.bits")
 sources._text.cache_clear(), sources._digest.cache_clear(), sources._sum.cache_clear()
 os.utime(file, (time.time() + 9, time.time() + 9))
-after = sources.digest("gputree.criteria.gini"), sources.digest("gputree.bits")
+after = sources.digest("gputree.criteria.gini"), sources.digest("gputree.arithmetic.bits")
 print(before[0] == after[0], None in before, after[1])
 """
 

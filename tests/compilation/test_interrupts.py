@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from numba.core import event
 
-from gputree import threads
+from gputree.base import threads
 from gputree.compilation import kernel
 from gputree.criteria import Gini, decreases
 

@@ -23,7 +23,10 @@ PARTS = (
 def functions():
     """Return the functions that numba compiles, of all modules that have some."""
     packages = [importlib.import_module(f"gputree.{part}") for part in PARTS]
-    modules = [importlib.import_module("gputree.bits"), importlib.import_module("gputree.hashing")]
+    modules = [
+        importlib.import_module("gputree.arithmetic.bits"),
+        importlib.import_module("gputree.arithmetic.hashing"),
+    ]
     for package in packages:
         names = pkgutil.iter_modules(package.__path__, f"{package.__name__}.")
         modules += [importlib.import_module(name) for _, name, _ in names]

@@ -22,6 +22,7 @@ from gputree import (
     RandomForestRegressor,
     criteria,
 )
+from gputree.arithmetic.fixed_point import fix_weights
 from gputree.backends.cuda import kernels
 from gputree.backends.cuda.kernels import Variant
 from gputree.check.cases import CASES
@@ -36,7 +37,6 @@ from gputree.criteria import (
     shared,
 )
 from gputree.criteria.named import new_criterion
-from gputree.fixed_point import fix_weights
 
 compiled = njit(error_model="numpy")
 

@@ -18,12 +18,12 @@ from sklearn_twins import assert_same_tree, fit_both
 from test_criteria import bound_and_margin, gain, ints, score
 
 from gputree import DecisionTreeRegressor
+from gputree.arithmetic.fixed_point import fix_rates, fix_weights
 from gputree.check.cases import counted, numbers
 from gputree.criteria import Poisson
 from gputree.criteria.named import target_impurity
-from gputree.fixed_point import fix_rates, fix_weights
 from gputree.pruning import CostComplexity, CostComplexityCV, ReducedError, RoutedRows
-from gputree.pruning.node_loss import node_loss
+from gputree.pruning.base import node_loss
 
 RATES = st.one_of(
     st.just(0.0),

@@ -18,7 +18,7 @@ from gputree import C45Classifier, CodedTable, DecisionTreeClassifier, DecisionT
 from gputree.backends import arrays as inputs
 from gputree.backends import binning
 from gputree.backends.cuda import memory as sharing
-from gputree.backends.cuda.structs import ROWS
+from gputree.backends.cuda.kernels import ROWS
 
 FIELDS = ("feature", "threshold", "statistics", "impurity", "gain", "n_rows", "missing_child")
 

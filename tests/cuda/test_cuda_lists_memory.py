@@ -15,7 +15,7 @@ from test_cuda_lists import checked_rows, wide_table
 from twin_lists import assert_same_trees
 
 from gputree import BoostedC45Classifier, BoostedC45Rules, C45Classifier, ID3Classifier
-from gputree.backends.cuda.lists import launch, partition, score
+from gputree.backends.cuda.lists import backend, launch
 from gputree.backends.cuda.lists.memory import most_entries
 
 pytestmark = [
@@ -88,7 +88,7 @@ def test_many_classes(cuda_device, monkeypatch, shared_bytes):
 
 @pytest.mark.parametrize("columns", [1, 4])
 def test_columns_take_turns(cuda_device, monkeypatch, columns):
-    for module in (score, partition):
+    for module in (backend, backend):
         monkeypatch.setattr(module, "in_turns", lambda d, most: launch.in_turns(d, columns))
     table = deep_table(checked_rows(cuda_device, 600), True)
     check(new_model(C45Classifier, table), table, (2.0,))

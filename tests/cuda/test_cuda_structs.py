@@ -8,8 +8,7 @@ import pytest
 from cuda_emulator import LaunchError, compiler, emulated_cuda
 from devices import needs_emulator, of_source
 
-from gputree.backends.cuda.kernels import HEADERS, source
-from gputree.backends.cuda.structs import STRUCTS, Struct
+from gputree.backends.cuda.kernels import HEADERS, STRUCTS, Struct, source
 
 # The variants that differ in the types of pointers.
 MACROS = (

@@ -10,7 +10,7 @@ import pytest
 from pyarrow import csv, feather, ipc, parquet
 
 from gputree.datasets import open_batches, read_table
-from gputree.datasets.size import least_bytes
+from gputree.datasets.sources import least_bytes
 
 TABLE = pa.table(
     {

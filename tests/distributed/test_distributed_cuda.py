@@ -10,7 +10,7 @@ from emulated_worker import EmulatedDevice, launched  # noqa: E402
 from test_distributed import noisy_table, on_dask, spread  # noqa: E402
 
 from gputree import DecisionTreeClassifier  # noqa: E402
-from gputree.backends.cuda.copies import Copies  # noqa: E402
+from gputree.backends.cuda.memory import Copies  # noqa: E402
 from gputree.backends.sharded import cuda_shard  # noqa: E402
 
 # Small tables of many categories: one in every row, which is warned of and does not matter here.

@@ -25,7 +25,7 @@ from gputree import (
     RandomForestClassifier,
     RandomForestRegressor,
 )
-from gputree._sklearn import validate_parameter_constraints
+from gputree.base.sklearn import validate_parameter_constraints
 from gputree.pruning import CostComplexity, PenalizedLoss
 
 Classifier, Regressor = DecisionTreeClassifier, DecisionTreeRegressor

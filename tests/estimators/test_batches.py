@@ -324,7 +324,7 @@ def test_answers_for_some_rows_are_found_in_blocks(monkeypatch, rows):
     read = CodedTable.from_batches(cut(table, y, [100]))
     rows = np.asarray(rows, np.int64)
     wholes = [f(read)[rows] for f in (model.predict_proba, model.apply, model.decision_path)]
-    monkeypatch.setattr("gputree.tables.BLOCK_BYTES", 600)
+    monkeypatch.setattr("gputree.inputs.tables.BLOCK_BYTES", 600)
     part = read.take(rows)
     parts = [f(part) for f in (model.predict_proba, model.apply, model.decision_path)]
     for whole, found in zip(wholes[:2], parts[:2], strict=True):
@@ -458,7 +458,7 @@ def test_a_bad_row_further_down(tmp_path, monkeypatch):
 
 
 def test_mapped_arrays(tmp_path, monkeypatch):
-    monkeypatch.setattr("gputree.datasets.arrays.BATCH_BYTES", 100)
+    monkeypatch.setattr("gputree.datasets.sources.BATCH_BYTES", 100)
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(120, 3)), rng.integers(0, 3, 120)
     np.save(tmp_path / "X.npy", X)

@@ -12,8 +12,9 @@ from sklearn.datasets import load_iris, load_wine
 from sklearn.exceptions import NotFittedError
 from strategies import examples
 
-from gputree import BoostedC45Classifier, C45Classifier, CodedTable, export_json, tables
-from gputree.fixed_point import fix_weights
+from gputree import BoostedC45Classifier, C45Classifier, CodedTable, export_json
+from gputree.arithmetic.fixed_point import fix_weights
+from gputree.inputs import tables
 from gputree.pruning import Pessimistic
 
 C50 = {"mdl_gain_threshold": True, "exclude_high_cardinality": True}

@@ -10,9 +10,10 @@ import pytest
 from cuda_emulator import emulated_cuda
 from devices import needs_emulator
 
-from gputree import DecisionTreeClassifier, _optional, backends
+from gputree import DecisionTreeClassifier, backends
 from gputree.backends.cuda import machine
 from gputree.backends.devices import resolve_device
+from gputree.base import optional
 
 X = np.arange(20.0).reshape(-1, 1)
 Y = np.arange(20) // 7 % 2
@@ -26,13 +27,13 @@ def cupy() -> Iterator[Any]:
 
 def set_driver(monkeypatch: pytest.MonkeyPatch, release: tuple[int, int] | None) -> None:
     """Replace the release of CUDA that the driver installed is for."""
-    for module in (_optional, machine):
+    for module in (optional, machine):
         monkeypatch.setattr(module, "driver_version", lambda: release)
 
 
 def set_capability(monkeypatch: pytest.MonkeyPatch, capability: tuple[int, int] | None) -> None:
     """Replace the compute capability of the device installed."""
-    for module in (_optional, machine):
+    for module in (optional, machine):
         monkeypatch.setattr(module, "device_capability", lambda: capability)
 
 
@@ -228,13 +229,13 @@ class Nvml:
 
 def test_the_least_capability_of_all_devices(monkeypatch):
     nvml = Nvml((9, 0), (7, 0), (8, 6))
-    monkeypatch.setattr(_optional.ctypes, "CDLL", lambda name: nvml)
-    assert _optional.device_capability.__wrapped__() == (7, 0)
+    monkeypatch.setattr(optional.ctypes, "CDLL", lambda name: nvml)
+    assert optional.device_capability.__wrapped__() == (7, 0)
     assert nvml.ended
-    monkeypatch.setattr(_optional.ctypes, "CDLL", lambda name: Nvml())
-    assert _optional.device_capability.__wrapped__() is None
-    monkeypatch.setattr(_optional.ctypes, "CDLL", lambda name: object())
-    assert _optional.device_capability.__wrapped__() is None
+    monkeypatch.setattr(optional.ctypes, "CDLL", lambda name: Nvml())
+    assert optional.device_capability.__wrapped__() is None
+    monkeypatch.setattr(optional.ctypes, "CDLL", lambda name: object())
+    assert optional.device_capability.__wrapped__() is None
 
 
 def test_the_driver_by_its_own_version(monkeypatch, tmp_path):

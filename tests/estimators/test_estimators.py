@@ -8,8 +8,8 @@ from sklearn import tree as sklearn_tree
 from sklearn.datasets import load_iris
 
 from gputree import DecisionTreeClassifier, DecisionTreeRegressor
+from gputree.base.threads import n_threads
 from gputree.pruning import CostComplexity, PenalizedLoss
-from gputree.threads import n_threads
 
 KINDS = [DecisionTreeClassifier, DecisionTreeRegressor]
 

@@ -10,16 +10,17 @@ import pyarrow as pa
 import pytest
 from table_files import write_table
 
-from gputree import C45Classifier, DecisionTreeClassifier, _memory
-from gputree._memory import available_bytes, require_memory
+from gputree import C45Classifier, DecisionTreeClassifier
 from gputree.backends import encoding
 from gputree.backends.cpu import table as coded_table
+from gputree.base import memory
+from gputree.base.memory import available_bytes, require_memory
 from gputree.cli import main
 from gputree.columns import specification
-from gputree.datasets import read_table, size
+from gputree.datasets import read_table, sources
 
 GIB = 1 << 30
-USERS = (specification, encoding, coded_table, size)
+USERS = (specification, encoding, coded_table, sources)
 
 
 @pytest.fixture
@@ -27,8 +28,8 @@ def room(monkeypatch: pytest.MonkeyPatch) -> Any:
     """Return ``room(n)``, which makes n bytes available; small allocations are tested, too."""
 
     def leave(n: int | None) -> None:
-        monkeypatch.setattr(_memory, "NEGLIGIBLE", 0)
-        for module in (_memory, size):
+        monkeypatch.setattr(memory, "NEGLIGIBLE", 0)
+        for module in (memory, sources):
             monkeypatch.setattr(module, "available_bytes", lambda: n)
 
     return leave
@@ -49,8 +50,8 @@ def lay_out(monkeypatch: pytest.MonkeyPatch, root: Path, files: dict[str, str]) 
     for name, text in files.items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text(text)
-    monkeypatch.setattr(_memory, "PROC", root / "proc")
-    monkeypatch.setattr(_memory, "CGROUPS", root / "cgroup")
+    monkeypatch.setattr(memory, "PROC", root / "proc")
+    monkeypatch.setattr(memory, "CGROUPS", root / "cgroup")
 
 
 MEMORY = {"proc/meminfo": "MemTotal: 8388608 kB\nMemAvailable: 4194304 kB\nSwapFree: 1048576 kB\n"}
@@ -88,7 +89,7 @@ VERSION_1 = {
 )
 def test_what_is_available(monkeypatch, tmp_path, files, expected):
     lay_out(monkeypatch, tmp_path, files)
-    monkeypatch.setattr(_memory, "_in_address_space", lambda: iter(()))
+    monkeypatch.setattr(memory, "_in_address_space", lambda: iter(()))
     assert available_bytes() == expected
 
 
@@ -96,7 +97,7 @@ def test_the_limit_of_address_space(monkeypatch, tmp_path):
     resource = pytest.importorskip("resource")
     lay_out(monkeypatch, tmp_path, {**MEMORY, "proc/self/statm": "1000 1 1 0 0 0 0\n"})
     monkeypatch.setattr(resource, "getrlimit", lambda _: (GIB, GIB))
-    assert available_bytes() == GIB - 1000 * _memory.os.sysconf("SC_PAGE_SIZE")
+    assert available_bytes() == GIB - 1000 * memory.os.sysconf("SC_PAGE_SIZE")
 
 
 def test_of_this_machine():
@@ -211,4 +212,4 @@ def test_a_sample_that_tells_nothing(tmp_path, room, text):
     path = tmp_path / "table.csv"
     path.write_text(text, "latin-1")
     room(1)
-    size.require_memory_for_csv(tmp_path / "table.csv", ",", None)
+    sources.require_memory_for_csv(tmp_path / "table.csv", ",", None)

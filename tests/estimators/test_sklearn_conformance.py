@@ -24,9 +24,9 @@ from gputree import (
     RandomForestClassifier,
     RandomForestRegressor,
 )
+from gputree.base.threads import n_threads
 from gputree.compilation import tiers
 from gputree.pruning import CostComplexity
-from gputree.threads import n_threads
 
 ESTIMATORS = [
     DecisionTreeClassifier(),

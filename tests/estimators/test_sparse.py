@@ -11,7 +11,8 @@ from sklearn.preprocessing import OneHotEncoder
 from sklearn.utils import get_tags
 
 import gputree
-from gputree import CodedTable, _memory
+from gputree import CodedTable
+from gputree.base import memory
 from gputree.export import explain, shap_values
 
 FORMATS = ["coo", "csr", "csc", "bsr", "lil", "dok", "dia"]
@@ -67,7 +68,7 @@ def test_one_hot_encoding_in_a_pipeline():
 
 
 def test_what_does_not_fit_is_told_with_its_size(monkeypatch):
-    monkeypatch.setattr(_memory, "available_bytes", lambda: 1 << 30)
+    monkeypatch.setattr(memory, "available_bytes", lambda: 1 << 30)
     X = sparse.random_array((1_000_000, 1_000), density=1e-7, format="csr", rng=0)
     tree = gputree.DecisionTreeClassifier()
     words = r"sparse X of shape \(1000000, 1000\) .* takes at least 7.45 GiB .* 1 GiB are available"

@@ -28,8 +28,7 @@ from gputree import (
     variance_reduction,
 )
 from gputree.estimators.cart import Cart
-from gputree.evaluation import answers
-from gputree.evaluation_sums import Moments
+from gputree.evaluation import Moments, answers
 from gputree.pruning import (
     CostComplexity,
     PenalizedLoss,

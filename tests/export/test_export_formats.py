@@ -19,12 +19,12 @@ from gputree import (
     ID3Classifier,
     rank_features,
 )
+from gputree.base.dtypes import THRESHOLD_SPLIT
 from gputree.datasets import load_auto_mpg, load_golf, load_iris
-from gputree.dtypes import THRESHOLD_SPLIT
 from gputree.export import export_lightgbm, to_onnx, to_sklearn, to_treelite
 from gputree.export.binary import as_binary
-from gputree.export.bounds import bounds_above
 from gputree.export.model import model_of, single_paths
+from gputree.export.rules import bounds_above
 
 GOLF = load_golf()
 CARS = load_auto_mpg()
@@ -175,7 +175,7 @@ def test_what_is_not_installed_is_named(export, package, monkeypatch):
     def absent(name, *_):
         raise ImportError(name)
 
-    monkeypatch.setattr(gputree._optional.importlib, "import_module", absent)
+    monkeypatch.setattr(gputree.base.optional.importlib, "import_module", absent)
     with pytest.raises(ImportError, match=rf"{package}.*gputree-learn\[export\]"):
         export(DecisionTreeClassifier().fit(GOLF.data, GOLF.target))
 

@@ -14,11 +14,11 @@ from sklearn.exceptions import NotFittedError
 from strategies import examples
 
 from gputree import C45Classifier, ID3Classifier, export_json, json_schema, read_json
+from gputree.criteria.named import CRITERIA
 from gputree.persistence import json_document
 from gputree.persistence.codecs import ALGORITHMS
 from gputree.persistence.codecs import FORESTS as FOREST_NAMES
 from gputree.prediction import class_distributions
-from gputree.tree import CRITERIA
 
 CHECK = jsonschema.Draft202012Validator(json_schema())
 

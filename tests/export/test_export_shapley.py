@@ -11,8 +11,8 @@ from pruning_oracles import tree_of_shape
 from sklearn.exceptions import NotFittedError
 
 from gputree import C45Classifier, DecisionTreeClassifier, DecisionTreeRegressor, ID3Classifier
+from gputree.base.dtypes import MISSING_STOPS, MISSING_TO_ALL
 from gputree.datasets import load_golf, load_iris
-from gputree.dtypes import MISSING_STOPS, MISSING_TO_ALL
 from gputree.export import shap_values
 from gputree.prediction import class_distributions, shapley
 from gputree.prediction.shapley import expected_answer, shapley_values

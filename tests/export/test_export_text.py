@@ -14,14 +14,13 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from sklearn_trees import from_sklearn
 
 import gputree
-from gputree.branches import BranchLists
+from gputree.base.dtypes import BRANCH_SPLIT, MISSING_STOPS, MISSING_TO_ALL
 from gputree.datasets import load_auto_mpg, load_golf, load_iris
-from gputree.dtypes import BRANCH_SPLIT, MISSING_STOPS, MISSING_TO_ALL
 from gputree.export import export_text, path_rules
-from gputree.export.describe import describe
-from gputree.export.digits import format_number
-from gputree.export.lines import text_lines
+from gputree.export.describe import describe, format_number
+from gputree.export.text import text_lines
 from gputree.tree import Tree
+from gputree.tree.branches import BranchLists
 
 IRIS = load_iris()
 CARS = load_auto_mpg()

@@ -14,10 +14,10 @@ from tunings import finishing
 from benchmarks.data import frame_table
 from gputree import DecisionTreeClassifier, DecisionTreeRegressor, prediction
 from gputree.backends.cpu.runs import MOST_CELLS
+from gputree.base.dtypes import SUBSET_SPLIT
 from gputree.columns import Columns
-from gputree.dtypes import SUBSET_SPLIT
 from gputree.estimators.growing import Options, grow_tree
-from gputree.tables import Table
+from gputree.inputs.tables import Table
 from gputree.tree import Tree
 
 CRITERIA = ("gini", "entropy", "squared_error")

@@ -13,7 +13,7 @@ from mixed_tables import MixedTable, mixed_tables, random_mixed_table, random_mi
 from strategies import examples
 
 from gputree import BoostedC45Classifier, C45Classifier, ID3Classifier
-from gputree.dtypes import BRANCH_SPLIT, MISSING_TO_ALL, SUBSET_SPLIT, THRESHOLD_SPLIT
+from gputree.base.dtypes import BRANCH_SPLIT, MISSING_TO_ALL, SUBSET_SPLIT, THRESHOLD_SPLIT
 from gputree.tree import Tree
 
 TABLES = st.one_of(mixed_tables(), random_mixed_tables())

@@ -11,13 +11,11 @@ from oracles import all_cuts, best_first, exact_tree
 from strategies import Sample, is_regression, make_task, problems, random_problems, random_sample
 
 from gputree import DecisionTreeClassifier
+from gputree.arithmetic.hashing import child_key, mix
 from gputree.backends.base import Finishing
-from gputree.backends.cpu import draw
+from gputree.backends.cpu import cut
 from gputree.growth.assembly import GrownNodes, over_leaves, renumber
-from gputree.growth.frontier import child_keys
-from gputree.growth.selection import BestFirst, best_first_leaves
-from gputree.growth.stopping import finish_rows
-from gputree.hashing import child_key, mix
+from gputree.growth.frontier import BestFirst, best_first_leaves, child_keys, finish_rows
 
 COARSE = {"finish_rows": 1, "max_bins": 5}  # many bins to refine, no finishing
 ALL_ROWS = 10**9
@@ -297,8 +295,8 @@ def test_renumber_is_breadth_first():
 # ----------------------------------------------------------------------- drawing
 @njit
 def draw_on_device(key, order):
-    draw.draw_columns(key, order, 0, order.size // 2)
-    draw.draw_columns(key, order, order.size // 2, order.size)
+    cut.draw_columns(key, order, 0, order.size // 2)
+    cut.draw_columns(key, order, order.size // 2, order.size)
     return mix(key), child_key(key, 0), child_key(key, 1)
 
 

@@ -9,11 +9,11 @@ from oracles import tie_rank
 from scipy.stats import chisquare, kstest
 
 from gputree import CodedTable, DecisionTreeClassifier, DecisionTreeRegressor, ExtraTreesClassifier
-from gputree.backends.cpu.draw import drawn_columns
+from gputree.arithmetic.hashing import child_key, mix
+from gputree.backends.cpu.cut import drawn_columns
 from gputree.backends.cpu.drawn_columns import first_difference
 from gputree.compilation.tiers import forced
 from gputree.estimators import cart
-from gputree.hashing import child_key, mix
 
 
 def hashed(key, f, what):

@@ -16,9 +16,9 @@ from twins import assert_equal, assert_same_bins, assert_same_tree, fit_both, ta
 from gputree import C45Classifier, ID3Classifier
 from gputree.backends.base import Monotonic
 from gputree.backends.cuda import encode, kernels
-from gputree.backends.cuda.copies import Copies
+from gputree.backends.cuda.memory import Copies
 from gputree.backends.sharded import cuda_shard
-from gputree.check.parts import InParts
+from gputree.check.cases import InParts
 from gputree.estimators import growing_categories
 
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from gputree.dtypes import (
+from gputree.base.dtypes import (
     BRANCH_SPLIT,
     LEAF,
     MISSING_STOPS,

@@ -4,8 +4,7 @@ import numpy as np
 from hand_made_trees import make_tree
 from hypothesis import strategies as st
 
-from gputree.branches import BranchLists
-from gputree.dtypes import (
+from gputree.base.dtypes import (
     BRANCH_SPLIT,
     LEAF,
     MISSING_STOPS,
@@ -19,6 +18,7 @@ from gputree.dtypes import (
     THRESHOLD_SPLIT,
 )
 from gputree.tree import Tree
+from gputree.tree.branches import BranchLists
 
 N_CODES = (0, 2, 3, 7, 0)  # categories of each column; 0 where it is numeric
 NUMBERS = [-3e38, -0.0, 0.0, 0.5, 1.0, 1.0 + 2**-20, 3e38]

@@ -8,10 +8,10 @@ import numpy as np
 from hand_made_trees import make_tree
 from hypothesis import strategies as st
 
-from gputree.branches import BranchLists
-from gputree.dtypes import BRANCH_SPLIT, LEAF, NO_CHILD
+from gputree.base.dtypes import BRANCH_SPLIT, LEAF, NO_CHILD
 from gputree.pruning import RoutedRows
 from gputree.tree import Tree
+from gputree.tree.branches import BranchLists
 
 
 def tree_of_shape(n_children, statistics, impurity, weight, task="classification") -> Tree:

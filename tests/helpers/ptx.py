@@ -7,8 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gputree.backends.cuda.kernels import source
-from gputree.backends.cuda.structs import STRUCTS
+from gputree.backends.cuda.kernels import STRUCTS, source
 
 # Numbers that are passed by value: launches give them 8 bytes each.
 NUMBERS = {"i64": 8, "u64": 8, "double": 8}

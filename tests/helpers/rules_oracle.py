@@ -6,7 +6,7 @@ from math import isnan, log2
 
 import numpy as np
 
-from gputree.dtypes import THRESHOLD_SPLIT
+from gputree.base.dtypes import THRESHOLD_SPLIT
 from gputree.pruning.error_limit import add_errors
 from gputree.rules.conditions import Condition
 from gputree.tree import Tree

@@ -16,10 +16,10 @@ from gputree.backends.base import Sharding
 from gputree.backends.sharded import device as device_
 from gputree.backends.sharded.rows import Read, join_measures, measure
 from gputree.backends.sharded.tasks import Here, Tasks
+from gputree.estimators.arguments import monotonic_signs
 from gputree.estimators.base import with_weight
 from gputree.estimators.growing_parts import Rowsets, grow_parts
-from gputree.estimators.monotonic import monotonic_signs
-from gputree.tables import Table
+from gputree.inputs.tables import Table
 from gputree.tree import Tree
 
 

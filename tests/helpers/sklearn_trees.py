@@ -6,7 +6,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from sklearn.utils.validation import validate_data
 
-from gputree.dtypes import MISSING_STOPS, NO_CHILD, NO_FEATURE, NO_THRESHOLD
+from gputree.base.dtypes import MISSING_STOPS, NO_CHILD, NO_FEATURE, NO_THRESHOLD
 from gputree.tree import Tree
 
 

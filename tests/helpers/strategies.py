@@ -9,10 +9,10 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+from gputree.arithmetic.fixed_point import fix_weights
 from gputree.backends.base import Limits, Task
 from gputree.criteria import Entropy, Gini, WideGini
 from gputree.criteria.named import CRITERIA, fix, new_criterion
-from gputree.fixed_point import fix_weights
 
 CLASS_CRITERIA = {"gini": Gini, "wide_gini": WideGini, "entropy": Entropy}
 

@@ -12,10 +12,10 @@ from gputree.backends.base import Backend, Task
 from gputree.backends.cuda.backend import CudaBackend
 from gputree.backends.cuda.kernels import cupy
 from gputree.backends.cuda.table import CudaTable
+from gputree.base.progress import Progress
 from gputree.growth import grower
 from gputree.growth.assembly import GrownNodes, renumber
 from gputree.growth.grower import GrowthPlan, grow
-from gputree.growth.progress import Progress
 
 HISTOGRAM_BYTES = 1 << 26
 

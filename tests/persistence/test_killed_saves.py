@@ -7,13 +7,13 @@ import threading
 
 import pytest
 
-from gputree._files import replaced_file
+from gputree.base.files import replaced_file
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="processes are killed by signals")
 
 CHILD = """
 import os, signal, sys
-from gputree._files import replaced_file
+from gputree.base.files import replaced_file
 with replaced_file(sys.argv[1]) as file:
     file.write(b"half")
     file.flush()

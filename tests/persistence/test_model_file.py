@@ -26,8 +26,8 @@ from gputree import (
 )
 from gputree.datasets import load_golf, load_iris
 from gputree.persistence import read_model, save_model, write_model
-from gputree.plausibility import check_statistics
 from gputree.pruning import PenalizedLoss, Pessimistic, ReducedError
+from gputree.tree.checks import check_statistics
 
 X, SPECIES = load_iris(return_X_y=True)
 CP_COLUMNS = {

@@ -19,7 +19,7 @@ from strategies import examples
 
 from gputree import C45Classifier, DecisionTreeClassifier, DecisionTreeRegressor
 from gputree.export.describe import describe
-from gputree.export.lines import text_lines
+from gputree.export.text import text_lines
 from gputree.persistence import container, load_model, read_saved, save_model
 from gputree.persistence.container import npy_bytes
 

@@ -15,7 +15,7 @@ from damage import pack, unpack
 from hand_made_trees import make_tree
 
 from gputree import C45Classifier
-from gputree.dtypes import BRANCH_SPLIT, MISSING_STOPS, NO_FEATURE, NO_THRESHOLD
+from gputree.base.dtypes import BRANCH_SPLIT, MISSING_STOPS, NO_FEATURE, NO_THRESHOLD
 from gputree.persistence import FORMAT_VERSION, read_model, write_model
 from gputree.persistence.container import npy_bytes
 from gputree.persistence.trees import ARRAYS, BOUNDS, SOFT

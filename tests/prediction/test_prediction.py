@@ -14,7 +14,7 @@ from multiway_trees import random_rows as multiway_rows
 from pruning_oracles import random_shape
 
 from gputree import prediction
-from gputree.dtypes import MISSING_TO_ALL
+from gputree.base.dtypes import MISSING_TO_ALL
 from gputree.prediction import answers
 from gputree.prediction import descent as descent_
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from test_layers import imported_modules, module_name
 
-from gputree import dtypes
+from gputree.base import dtypes
 
-PACKAGE = Path(dtypes.__file__).parent
+PACKAGE = Path(dtypes.__file__).parents[1]
 SOURCES = sorted(PACKAGE.rglob("*.py"))
 KERNELS = sorted(p for p in PACKAGE.rglob("*") if p.suffix in (".cu", ".cuh"))
 
@@ -40,7 +40,9 @@ def test_sentinels_are_in_one_file():
         for source in SOURCES
         if (names := {name for name, value in constants(source) if is_sentinel(value)})
     }
-    assert {"NO_CHILD", "MISSING_STOPS", "MISSING_CODE", "NO_FRAME"} <= sentinels.pop("dtypes.py")
+    assert {"NO_CHILD", "MISSING_STOPS", "MISSING_CODE", "NO_FRAME"} <= sentinels.pop(
+        "base/dtypes.py"
+    )
     assert sentinels == {}
 
 
@@ -53,7 +55,7 @@ def test_kernels_have_the_same_sentinels(name):
 
 
 def test_ranges_exclude_their_end():
-    """``a .. b`` holds a and not b, as `gputree.dtypes` says."""
+    """``a .. b`` holds a and not b, as `gputree.base.dtypes` says."""
     inclusive = {
         source.relative_to(PACKAGE).as_posix(): found
         for source in [*SOURCES, *KERNELS]
@@ -81,10 +83,9 @@ def test_values_of_a_bin_lie_between_its_least_and_its_greatest():
 
 # What finds mistakes of this package's own, which are no matter of the caller.
 INTERNAL = {
-    "_lazy.py",
+    "base/lazy.py",
     "backends/__init__.py",
     "backends/cuda/kernels.py",
-    "backends/cuda/structs.py",
     "compilation/borrowing.py",
     "compilation/numba_internals.py",
 }
@@ -117,7 +118,6 @@ ENTRANCES = {
     "arrays",  # what users have on a device
     "devices",  # what the parameter `device` amounts to
     "encoding",  # of columns for attribute lists, on the host, whatever the device
-    "inspection",  # of tables on the host and on devices
 }
 BESIDE = {path.stem for path in (PACKAGE / BACKENDS).glob("*.py")}
 
@@ -163,7 +163,7 @@ def test_packages_import_from_those_below(package):
 def test_some_files_of_shards_know_cuda():
     """Shards on CPUs need none of it."""
     found = takers(*(PACKAGES.keys() - {"cuda"}), *BESIDE)
-    names = ("copies", "cuda_shard", "device", "plan", "table")
+    names = ("cuda_shard", "device", "plan", "table")
     expected = [f"{BACKENDS}/sharded/{name}.py" for name in names]
     assert [path for path in found if "/sharded/" in path] == expected
 
@@ -182,7 +182,7 @@ def test_packages_of_devices_are_entered_through_backends():
         for path, taken in found.items()
         if path.partition("/")[0] not in (BACKENDS, "check", "cli")
     }
-    assert above == {f"discretization/{name}.py": {"cpu"} for name in ("cut_points", "kernels")}
+    assert above == {"discretization/cut_points.py": {"cpu"}}
 
 
 @pytest.mark.parametrize(

@@ -62,7 +62,7 @@ def test_bugs_are_drawn_again_by_their_seed():
 
 
 ENTERED = {
-    "functions": ["gputree/tree.py::f", "gputree/tree.py::g"],
+    "functions": ["gputree/tree/tree.py::f", "gputree/tree/tree.py::g"],
     "tests": {
         "tests/cli/test_a.py::one": [0.1, [0]],
         "tests/tree/test_b.py::two[a]": [0.3, [0, 1]],
@@ -74,7 +74,7 @@ ENTERED = {
 
 def test_tests_that_enter_a_function_are_chosen():
     """Choose one case of each test first; the package's before others'."""
-    mutant = Mutant("gputree/tree.py:3 f: inverted: a -> b", "a", "b", "gputree/tree.py")
+    mutant = Mutant("gputree/tree/tree.py:3 f: inverted: a -> b", "a", "b", "gputree/tree/tree.py")
     chosen = likeliest_first(ENTERED, mutant)
     names = ["tree/test_b.py::two[b]", "cli/test_a.py::one", "tree/test_b.py::two[a]"]
     assert [test for test, _ in chosen] == [f"tests/{name}" for name in names]

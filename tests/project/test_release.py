@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 import gputree
-from gputree._versions import OPTIONAL, REQUIRED, versions
+from gputree.base.versions import OPTIONAL, REQUIRED, versions
 from gputree.compilation import numba_release
 from gputree.errors import MissingPackageError
 
@@ -88,8 +88,8 @@ def fake_cupy(count):
     [(2, "Card 0, Card 1"), (0, "none"), (DriverError("no driver"), "none (no driver)")],
 )
 def test_devices_are_named(count, devices, monkeypatch):
-    monkeypatch.setattr("gputree._versions.require", lambda *_: fake_cupy(count))
-    monkeypatch.setattr("gputree._versions.driver_version", lambda: (13, 0))
+    monkeypatch.setattr("gputree.base.versions.require", lambda *_: fake_cupy(count))
+    monkeypatch.setattr("gputree.base.versions.driver_version", lambda: (13, 0))
     found = versions()
     assert found["CUDA driver"] == "for CUDA 13.0"
     assert (found["cupy"], found["NVRTC"], found["CUDA devices"]) == ("14.2", "13.0", devices)
@@ -99,7 +99,7 @@ def test_a_cupy_that_cannot_start_is_said(monkeypatch):
     def fail(*_):
         raise MissingPackageError("cupy cannot start: read-only") from OSError("read-only")
 
-    monkeypatch.setattr("gputree._versions.require", fail)
+    monkeypatch.setattr("gputree.base.versions.require", fail)
     found = versions()
     assert found["cupy"] == "cupy cannot start: read-only"
     assert found["CUDA devices"] == "none"

@@ -11,8 +11,7 @@ from pruning_oracles import tree_of_shape
 from strategies import examples
 
 from gputree import C45Classifier
-from gputree.branches import BranchLists
-from gputree.dtypes import (
+from gputree.base.dtypes import (
     BRANCH_SPLIT,
     MISSING_STOPS,
     MISSING_TO_ALL,
@@ -21,9 +20,10 @@ from gputree.dtypes import (
     THRESHOLD_SPLIT,
     UNSEEN,
 )
-from gputree.pruning import Pessimistic, TrainingRows, add_errors, raising_splits, subtree_raising
-from gputree.pruning.raising_splits import column_ends, find_plain
+from gputree.pruning import Pessimistic, TrainingRows, add_errors, subtree_raising
+from gputree.pruning.subtree_raising import column_ends, find_plain
 from gputree.tree import Tree
+from gputree.tree.branches import BranchLists
 
 N_CATEGORIES = 3
 
@@ -300,8 +300,8 @@ def test_an_inner_node_without_rows_becomes_a_leaf():
 @pytest.mark.parametrize("n", [1, 4, 5, 103, 1000])
 @pytest.mark.parametrize(("wide", "block"), [(1, 1), (15, 30), (1 << 11, 1 << 18)])
 def test_ends_are_numpys_however_rows_are_taken(order, n, wide, block, monkeypatch):
-    monkeypatch.setattr(raising_splits, "WIDE_ROW", wide)
-    monkeypatch.setattr(raising_splits, "BLOCK_CELLS", block)
+    monkeypatch.setattr(subtree_raising, "WIDE_ROW", wide)
+    monkeypatch.setattr(subtree_raising, "BLOCK_CELLS", block)
     rng = np.random.default_rng(n)
     X = rng.normal(size=(n, 3)).astype(np.float32)
     X[rng.integers(n), 1] = np.nan
@@ -314,7 +314,7 @@ def test_ends_are_numpys_however_rows_are_taken(order, n, wide, block, monkeypat
 
 def test_ends_of_rows_after_whole_blocks(monkeypatch):
     """Use blocks of 5 rows, and none to 4 after them with the minimum and the maximum."""
-    monkeypatch.setattr(raising_splits, "WIDE_ROW", 15)
+    monkeypatch.setattr(subtree_raising, "WIDE_ROW", 15)
     for n in range(1, 17):
         X = np.zeros((n, 3))
         X[-1] = -1.0, 1.0, np.nan

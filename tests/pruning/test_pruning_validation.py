@@ -16,8 +16,7 @@ from gputree.pruning import (
     ValidationPrePruning,
     cost_complexity_path,
 )
-from gputree.pruning.base import route
-from gputree.pruning.node_loss import majority_class, node_loss
+from gputree.pruning.base import majority_class, node_loss, route
 
 BOTH = pytest.mark.parametrize("pruner", [ReducedError(), ValidationPrePruning()])
 

@@ -20,18 +20,23 @@ from gputree import (
     ID3Classifier,
     to_rules,
 )
+from gputree.base.dtypes import UNSEEN
 from gputree.datasets import load_contact_lenses, load_golf, load_iris
-from gputree.dtypes import UNSEEN
 from gputree.pruning.error_limit import error_limit
+from gputree.rules import coverage as masks_module
 from gputree.rules import estimator as rules_module
-from gputree.rules import masks as masks_module
 from gputree.rules.conditions import Condition, rules_of_leaves
-from gputree.rules.coverage import _transposed, coverage
-from gputree.rules.description_length import column_bits, exception_bits, rule_bits
+from gputree.rules.coverage import Masks, _transposed, coverage
 from gputree.rules.estimator import _rows
-from gputree.rules.masks import Masks
-from gputree.rules.ordering import harmless, order_classes
-from gputree.rules.selection import MOST_TRIED, select, starts
+from gputree.rules.learning import harmless, order_classes
+from gputree.rules.selection import (
+    MOST_TRIED,
+    column_bits,
+    exception_bits,
+    rule_bits,
+    select,
+    starts,
+)
 from gputree.rules.simplification import WeightedRows, simplify
 
 KINDS = {

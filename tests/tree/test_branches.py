@@ -14,10 +14,10 @@ from processes import run_python
 from strategies import examples
 
 from gputree import DecisionTreeClassifier, prediction
-from gputree.branches import BranchLists
-from gputree.dtypes import SUBSET_SPLIT
-from gputree.prediction import tables
+from gputree.base.dtypes import SUBSET_SPLIT
+from gputree.prediction import descent
 from gputree.tree import Tree
+from gputree.tree.branches import BranchLists
 
 CHAIN = 40
 
@@ -69,8 +69,8 @@ def test_trees_are_equal_whatever_they_share():
 def test_lists_are_searched_as_tables_are_read(case):
     tree, rows = case
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(tables, "FEW_CODES", 0)
-        patch.setattr(tables, "CODES_PER_CATEGORY", 0)
+        patch.setattr(descent, "FEW_CODES", 0)
+        patch.setattr(descent, "CODES_PER_CATEGORY", 0)
         shares = prediction.stopping_shares(tree, rows).toarray()
     for row, found in zip(rows, shares, strict=True):
         expected = np.zeros(tree.n_nodes)
@@ -81,8 +81,8 @@ def test_lists_are_searched_as_tables_are_read(case):
 
 @pytest.mark.parametrize("few", [0, 64])
 def test_a_shared_list_answers_as_lists_of_their_own(few, monkeypatch):
-    monkeypatch.setattr(tables, "FEW_CODES", few)
-    monkeypatch.setattr(tables, "CODES_PER_CATEGORY", 0)
+    monkeypatch.setattr(descent, "FEW_CODES", few)
+    monkeypatch.setattr(descent, "CODES_PER_CATEGORY", 0)
     tree = chain().tree_
     rows = np.append(np.arange(-1.0, CHAIN + 3), np.nan)[:, None]
     expected = [max(visit(tree, row), key=visit(tree, row).get) for row in rows]

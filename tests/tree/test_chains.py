@@ -15,7 +15,6 @@ from pruning_oracles import random_tree
 from benchmarks.shapes import balanced, chain, multiway_chain
 from gputree import export_text
 from gputree.export import plot_tree
-from gputree.importance import impurity_importances
 from gputree.persistence import read_model, write_model
 from gputree.prediction import apply, decision_path
 from gputree.pruning import (
@@ -29,9 +28,10 @@ from gputree.pruning import (
     cost_complexity_path,
     subtree_raising,
 )
+from gputree.pruning.base import node_loss
 from gputree.pruning.cost_complexity_cv import _loss_along
-from gputree.pruning.node_loss import node_loss
-from gputree.subtrees import add_up
+from gputree.tree.importance import impurity_importances
+from gputree.tree.sums import add_up
 
 # A row at every leaf passes 5e8 nodes, which are interpreted by default, or 5e9.
 DEEP = {True: 30_000, False: 100_000}

@@ -10,9 +10,9 @@ from multiway_trees import multiway_cases
 from sklearn.datasets import load_iris
 
 from gputree import C45Classifier, DecisionTreeClassifier
-from gputree.dtypes import BRANCH_SPLIT, LEAF, MISSING_STOPS, THRESHOLD_SPLIT
-from gputree.importance import impurity_importances
+from gputree.base.dtypes import BRANCH_SPLIT, LEAF, MISSING_STOPS, THRESHOLD_SPLIT
 from gputree.tree import Tree
+from gputree.tree.importance import impurity_importances
 
 
 def make_binary_tree() -> Tree:

@@ -54,14 +54,13 @@ from gputree.backends.cpu.partition import (
     place_chunks,
 )
 from gputree.backends.cpu.refine import NodeHistogram, refine_nodes
-from gputree.backends.cpu.score import score_nodes
+from gputree.backends.cpu.score import new_vectors, score_nodes
 from gputree.backends.cpu.sub_bins import Finer
 from gputree.backends.cpu.table import CpuTable
-from gputree.backends.cpu.two_classes import new_vectors
-from gputree.backends.thresholds import thresholds
+from gputree.backends.rules import thresholds
+from gputree.base.dtypes import ROW
+from gputree.base.threads import chunks, even_spans, run, spans
 from gputree.compilation.tiers import is_cheaper_without
-from gputree.dtypes import ROW
-from gputree.threads import chunks, even_spans, run, spans
 
 
 def left_of(splits: Splits) -> Left:

@@ -25,7 +25,7 @@ from gputree.backends.cpu import tuning
 from gputree.backends.cpu.jit import PREFETCH_ROWS, borrowing, kernel, prefetch
 from gputree.backends.cpu.layout import Table
 from gputree.backends.cpu.sort import new_sorter, sort_pairs
-from gputree.dtypes import CODE
+from gputree.base.dtypes import CODE
 
 # Blocks of more rows than this need 64-bit keys: ranks and indices exceed 16 bits.
 MANY_ROWS = 0xFFFF

@@ -17,7 +17,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.backends.base import Task
+from gputree.arithmetic.bits import lowest_bit
+from gputree.backends.base import SubsetSearch, Task
 from gputree.backends.binning import MAX_BINS
 from gputree.backends.cpu import tuning
 from gputree.backends.cpu.cut import row_count
@@ -37,10 +38,8 @@ from gputree.backends.cpu.runs import (
 from gputree.backends.cpu.score import column_bins
 from gputree.backends.cpu.sort import new_sorter, sort_pairs
 from gputree.backends.cpu.subsets import best_subset, mark_subset
-from gputree.backends.subsets import SubsetSearch
-from gputree.bits import lowest_bit
+from gputree.base.threads import even_spans, run
 from gputree.criteria import is_pure, restrict
-from gputree.threads import even_spans, run
 
 ONE, WORD_BITS, IN_WORD = np.uint64(1), np.uint64(6), np.uint64(63)
 

@@ -20,7 +20,7 @@ from gputree.backends.cpu.layout import EntrySource, Fine, Nodes, Rows, Scores, 
 from gputree.backends.cpu.refine import candidate_rows
 from gputree.backends.cpu.sub_bins import Finer, SubBinGrid
 from gputree.backends.cpu.table import FineCodes
-from gputree.threads import even_spans, run
+from gputree.base.threads import even_spans, run
 
 # Width of the narrowest bin that is divided: the scale of narrower ones could overflow.
 NARROWEST = 1 << 24

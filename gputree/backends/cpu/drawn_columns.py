@@ -24,9 +24,17 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from gputree.arithmetic.hashing import child_key, mix
 from gputree.backends.base import Int64s, Subtrees, Task
-from gputree.backends.cpu.cut import admits, new_cut, no_cut, precedes, scan_pairs
-from gputree.backends.cpu.draw import draw_columns, tie_rank
+from gputree.backends.cpu.cut import (
+    admits,
+    draw_columns,
+    new_cut,
+    no_cut,
+    precedes,
+    scan_pairs,
+    tie_rank,
+)
 from gputree.backends.cpu.finish import (
     SmallNodes,
     Waiting,
@@ -50,7 +58,6 @@ from gputree.backends.cpu.monotonic import (
 from gputree.backends.cpu.sort import Sorter, new_sorter, sort_pairs
 from gputree.backends.rules import fewest_rows, missing_goes_left
 from gputree.criteria import add_row, begin, gain, is_pure, move, restrict, row_by_row, score
-from gputree.hashing import child_key, mix
 
 # Rows whose drawn columns are read one after the other: their values stay in the cache of a core.
 BLOCK_ROWS = 256

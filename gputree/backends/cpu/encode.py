@@ -14,10 +14,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from gputree.arithmetic.hashing import mix
 from gputree.backends import binning
 from gputree.backends.binning import GRID_CELLS, MAX_BINS, Bins
 from gputree.backends.cpu.jit import PREFETCH_ROWS, borrowing, kernel, prefetch
-from gputree.hashing import mix
 
 # Maximum number of values that the sample missed, per column and span of rows; with more, the
 # column is sorted to place its bins anew.

@@ -11,18 +11,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from gputree.arithmetic.hashing import child_key
 from gputree.backends.base import Bounds, Floats, Int64s, Limits, Subtrees, Task, Uint64s
 from gputree.backends.cpu import block as blocks
 from gputree.backends.cpu.block import missing_rank
 from gputree.backends.cpu.categories import new_scratch
-from gputree.backends.cpu.cut import narrow, no_cut
-from gputree.backends.cpu.draw import draw_columns
-from gputree.backends.cpu.finish_categories import mark_categories, scan_categories
+from gputree.backends.cpu.cut import draw_columns, narrow, no_cut
 from gputree.backends.cpu.finish_scan import (
     Scan,
     clear,
     cut_pair,
     known_end,
+    mark_categories,
+    scan_categories,
     scan_column,
     weight_at,
 )
@@ -31,7 +32,6 @@ from gputree.backends.cpu.layout import BinEnds, EntrySource
 from gputree.backends.cpu.monotonic import at_place, new_stack, push_bounds, put_bounds
 from gputree.backends.rules import fewest_rows, midpoint, missing_goes_left
 from gputree.criteria import add_row, begin, gain, is_pure, restrict, row_by_row
-from gputree.hashing import child_key
 
 
 class SmallNodes(NamedTuple):

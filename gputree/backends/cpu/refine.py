@@ -18,8 +18,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree.backends.binning import MAX_BINS
-from gputree.backends.cpu.cut import count_row, narrow, new_cut, no_cut, precedes, row_count
-from gputree.backends.cpu.draw import draw_columns, tie_rank
+from gputree.backends.cpu.cut import (
+    count_row,
+    draw_columns,
+    narrow,
+    new_cut,
+    no_cut,
+    precedes,
+    row_count,
+    tie_rank,
+)
 from gputree.backends.cpu.gather import (
     FINE_BITS,
     FINE_CELLS,

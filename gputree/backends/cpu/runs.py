@@ -15,8 +15,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from gputree.backends.base import MOST_CELLS
 from gputree.backends.cpu.jit import borrowing, pick, written_out
-from gputree.backends.subsets import MOST_CELLS
 from gputree.compilation import jitable
 from gputree.criteria import add_row, left_weight
 

@@ -22,8 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree.backends.binning import MAX_BINS
-from gputree.backends.cpu.cut import count_row, new_cut, precedes, row_count, scan_bin
-from gputree.backends.cpu.draw import tie_rank
+from gputree.backends.cpu.cut import count_row, new_cut, precedes, row_count, scan_bin, tie_rank
 from gputree.backends.cpu.gather import FINE_BITS
 from gputree.backends.cpu.jit import borrowing, inner
 from gputree.backends.cpu.layout import Fine

@@ -33,6 +33,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from gputree.arithmetic.bits import lowest_bit
+from gputree.backends.base import MOST_MOVED
 from gputree.backends.cpu.cut import admits, admits_rows
 from gputree.backends.cpu.jit import borrowing, pasted
 from gputree.backends.cpu.runs import (
@@ -42,8 +44,6 @@ from gputree.backends.cpu.runs import (
     move_run,
     sort_runs,
 )
-from gputree.backends.subsets import MOST_MOVED
-from gputree.bits import lowest_bit
 from gputree.criteria import begin, refused_score, score
 
 ORDERED, EXHAUSTIVE, ONE_VS_REST, MOVED, EVENTS_MOVED = 0, 1, 2, 3, 4

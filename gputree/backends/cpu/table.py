@@ -10,15 +10,15 @@ from weakref import WeakValueDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree._memory import require_memory
 from gputree.backends import binning
 from gputree.backends.base import Bools, Int64s
 from gputree.backends.cpu import encode as coding
 from gputree.backends.cpu import tuning
 from gputree.backends.cpu.layout import Table
+from gputree.base.dtypes import CODE
+from gputree.base.memory import require_memory
+from gputree.base.threads import even_spans, run
 from gputree.compilation.arrays import writable
-from gputree.dtypes import CODE
-from gputree.threads import even_spans, run
 
 # Columns whose samples are read together: those of a cache line.
 FITTED_COLUMNS = 16

@@ -1,11 +1,11 @@
 from typing import TYPE_CHECKING
 
-from gputree._lazy import attach
+from gputree.base.lazy import attach
 
 if TYPE_CHECKING:
-    from gputree.backends.cuda.device import device_of
     from gputree.backends.cuda.kernels import cupy
     from gputree.backends.cuda.layout import to_device
+    from gputree.backends.cuda.machine import device_of
 
 # Names that packages outside of `backends` use, for arrays on a device.
 __all__ = ["cupy", "device_of", "to_device"]
@@ -13,5 +13,9 @@ __all__ = ["cupy", "device_of", "to_device"]
 if not TYPE_CHECKING:  # type checkers should know no other names
     __getattr__, __dir__ = attach(
         __name__,
-        {"device": ("device_of",), "kernels": ("cupy",), "layout": ("to_device",)},
+        {
+            "kernels": ("cupy",),
+            "layout": ("to_device",),
+            "machine": ("device_of",),
+        },
     )

@@ -12,7 +12,6 @@ from gputree.backends.cuda import encode as coding
 from gputree.backends.cuda import histogram as histograms_
 from gputree.backends.cuda import tuning
 from gputree.backends.cuda.categories import list_subsets
-from gputree.backends.cuda.device import current_stream, on_own_device
 from gputree.backends.cuda.finish import finish
 from gputree.backends.cuda.kernels import cupy
 from gputree.backends.cuda.layout import (
@@ -23,12 +22,13 @@ from gputree.backends.cuda.layout import (
     categorical_places,
     to_device,
 )
+from gputree.backends.cuda.machine import current_stream, on_own_device
 from gputree.backends.cuda.memory import share_out
 from gputree.backends.cuda.partition import Marked, categories, node_statistics, partition
 from gputree.backends.cuda.refine import refine
 from gputree.backends.cuda.score import DeviceScores, score
 from gputree.backends.cuda.table import CudaTable
-from gputree.dtypes import ROW
+from gputree.base.dtypes import ROW
 
 
 class CudaBackend:

@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.backends.base import Int64s, Splits
+from gputree.backends.base import MOST_CELLS, Int64s, Splits
 from gputree.backends.binning import MAX_BINS
 from gputree.backends.cuda import tuning
-from gputree.backends.cuda.kernels import LANES, cupy
+from gputree.backends.cuda.kernels import LANES, PAIRS, RUN_MEMORY, Packed, cupy
 from gputree.backends.cuda.layout import (
     DeviceChunks,
     Grower,
@@ -27,9 +27,7 @@ from gputree.backends.cuda.layout import (
     to_device,
 )
 from gputree.backends.cuda.score import DeviceScores
-from gputree.backends.cuda.structs import PAIRS, RUN_MEMORY, Packed
 from gputree.backends.cuda.workspace import Shaped, allocate, bytes_of, send
-from gputree.backends.subsets import MOST_CELLS
 
 # Size of a node's mask of categories, in int64: a bit for each bin.
 MASK_WORDS = MAX_BINS // 64

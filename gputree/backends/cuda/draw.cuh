@@ -1,5 +1,5 @@
-// Random column subsets that depend on the node only: gputree/hashing.py and
-// gputree/backends/cpu/draw.py.
+// Random column subsets that depend on the node only: gputree/arithmetic/hashing.py and
+// gputree/backends/cpu/cut.py.
 __device__ __forceinline__ u64 mix(u64 key) {  // SplitMix64
     u64 z = key + 0x9E3779B97F4A7C15ull;
     z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9ull;

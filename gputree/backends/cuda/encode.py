@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from gputree.backends import binning
 from gputree.backends.base import Int64s
 from gputree.backends.cuda import tuning
-from gputree.backends.cuda.device import device_of
 from gputree.backends.cuda.kernels import Kernels, cupy
 from gputree.backends.cuda.layout import HostTable, UploadedTable, to_device
+from gputree.backends.cuda.machine import device_of
 from gputree.backends.cuda.source import Source, bits_of
 
 # Number of columns whose codes are read as one word.

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from gputree.backends.base import Bounds, Int64s, Limits, Subtrees, Task
 from gputree.backends.cuda import tuning
 from gputree.backends.cuda.categories import group_arrays, group_ends
-from gputree.backends.cuda.kernels import LANES, cupy
+from gputree.backends.cuda.kernels import LANES, LISTS, NODES, ROOTS, ROWS, RUN_MEMORY, Packed, cupy
 from gputree.backends.cuda.layout import (
     Grower,
     batches,
@@ -24,9 +24,8 @@ from gputree.backends.cuda.layout import (
     to_device,
 )
 from gputree.backends.cuda.memory import SORTED_BYTES
-from gputree.backends.cuda.structs import LISTS, NODES, ROOTS, ROWS, RUN_MEMORY, Packed
 from gputree.backends.cuda.workspace import allocate
-from gputree.dtypes import PUT_OFF
+from gputree.base.dtypes import PUT_OFF
 
 # A deeper tree would have more nodes than rows.
 DEEPEST = 40

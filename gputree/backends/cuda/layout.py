@@ -8,16 +8,24 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.backends.base import Int64s, Task
+from gputree.backends.base import MOST_CELLS, MOST_MOVED, Int64s, Task
 from gputree.backends.binning import MAX_BINS
 from gputree.backends.cuda import tuning
-from gputree.backends.cuda.kernels import Kernels, cupy
+from gputree.backends.cuda.kernels import (
+    CHUNKS,
+    MONOTONIC,
+    ROWS,
+    RULES,
+    SEARCH,
+    TABLE,
+    Kernels,
+    Packed,
+    cupy,
+)
 from gputree.backends.cuda.memory import Memory
-from gputree.backends.cuda.structs import CHUNKS, MONOTONIC, ROWS, RULES, SEARCH, TABLE, Packed
 from gputree.backends.cuda.workspace import Workspace, bytes_of, send
-from gputree.backends.subsets import MOST_CELLS, MOST_MOVED
-from gputree.dtypes import ROW
-from gputree.threads import chunks
+from gputree.base.dtypes import ROW
+from gputree.base.threads import chunks
 
 
 class UploadedTable(NamedTuple):

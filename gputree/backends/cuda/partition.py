@@ -16,7 +16,7 @@ from gputree.backends.base import Int64s, Splits
 from gputree.backends.cuda import tuning
 from gputree.backends.cuda.categories import Sides, sides_of
 from gputree.backends.cuda.encode import values_of
-from gputree.backends.cuda.kernels import cupy
+from gputree.backends.cuda.kernels import SIDES, cupy
 from gputree.backends.cuda.layout import (
     DeviceChunks,
     Grower,
@@ -26,9 +26,8 @@ from gputree.backends.cuda.layout import (
     cut,
     to_device,
 )
-from gputree.backends.cuda.structs import SIDES
 from gputree.backends.cuda.workspace import allocate, bytes_of, send
-from gputree.backends.thresholds import thresholds
+from gputree.backends.rules import thresholds
 
 # Fields of a split on the device, 8 bytes each: see record.cuh.
 RECORD_WORDS = 12

@@ -3,9 +3,14 @@
 Every bin whose bound reaches the best score is searched, so the order of work does not matter. The
 column of the highest bound goes first, since its cuts raise the best score for all others. Bins of
 few rows are searched without the host (`gputree.backends.cuda.inside`), which reads the splits at
-the end; otherwise bins are counted into sub-bins (`gputree.backends.cuda.sub_bins`), and the host
+the end; otherwise bins are counted into sub-bins (`gputree.backends.cuda.refine`), and the host
 reads the number of rows to gather. The size of the largest node decides which, before any bin is
 searched.
+
+Candidate bins counted into sub-bins on the device, so that few of their rows are sorted.
+
+The result is marks of candidate sub-bins and their numbers of rows, which are gathered, sorted and
+scanned. The host does not know the number of sub-bins: memory is allocated for the maximum.
 """
 
 from __future__ import annotations
@@ -16,16 +21,29 @@ from typing import Any
 import numpy as np
 
 from gputree.backends.base import Int64s
-from gputree.backends.cuda import sub_bins, tuning
+from gputree.backends.cuda import tuning
 from gputree.backends.cuda.categories import MASK_WORDS, SubsetPlan, codes_of, score_subsets
 from gputree.backends.cuda.inside import (
     CUT_WORDS,
     NOTHING_FOUND,
+    Batch,
+    CandidateSubBins,
+    Results,
+    SearchLevel,
     has_small_bins,
     look_inside,
     scanning_blocks,
 )
-from gputree.backends.cuda.kernels import LANES, cupy
+from gputree.backends.cuda.kernels import (
+    BOUNDARIES,
+    GRID,
+    LANES,
+    LEVEL,
+    SUB_BINS,
+    VISITS,
+    Packed,
+    cupy,
+)
 from gputree.backends.cuda.layout import (
     TALLY_WORDS,
     DeviceChunks,
@@ -34,13 +52,11 @@ from gputree.backends.cuda.layout import (
     batches,
     sort_segments,
 )
-from gputree.backends.cuda.levels import Batch, CandidateSubBins, Results, SearchLevel
 from gputree.backends.cuda.memory import GATHERED_BYTES
 from gputree.backends.cuda.partition import RECORD_WORDS, Marked, mark, read
 from gputree.backends.cuda.score import DeviceScores
-from gputree.backends.cuda.structs import BOUNDARIES, LEVEL, VISITS, Packed
 from gputree.backends.cuda.workspace import Shaped, allocate, bytes_of
-from gputree.dtypes import WAITS
+from gputree.base.dtypes import WAITS
 
 # Fields of the tally: see record.cuh.
 _SLOTS, _OVERFLOWS = slice(0, 2), slice(4, 6)
@@ -176,7 +192,7 @@ def _choose_splits(grower: Grower, level: SearchLevel, inside: Packed) -> Result
 # ----------------------------------------------------------------- inside bins
 def _look_inside(grower: Grower, level: SearchLevel, lead_only: int) -> int:
     """Refine the leading column of each node, or all others; returns the pairs gathered."""
-    candidates = sub_bins.subdivide(grower, level, lead_only)
+    candidates = subdivide(grower, level, lead_only)
     counts = cupy().ascontiguousarray(candidates.starts[:, -1]).get()
     most = max(candidates.free_bytes // GATHERED_BYTES, 1)
     for batch in _batches(candidates, counts, min(most, tuning.TUNING.gathered_pairs)):
@@ -230,3 +246,72 @@ def _refine_columns(
         "refine", "pick_cuts", (level.nodes,), batch.begin, batch.end, table.columns, batch.first,
         cuts, level.cuts, threads=LANES,
     )  # fmt: skip
+
+
+# Approximate number of blocks that mark sub-bins: where nodes are few, many blocks share a column.
+MARKING_BLOCKS = 1024
+
+
+def _rows_and_number(grower: Grower, level: SearchLevel, columns: int) -> tuple[int, int]:
+    """Average rows of a sub-bin, and maximum number of sub-bins in `columns` columns of each node.
+
+    Where memory is short, sub-bins have more rows: they use a quarter of the memory for pairs, or
+    are one for each bin.
+    """
+    pairs = level.rows * columns
+    bins = min(level.nodes * grower.cells, pairs // 2)  # a candidate has two rows, or more
+    rows = tuning.TUNING.cell_rows
+    most = grower.memory.gathered_bytes // 4 // _cell_bytes(grower)
+    while rows < level.largest and bins + 2 * pairs // rows > most:
+        rows *= 8
+    return rows, bins + (2 * pairs // rows if rows < level.largest else 0)
+
+
+def _cell_bytes(grower: Grower) -> int:
+    """Bytes of a sub-bin: counts, sums, its bin, its number, place and cursor."""
+    return grower.cell_bytes + 8 * grower.task.channels + 16
+
+
+def subdivide(grower: Grower, level: SearchLevel, lead_only: int) -> CandidateSubBins:
+    """Candidates among the sub-bins of candidate bins, with their numbers of rows.
+
+    Only of the leading column of each node, or of all others.
+    """
+    kernels, table = grower.kernels, grower.table
+    m, d, channels = level.nodes, table.columns, grower.task.channels
+    cell_rows, n = _rows_and_number(grower, level, 1 if lead_only else d)
+    bin_place, size, sums, bin_of, listed, place, taken, best_scores = allocate(
+        ((m, grower.cells), np.int32), ((m, grower.cells), np.uint32), (n * channels, np.int64),
+        (n, np.int32), (n, np.int32), (n, np.int32), (n, np.uint32), (m, np.int64),
+    )  # fmt: skip
+    counts = cupy().zeros(n * channels, dtype=grower.cell_dtype)
+    starts = cupy().zeros((4, m * d + 1), dtype=np.int64)
+    used, rows = starts[0], starts[1:]
+    kernels(
+        "sub_bins", "mark_candidates", (m * d,), grower.rules, table.packed, level.packed,
+        level.scores.bound, level.visited, level.cuts, level.lead, lead_only, cell_rows,
+        bin_place, size, used[1:], best_scores,
+    )  # fmt: skip
+    kernels("sub_bins", "sum_counts", (1,), used, used.size, threads=1024)
+    grid = GRID.pack(used, bin_place, size, *table.scales)
+    packed = SUB_BINS.pack(counts, sums, bin_of, place, taken, listed)
+    kernels(
+        "sub_bins", "count_sub_bins", (level.chunks.number,), table.values, table.packed,
+        grower.statistics, grower.entries, level.chunks.packed, channels, grid, packed,
+    )  # fmt: skip
+    kernels(
+        "sub_bins", "accumulate_sub_bins", (m * d,), table.packed, channels, level.packed, grid,
+        packed,
+    )  # fmt: skip
+    slices = max(MARKING_BLOCKS // (m * d), 1)
+    scored = (
+        grower.rules, table.packed, level.packed, level.scores.monotonic, grid, packed, slices,
+        best_scores,
+    )  # fmt: skip
+    kernels("sub_bins", "raise_best", (m * d * slices,), *scored)
+    kernels("sub_bins", "mark_sub_bins", (m * d * slices,), *scored)
+    kernels("sub_bins", "list_sub_bins", (m * d,), grower.rules, grid, packed, *rows[:, 1:])
+    kernels("sub_bins", "sum_counts", (3,), rows, used.size, threads=1024)
+    return CandidateSubBins(
+        rows, grid, packed, grower.memory.gathered_bytes - n * _cell_bytes(grower)
+    )

@@ -7,9 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gputree.backends.base import Bounds, Int64s
-from gputree.backends.cuda.kernels import LANES
+from gputree.backends.cuda.kernels import LANES, SCORES, Packed
 from gputree.backends.cuda.layout import Grower, own_slots, pack_bounds
-from gputree.backends.cuda.structs import SCORES, Packed
 from gputree.backends.cuda.workspace import Shaped, bytes_of
 
 

@@ -22,7 +22,7 @@ __device__ __forceinline__ bool precedes(const Subset& one, const Subset& other)
     return one.place < other.place;
 }
 
-struct Search {  // see gputree/backends/subsets.py
+struct Search {  // see gputree/backends/base.py
     i64 many_categories;
     double rows_per_category;
     i64 most_exhaustive, most_limited, most_moved, most_cells;

@@ -1,4 +1,4 @@
-// Structs that launchers pass to kernels: structs.py reads their layouts.
+// Structs that launchers pass to kernels: kernels.py reads their layouts.
 struct Table {  // codes, and properties of its columns
     const u8* codes;
     i64 stride;  // bytes of a row of codes

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from gputree.backends.subsets import MOST_CELLS
+from gputree.backends.base import MOST_CELLS
 
 
 class CudaTuning(NamedTuple):

@@ -1,4 +1,10 @@
-"""Grow over shards: shards count, and the coordinator sums and chooses splits."""
+"""Grow over shards: shards count, and the coordinator sums and chooses splits.
+
+Subsets of columns of more categories than bins, from statistics by category.
+
+A shard's report has the size of the column's categories, whatever its rows. To the coordinator, the
+categories of a node are the bins of a table of one column.
+"""
 
 from __future__ import annotations
 
@@ -18,16 +24,26 @@ from gputree.backends.base import (
     Subtrees,
     Uint64s,
 )
-from gputree.backends.cpu.layout import Chosen, Scores
-from gputree.backends.sharded import subsets, tuning
+from gputree.backends.cpu.categories import (
+    NodeColumns,
+    Scratch,
+    list_left,
+    many_categories,
+    new_scratch,
+    score_subsets,
+)
+from gputree.backends.cpu.layout import Chosen, EntrySource, Nodes, Scores, Table
+from gputree.backends.cpu.runs import new_runs
+from gputree.backends.rules import thresholds
+from gputree.backends.sharded import tuning
 from gputree.backends.sharded.cells import pure_nodes, record_cuts
 from gputree.backends.sharded.histograms import Histograms, Scored
-from gputree.backends.sharded.ranges import RangeMap, ShardRanges
+from gputree.backends.sharded.rows import RangeMap, ShardRanges
 from gputree.backends.sharded.search import CutSearch, ShardLevel
 from gputree.backends.sharded.shards import Shards, SubtreeRoots, Sum
 from gputree.backends.sharded.subtrees import Finished
-from gputree.backends.thresholds import thresholds
-from gputree.dtypes import ROW
+from gputree.backends.sharded.table import TableSummary
+from gputree.base.dtypes import ROW
 
 
 class ShardedBackend:
@@ -103,7 +119,7 @@ class ShardedBackend:
         few, many = self.shards.summary.categorical()
         for f in many.tolist():
             for j, counts in self._count_categories(nodes, ranges, f):
-                subsets.score_counted(self.shards.summary, f, counts, scored, j)
+                score_counted(self.shards.summary, f, counts, scored, j)
         search = CutSearch(self.shards, ShardLevel(histograms, slots, scores, ranges, bounds, keys))
         cuts = search.choose(nodes)
         splits = Splits.none(begin.size)
@@ -116,7 +132,7 @@ class ShardedBackend:
         for f in many.tolist():
             chosen = np.flatnonzero(splits.feature == f)
             for j, counts in self._count_categories(chosen, ranges, f):
-                found = subsets.list_counted(self.shards.summary, f, counts, scored, j)
+                found = list_counted(self.shards.summary, f, counts, scored, j)
                 splits.codes[j] = found
         self.refined_pairs += search.refined_pairs
         self.scanned_pairs += int((end - begin).sum()) * self.shards.summary.columns
@@ -194,3 +210,76 @@ class ShardedBackend:
 def join_pairs(found: list[NDArray[np.int64]]) -> NDArray[np.int64]:
     """Join (node, category) pairs, (2, k), of some shards: ascending, each once."""
     return np.unique(np.concatenate(found, axis=1), axis=1)
+
+
+def score_counted(summary: TableSummary, f: int, counts: NDArray, scores: Scores, j: int) -> None:
+    """Set the scores of node j in column f to the scores of the best subset."""
+    codes = _present(counts)
+    if codes.size == 0:
+        return
+    found = _of_column(scores, j, f)
+    score_subsets(*_search(summary, counts, codes, found))
+    for whole, part in zip(scores[1:], found[1:], strict=True):
+        whole[j, f] = part[0, 0]
+
+
+def list_counted(
+    summary: TableSummary, f: int, counts: NDArray, scores: Scores, j: int
+) -> NDArray[np.uint32]:
+    """Categories of column f that go left in node j."""
+    categories = _present(counts)
+    found, codes = np.empty(1, np.int64), np.empty(categories.size, np.uint32)
+    list_left(*_search(summary, counts, categories, _of_column(scores, j, f)), found, codes)
+    return categories[codes[: found[0]]].astype(np.uint32)
+
+
+def _of_column(scores: Scores, j: int, f: int) -> Scores:
+    """Copy the scores of column f of node j to a table of one node and column."""
+    one: list[Any] = [field[j : j + 1, f : f + 1].copy() for field in scores[1:]]
+    return Scores(scores.total[j : j + 1], *one)
+
+
+def _search(
+    summary: TableSummary, counts: NDArray, categories: Int64s, scores: Scores
+) -> tuple[Any, ...]:
+    """Arguments of the kernels of subsets: one node of a table of one column."""
+    host, zero = summary.on_cpu(), np.zeros(1, np.int64)
+    table, cells = _table(summary, counts, categories)
+    return (
+        host.subset_rules,
+        EntrySource(table, host.rows, host.entries),
+        many_categories(table, 1),
+        Nodes(zero, zero, cells, zero),
+        scores,
+        NodeColumns(zero, zero),
+        0,
+        1,
+        _scratch(summary, categories.size),
+    )
+
+
+def _present(counts: NDArray) -> Int64s:
+    """Categories that rows of a node have, ascending."""
+    return np.flatnonzero(counts[:-1].any(axis=1))
+
+
+def _table(summary: TableSummary, counts: NDArray, categories: Int64s) -> tuple[Table, NDArray]:
+    """Make a table with some categories of a column as bins, and the histogram of a node."""
+    bins = categories.size + 1  # with that of missing values
+    table = summary.table._replace(
+        offset=np.array([0, bins]),
+        missing=np.ones(1, np.bool_),
+        single=np.ones(bins, np.bool_),
+        by_code=np.ones(1, np.bool_),
+        categories=np.array([categories.size]),
+    )
+    cells = counts[np.append(categories, -1)].reshape(1, -1)
+    return table, cells.astype(summary.cell_dtype)
+
+
+def _scratch(summary: TableSummary, count: int) -> Scratch:
+    """Scratch with the sums of `count` categories."""
+    scratch = new_scratch(summary.table, summary.task, 1, sorted_=False)
+    assert scratch is not None
+    size = count + 2
+    return scratch._replace(runs=new_runs(size, size * max(summary.task.n_classes, 3)))

@@ -4,7 +4,7 @@
     its cells      |   |   |   |   |   |                                   counted in every shard
     boundaries         ^   ^   ^   ^   ^                                   scored by the coordinator
 
-An interval is a range of keys (`gputree.backends.sharded.keys`) inside a bin of a node. It is
+An interval is a range of keys (`gputree.backends.sharded.intervals`) inside a bin of a node. It is
 divided into cells, sub-bins of which the shards report the sums of the rows and the minimum and
 maximum value, so that the boundary of two filled cells is a cut with its threshold. Cells that may
 contain a better cut are the intervals of the next round, from their minimum to their maximum. One
@@ -19,8 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree.backends.base import Bools, Bounds, Floats, Int64s, Uint64s
-from gputree.backends.cpu.cut import count_row, new_cut, precedes, row_count
-from gputree.backends.cpu.draw import tie_rank
+from gputree.backends.cpu.cut import count_row, new_cut, precedes, row_count, tie_rank
 from gputree.backends.cpu.jit import inner, kernel
 from gputree.backends.cpu.layout import Node
 from gputree.backends.cpu.monotonic import at_column, at_node
@@ -36,7 +35,7 @@ from gputree.backends.cpu.score import add_cell, admissible, column_bins, is_can
 from gputree.backends.cpu.sort import new_sorter, sort_pairs
 from gputree.backends.cpu.sub_bins import Spot, new_work
 from gputree.backends.rules import midpoint
-from gputree.backends.sharded.keys import Keys
+from gputree.backends.sharded.intervals import Keys
 from gputree.criteria import begin, is_pure, score
 
 

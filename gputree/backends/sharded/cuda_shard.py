@@ -18,11 +18,10 @@ from numpy.typing import NDArray
 
 from gputree.backends.base import Bounds, Int64s, Splits, Subtrees
 from gputree.backends.cpu.backend import CpuBackend
-from gputree.backends.cuda import cells, tuning
-from gputree.backends.cuda.copies import Copies
+from gputree.backends.cuda import tuning
 from gputree.backends.cuda.encode import row_stride
 from gputree.backends.cuda.finish import finish, pairs_of_row
-from gputree.backends.cuda.histogram import histogram
+from gputree.backends.cuda.histogram import count_categories, count_intervals, histogram
 from gputree.backends.cuda.kernels import cupy
 from gputree.backends.cuda.layout import (
     DeviceChunks,
@@ -36,6 +35,7 @@ from gputree.backends.cuda.layout import (
 from gputree.backends.cuda.memory import (
     ENTRY_BYTES,
     SORTED_BYTES,
+    Copies,
     Memory,
     budget_of,
     statistics_bytes,
@@ -47,7 +47,7 @@ from gputree.backends.cuda.workspace import send
 from gputree.backends.sharded import tuning as sharded_tuning
 from gputree.backends.sharded.intervals import IntervalRows, RequestedIntervals
 from gputree.backends.sharded.shard import Arrays, HostShard, Partitioned
-from gputree.dtypes import ROW
+from gputree.base.dtypes import ROW
 
 # Copies of this process on its device; threads use it in turn.
 COPIES = Copies()
@@ -179,7 +179,7 @@ class CudaShard:
         counts, lowest, highest = sums
         size = sum(array.nbytes for array in sums)
         grower = self.place.grower(size, np.unique(intervals.column))
-        cell_counts, low, high = cells.count_intervals(
+        cell_counts, low, high = count_intervals(
             grower, begin, end, *intervals[:-1], meanwhile=self.place.meanwhile
         )
         counts[...] += cell_counts
@@ -189,7 +189,7 @@ class CudaShard:
     @_in_turn
     def count_categories(self, sums: Arrays, begin: Int64s, end: Int64s, column: int) -> None:
         grower = self.place.grower(sums[0].nbytes, np.array([column]))
-        sums[0][...] += cells.count_categories(grower, begin, end, column)
+        sums[0][...] += count_categories(grower, begin, end, column)
 
     @_in_turn
     def narrow_targets(self, sums: Arrays, begin: Int64s, end: Int64s) -> None:

@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from gputree.arithmetic.fixed_point import Weights
 from gputree.backends.base import Bounds, Floats, Int64s, Larger, Splits, Subtrees, Task, Uint64s
 from gputree.backends.binning import Bins
 from gputree.backends.cpu.layout import Rows
@@ -35,9 +36,8 @@ from gputree.backends.sharded.histograms import (
     all_nodes,
     cut_columns,
 )
-from gputree.backends.sharded.keys import BinKeys
-from gputree.backends.sharded.ranges import ShardRanges
-from gputree.backends.sharded.rows import Read, rows_of
+from gputree.backends.sharded.intervals import BinKeys
+from gputree.backends.sharded.rows import Read, Rounding, ShardRanges, in_units, rows_of
 from gputree.backends.sharded.shard import HostShard, Partitioned, RowBlock, Shard, join_partitions
 from gputree.backends.sharded.shards import Budget, Shape, SubtreeRoots, Sum
 from gputree.backends.sharded.subtrees import (
@@ -48,13 +48,11 @@ from gputree.backends.sharded.subtrees import (
     most_rows,
     places_of,
 )
-from gputree.backends.sharded.summary import TableSummary
+from gputree.backends.sharded.table import TableSummary
 from gputree.backends.sharded.tasks import Tasks
-from gputree.backends.sharded.units import Rounding, in_units
-from gputree.branches import concatenated_ranges
+from gputree.base.dtypes import ROW
 from gputree.compilation.arrays import writable
-from gputree.dtypes import ROW
-from gputree.fixed_point import Weights
+from gputree.tree.branches import concatenated_ranges
 
 
 class Shared(NamedTuple):

@@ -21,10 +21,10 @@ from numpy.typing import NDArray
 from gputree.backends.base import Bools, Bounds, Floats, Int64s, Splits
 from gputree.backends.cpu.layout import Nodes, Scores
 from gputree.backends.sharded.cells import Scoring, beside_best, candidate_bins
-from gputree.backends.sharded.summary import TableSummary
+from gputree.backends.sharded.table import TableSummary
 from gputree.backends.sharded.tasks import Tasks
+from gputree.base.threads import run
 from gputree.compilation.arrays import writable
-from gputree.threads import run
 
 # Maximum number of bins that one call lists candidates among, unless one node has more.
 LISTED_BINS = 1 << 16

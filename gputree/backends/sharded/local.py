@@ -13,7 +13,7 @@ from gputree.backends.cpu.backend import CpuBackend
 from gputree.backends.cpu.layout import Table
 from gputree.backends.sharded import tuning
 from gputree.backends.sharded.histograms import HistogramBlock, Histograms
-from gputree.backends.sharded.ranges import ShardRanges
+from gputree.backends.sharded.rows import ShardRanges
 from gputree.backends.sharded.shard import HostShard, RowBlock, join_partitions
 from gputree.backends.sharded.shards import Budget, SubtreeRoots, Sum
 from gputree.backends.sharded.subtrees import (
@@ -24,11 +24,10 @@ from gputree.backends.sharded.subtrees import (
     most_rows,
     places_of,
 )
-from gputree.backends.sharded.summary import TableSummary, rows_of, slice_table
-from gputree.backends.sharded.table import ShardedTable
+from gputree.backends.sharded.table import ShardedTable, TableSummary, rows_of, slice_table
 from gputree.backends.sharded.tasks import Here, Tasks
-from gputree.branches import concatenated_ranges
-from gputree.threads import cut, run
+from gputree.base.threads import cut, run
+from gputree.tree.branches import concatenated_ranges
 
 
 class LocalShards:

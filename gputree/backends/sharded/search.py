@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree.backends.base import Bounds, Int64s, Uint64s
-from gputree.backends.cpu.draw import drawn_columns
+from gputree.backends.cpu.cut import drawn_columns
 from gputree.backends.cpu.layout import Rows
 from gputree.backends.sharded import tuning
 from gputree.backends.sharded.cells import (
@@ -34,12 +34,11 @@ from gputree.backends.sharded.cells import (
     score_cells,
 )
 from gputree.backends.sharded.histograms import Histograms, Scored
-from gputree.backends.sharded.intervals import IntervalRows, RequestedIntervals
-from gputree.backends.sharded.keys import Keys, keys_of
-from gputree.backends.sharded.ranges import ShardRanges
+from gputree.backends.sharded.intervals import IntervalRows, Keys, RequestedIntervals, keys_of
+from gputree.backends.sharded.rows import ShardRanges
 from gputree.backends.sharded.shards import Shards, Sum
-from gputree.threads import cut as cut_spans
-from gputree.threads import run
+from gputree.base.threads import cut as cut_spans
+from gputree.base.threads import run
 
 # Bytes of a gathered row in addition to its value: interval, statistics, and two places.
 ROW_BYTES = 4 + 3 * 8 + 2 * 8

@@ -22,8 +22,8 @@ from gputree.backends.sharded.intervals import (
     narrow_targets,
     visit_intervals,
 )
-from gputree.backends.sharded.ranges import ShardRanges
-from gputree.branches import concatenated_ranges
+from gputree.backends.sharded.rows import ShardRanges
+from gputree.tree.branches import concatenated_ranges
 
 Arrays = Sequence[NDArray[Any]]
 

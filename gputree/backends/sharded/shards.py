@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 
 from gputree.backends.base import Bounds, Floats, Int64s, Larger, Splits, Subtrees, Uint64s
 from gputree.backends.sharded.histograms import Histograms
-from gputree.backends.sharded.ranges import ShardRanges
+from gputree.backends.sharded.rows import ShardRanges
 from gputree.backends.sharded.subtrees import Finished
-from gputree.backends.sharded.summary import TableSummary
+from gputree.backends.sharded.table import TableSummary
 
 How = Literal["add", "minimum", "maximum"]
 IDENTITY = {"add": 0, "minimum": np.inf, "maximum": -np.inf}

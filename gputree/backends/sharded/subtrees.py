@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from gputree.backends.base import Bools, Bounds, Int64s, Subtrees, Uint64s
 from gputree.backends.cpu.backend import CpuBackend
-from gputree.backends.sharded.summary import TableSummary
+from gputree.backends.sharded.table import TableSummary
 
 # Bytes of a gathered row in addition to its values: order, statistics and keys of sorted columns.
 ROW_BYTES = 64

@@ -1,17 +1,23 @@
-"""A table on the host, such as one mapped from a file, that is grown on in shards of rows."""
+"""A table on the host, such as one mapped from a file, that is grown on in shards of rows.
+
+Columns, bins and task of a table, without its rows, as shards and the coordinator need them.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.backends.base import Bools, Int64s, Sharding
+from gputree.backends.base import Bools, Int64s, Sharding, Task
 from gputree.backends.binning import Bins
-from gputree.backends.cpu.layout import Table
+from gputree.backends.cpu.backend import CpuBackend
+from gputree.backends.cpu.layout import Rows, Table
 from gputree.backends.cpu.table import CpuTable, code
-from gputree.backends.sharded.keys import BinKeys
+from gputree.backends.sharded.intervals import BinKeys
+from gputree.compilation.arrays import writable
 
 
 class BinnedTable(CpuTable):
@@ -83,3 +89,149 @@ class ShardedTable:
         """Return the keys of bins of the table, which was coded with the same arguments."""
         ends = np.full(self.shape[1], np.finfo(self.whole.values.dtype).max, np.float64)
         return BinKeys.of(self.whole.bins[max_bins, exact], -ends, ends)
+
+
+# Maximum number of rows of 32-bit counters.
+MOST_COUNTED = 2**32 - 1
+
+
+@dataclass(frozen=True)
+class TableSummary:
+    """Columns, bins and task of a table."""
+
+    table: Table  # of no rows; bare before the table is coded
+    task: Task  # its statistics of rows are empty arrays, or None
+    n_rows: int  # of all shards
+    n_threads: int  # of the process that uses the summary
+    keys: BinKeys | None = None  # None before the table is coded
+
+    @classmethod
+    def of(cls, table: Table, task: Task, n_threads: int, keys: BinKeys | None) -> TableSummary:
+        """Summarize a table and a task with rows."""
+        none = rows_of(task, slice(0, 0))
+        return cls(slice_table(table, 0, 0), none, len(table.values), n_threads, keys)
+
+    @property
+    def columns(self) -> int:
+        """Number of columns."""
+        return int(self.table.missing.size)
+
+    @property
+    def is_coded(self) -> bool:
+        return self.keys is not None
+
+    @property
+    def weighted(self) -> bool:
+        return self.task.weight is not None
+
+    @property
+    def histogram_cells(self) -> int:
+        """Bins of all columns."""
+        return int(self.table.offset[-1])
+
+    @property
+    def histogram_bytes(self) -> int:
+        """Bytes of the histogram of one node."""
+        return self.histogram_cells * self.task.channels * self.cell_dtype.itemsize
+
+    @property
+    def cell_dtype(self) -> np.dtype:
+        """Type of counters, which can represent all rows."""
+        counted = not self.weighted and self.task.square is None
+        return np.dtype(np.uint32 if counted and self.n_rows <= MOST_COUNTED else np.int64)
+
+    def row_counts(self, statistics: Int64s) -> Int64s:
+        """Row counts from statistics of shape (m, channels); see `cpu.score.row_count`."""
+        if self.weighted:
+            return statistics[:, -1]
+        return statistics.sum(axis=1) if self.task.n_classes else statistics[:, 0]
+
+    def categorical(self) -> tuple[Int64s, Int64s]:
+        """Categorical columns whose categories are bins, and columns of more categories."""
+        found = np.flatnonzero(self.table.categories)
+        by_code = self.table.by_code[found]
+        return found[by_code], found[~by_code]
+
+    def of_columns(self, first: int, last: int) -> TableSummary:
+        """Return the summary of columns ``first .. last`` only."""
+        table, limits, inside = self.table, self.task.limits, slice(first, last)
+        offset = table.offset[first : last + 1]
+        columns = Table(
+            values=table.values[:, inside],
+            codes=table.codes[:, inside],
+            offset=offset - offset[0],
+            missing=table.missing[inside],
+            single=table.single[offset[0] : offset[-1]],
+            by_code=table.by_code[inside],
+            highest=table.highest[inside],
+            lowest=table.lowest[inside],
+            categories=table.categories[inside],
+        )
+        if limits.monotonic is not None:
+            signs = limits.monotonic.signs[inside]
+            limits = limits._replace(monotonic=limits.monotonic._replace(signs=signs))
+        return replace(self, table=_contiguous(columns), task=replace(self.task, limits=limits))
+
+    def of_few_categories(self) -> TableSummary:
+        """Return the summary with columns of more categories than bins as if they were numeric."""
+        table = self.table
+        few = np.where(table.by_code, table.categories, 0)
+        return replace(self, table=table._replace(categories=few))
+
+    def writable(self) -> TableSummary:
+        """Return the summary with arrays of the types of kernels: tasks receive read-only ones."""
+        task, monotonic = self.task, self.task.limits.monotonic
+        if monotonic is not None:
+            monotonic_writable = monotonic._replace(signs=writable(monotonic.signs))
+            task = replace(task, limits=task.limits._replace(monotonic=monotonic_writable))
+        return replace(self, table=Table(*map(writable, self.table)), task=task)
+
+    def on_cpu(
+        self,
+        values: NDArray | None = None,
+        codes: NDArray | None = None,
+        rows: Rows | None = None,
+        entries: NDArray[np.int32] | None = None,
+    ) -> CpuBackend:
+        """Return a CPU backend over some rows, or none, which can score histograms.
+
+        `entries` are not copied; None for all rows.
+        """
+        table, task = self.table, self.task
+        if values is not None and codes is not None:
+            table = table._replace(values=values, codes=codes)
+        if rows is not None:
+            task = with_rows(task, rows)
+        coded = CpuTable(table.values, table.missing, table.categories)
+        none = None if entries is None else np.empty(0, np.int64)
+        backend = CpuBackend(coded, task, self.n_threads, none)
+        backend.table = table
+        if entries is not None:
+            backend.entries = entries
+        return backend
+
+
+def statistics_of(task: Task) -> Rows:
+    """Return the statistics of the rows of a task."""
+    return Rows(task.target, task.weight, task.square, task.square_rest)
+
+
+def with_rows(task: Task, rows: Rows) -> Task:
+    """Return the task with other statistics of rows."""
+    target, weight, square, rest = rows
+    return replace(task, target=target, weight=weight, square=square, square_rest=rest)
+
+
+def rows_of(task: Task, rows: slice) -> Task:
+    """Return the task of some rows of the table."""
+    columns: list[Any] = [None if x is None else x[rows] for x in statistics_of(task)]
+    return with_rows(task, Rows(*columns))
+
+
+def slice_table(table: Table, begin: int, end: int) -> Table:
+    """Return some rows of a table; it is bare if the table is."""
+    return table._replace(values=table.values[begin:end], codes=table.codes[begin:end])
+
+
+def _contiguous(table: Table) -> Table:
+    return Table(*map(np.ascontiguousarray, table))

@@ -200,7 +200,7 @@ class Kernel:
         """A struct passed by value: CuPy takes a NumPy array of size 1 for one."""
         if not isinstance(argument, np.ndarray) or argument.size != 1:
             raise TypeError(f"{self.name} argument {place}: {type(argument)} is no struct")
-        layout = getattr(argument, "layout", argument.dtype)  # see Packed of structs.py
+        layout = getattr(argument, "layout", argument.dtype)  # see Packed of kernels.py
         if argument.itemsize != size or not layout.isalignedstruct:
             raise TypeError(f"{self.name} argument {place}: {layout}, not {size} bytes")
         copy = np.frombuffer(bytearray(argument.tobytes()), np.uint8)

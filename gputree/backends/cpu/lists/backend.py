@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from gputree.backends.base import Int64s
 from gputree.backends.cpu import tuning
-from gputree.backends.cpu.lists.layout import (
+from gputree.backends.cpu.layout import (
     Assigned,
     Entries,
     ListNodes,
@@ -21,8 +21,8 @@ from gputree.backends.cpu.lists.layout import (
 from gputree.backends.cpu.lists.partition import assign_entries, move_entries, move_lists, sum_parts
 from gputree.backends.cpu.lists.score import score_columns
 from gputree.backends.lists import CandidateTests, ColumnCodes, ListTask, TestParts, Tests
-from gputree.dtypes import MOST_ROWS, ROW
-from gputree.threads import SPANS_PER_THREAD, cut, run
+from gputree.base.dtypes import MOST_ROWS, ROW
+from gputree.base.threads import SPANS_PER_THREAD, cut, run
 
 
 class ArrayPool:

@@ -12,9 +12,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from gputree.arithmetic.fixed_point import fraction
 from gputree.backends.cpu.jit import PREFETCH_ROWS, borrowing, kernel, pick, prefetch
-from gputree.dtypes import MISSING_CODE
-from gputree.fixed_point import fraction
+from gputree.base.dtypes import MISSING_CODE
 
 
 @kernel

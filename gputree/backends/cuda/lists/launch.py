@@ -9,9 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree.backends.base import Int64s
-from gputree.backends.cuda.kernels import LANES, Kernels
+from gputree.backends.cuda.kernels import COLUMNS, LANES, Kernels, Packed
 from gputree.backends.cuda.lists.memory import Ledger
-from gputree.backends.cuda.structs import COLUMNS, Packed
 from gputree.backends.lists import ListTask
 
 # Maximum number of warps that process a long list together: see lists/tiles.cuh.

@@ -11,7 +11,7 @@ from typing import Any
 from gputree.backends.cuda import tuning
 from gputree.backends.cuda.memory import budget_of
 from gputree.backends.lists import ListTask
-from gputree.dtypes import MOST_ROWS
+from gputree.base.dtypes import MOST_ROWS
 
 # Bytes of an entry in the list of a column, and of its code.
 LIST_ENTRY_BYTES = 4 + 4

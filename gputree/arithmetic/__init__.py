@@ -1,0 +1,1 @@
+"""Fixed-point numbers, hashes and bits, which are equal on every device."""

@@ -1,0 +1,72 @@
+"""Sets of rows as bits: 64 rows a word, the first row in the lowest bit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gputree.base.dtypes import Bools, Int64s
+from gputree.compilation import borrowing
+
+Words = NDArray[np.uint64]
+
+WORD = 64
+
+# Words that are worked on at a time: their masks stay in the caches from rule to rule.
+SPAN = 64
+
+# As uint64: numba makes a float of an unsigned and a signed number.
+_ONE, _TWO, _FOUR = np.uint64(1), np.uint64(2), np.uint64(4)
+_PAIRS = np.uint64(0x5555555555555555)
+_FOURS = np.uint64(0x3333333333333333)
+_BYTES = np.uint64(0x0F0F0F0F0F0F0F0F)
+_SUM, _TOP = np.uint64(0x0101010101010101), np.uint64(56)
+
+
+def pack(mask: Bools) -> Words:
+    """A mask of rows, shape (..., n), as words; rows behind the last are in no set."""
+    n_words = -(-mask.shape[-1] // WORD)
+    packed = np.zeros((*mask.shape[:-1], n_words * 8), np.uint8)
+    packed[..., : -(-mask.shape[-1] // 8)] = np.packbits(mask, axis=-1, bitorder="little")
+    return packed.view(np.dtype("<u8")).astype(np.uint64, copy=False)
+
+
+@borrowing
+def count_bits(word: np.uint64) -> Any:
+    """Number of bits that are set in a word."""
+    word = word - ((word >> _ONE) & _PAIRS)
+    word = (word & _FOURS) + ((word >> _TWO) & _FOURS)
+    word = (word + (word >> _FOUR)) & _BYTES
+    return np.int64((word * _SUM) >> _TOP)
+
+
+@borrowing
+def lowest_bit(word: np.uint64) -> Any:
+    """Place of the lowest bit of a word that is not 0."""
+    return count_bits((word & (~word + _ONE)) - _ONE)
+
+
+@borrowing
+def meet_all(
+    rows: np.uint64, masks: Words, w: int, begin: Int64s, condition: Int64s, rule: int
+) -> Any:
+    """Clear the bits of `rows`, rows of word w, that do not satisfy all conditions of a rule."""
+    for i in range(begin[rule], begin[rule + 1]):
+        rows &= masks[condition[i], w]
+        if rows == 0:
+            break
+    return rows
+
+
+@borrowing
+def weigh(word: np.uint64, first: int, weight: Int64s) -> Any:
+    """Weight of the rows in a word whose lowest bit is row `first`; without weights their count."""
+    if weight.size == 0:
+        return count_bits(word)
+    total = np.int64(0)
+    while word != 0:
+        total += weight[first + lowest_bit(word)]
+        word &= word - _ONE
+    return total

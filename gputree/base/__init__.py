@@ -1,0 +1,1 @@
+"""Types, threads, files, memory and texts, which every package uses."""

@@ -1,0 +1,1 @@
+"""Tables, labels and costs that users pass, and their validation."""

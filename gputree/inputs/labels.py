@@ -1,0 +1,153 @@
+"""Targets of scores and impurities: labels or their counts, numbers, weights."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from numbers import Integral, Number
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from gputree.base.dtypes import Floats, Int64s
+from gputree.base.sklearn import (
+    check_array,
+    check_classification_targets,
+    check_sample_weight,
+    column_or_1d,
+)
+from gputree.base.warnings import warn
+from gputree.columns.categories import EXACT_IN_FLOAT64, as_numbers, is_missing
+from gputree.errors import InputError, InputTypeError
+
+Codes = Int64s
+
+
+def exact_labels(y: Any) -> Any:
+    """Integers and booleans as an array that distinguishes them; other labels as they are.
+
+    Types with space for missing labels become float64 in scikit-learn, lists of large integers with
+    others do in NumPy. ValueError if one of such a type is missing.
+    """
+    if isinstance(y, list | tuple):
+        array = np.asarray(y)
+        if array.dtype.kind == "U":
+            forbid_mixed(y)
+        large = array.dtype.kind == "f" and (np.abs(array) >= EXACT_IN_FLOAT64).any()
+        return _exact_objects(np.array(y, object)) if large or array.dtype.kind == "O" else y
+    kind = getattr(y, "dtype", getattr(y, "type", None))
+    if isinstance(kind, np.dtype):
+        return _exact_objects(y) if kind.kind == "O" else y
+    name = str(kind).lower().partition("[")[0]
+    if kind is None or re.fullmatch(r"u?int\d*|bool(ean)?", name) is None:
+        return y
+    column = y.to_arrow() if hasattr(y, "to_arrow") else y
+    if not type(column).__module__.startswith("pyarrow"):
+        import pyarrow as pa
+
+        column = pa.array(getattr(y, "array", y), from_pandas=True)
+    if column.null_count:
+        raise missing_labels(column.null_count)
+    return np.asarray(column)
+
+
+def missing_labels(count: int) -> InputError:
+    """An error that states the number of missing labels."""
+    return InputError(f"Input y contains {count:,} missing value{'' if count == 1 else 's'}.")
+
+
+def forbid_missing(labels: NDArray[Any]) -> None:
+    """Raise ValueError if some of the labels are missing objects."""
+    if labels.dtype.kind == "O" and (count := sum(map(is_missing, labels))):
+        raise missing_labels(count)
+
+
+def forbid_mixed(labels: Iterable[Any]) -> None:
+    """Raise ValueError if labels are text and numbers, which no order has."""
+    found = {isinstance(label, str): label for label in labels}
+    if len(found) == 2 and isinstance(found[False], Number | np.bool_):
+        raise InputError(
+            f"y mixes numbers and text, such as {found[False]!r} and {found[True]!r}: make all "
+            "labels of one kind."
+        )
+
+
+def _exact_objects(y: Any) -> Any:
+    """Python's integers as an array of integers; other objects as they are."""
+    array = np.asarray(y)
+    if array.ndim != 1 or array.size == 0 or not _is_whole(array[0]):
+        return y
+    return as_numbers(list(map(int, array))) if all(map(_is_whole, array)) else y
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, Integral) and not isinstance(value, bool)
+
+
+def forbid_long(labels: NDArray[Any]) -> None:
+    """Raise ValueError for integers that no type of NumPy's holds."""
+    if labels.dtype.kind == "O" and labels.size and all(map(_is_whole, labels)):
+        raise InputError(
+            f"y holds integers of more than 64 bits, such as {labels[0]}: pass labels as text."
+        )
+
+
+def check_labels(y: ArrayLike, sample_weight: ArrayLike | None) -> tuple[Codes, Floats]:
+    """Code of each row's label, and its weight."""
+    labels: NDArray[Any] = column_or_1d(exact_labels(y), warn=True)
+    forbid_missing(labels)
+    weight = check_weights(sample_weight, labels)
+    forbid_long(labels)
+    check_classification_targets(labels)
+    return np.unique(labels, return_inverse=True)[1], weight
+
+
+def labels_not_counts(name: str, y: ArrayLike) -> NDArray[Any]:
+    """The labels, unless they are fractions of rows; with a warning where they look like counts."""
+    labels: NDArray[Any] = column_or_1d(exact_labels(y), warn=True)
+    if labels.dtype.kind not in "iuf" or labels.size < 2:
+        return labels
+    given = labels.tolist() if labels.size <= 6 else [...]
+    advice = f"write {name}(counts={given})".replace("Ellipsis", "...")
+    if labels.dtype.kind == "f" and np.isfinite(labels).all() and (labels % 1 != 0).any():
+        raise InputError(
+            f"{name} takes labels, one a row; got continuous numbers. If they are the shares or "
+            f"weights of labels, {advice}."
+        )
+    if np.unique(labels).size == labels.size and labels.max() > labels.size:
+        warn(
+            f"{name} takes labels, one a row, and these {labels.size:,} are all different. If they "
+            f"are counts of labels, {advice}."
+        )
+    return labels
+
+
+def check_counts(name: str, counts: ArrayLike | None, sample_weight: ArrayLike | None) -> Floats:
+    """Validate the numbers of rows of each label."""
+    if sample_weight is not None:
+        raise InputTypeError(f"{name} takes sample_weight with labels only, not with counts.")
+    weight: Floats = check_array(counts, dtype=np.float64, ensure_2d=False, input_name="counts")
+    if weight.ndim != 1 or (weight < 0.0).any() or not weight.any():
+        raise InputError(
+            f"counts of {name} must be one non-negative number a label, not all zero; got "
+            f"{counts!r}."
+        )
+    return weight
+
+
+def check_targets(y: ArrayLike) -> Floats:
+    """Targets as float64."""
+    return check_array(
+        column_or_1d(y, warn=True), dtype=np.float64, ensure_2d=False, input_name="y"
+    )
+
+
+def check_weights(sample_weight: ArrayLike | None, y: NDArray[Any]) -> Floats:
+    """Return a weight for each row of `y`, which has at least one row."""
+    if y.size == 0:
+        raise InputError("Found array with 0 sample(s) while a minimum of 1 is required.")
+    weight = check_sample_weight(sample_weight, y, dtype=np.float64, ensure_non_negative=True)
+    if not weight.any():
+        raise InputError("Sample weights must not all be zero.")
+    return weight

@@ -1,0 +1,346 @@
+"""Tables as matrices of numbers and codes: read from any type, with all rows or some."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+from threading import Lock
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gputree.backends import new_table
+from gputree.backends.arrays import device_matrix, missing_columns, on_device, take_rows, to_host
+from gputree.backends.base import DeviceTable, Sharding
+from gputree.backends.devices import resolve_device
+from gputree.backends.encoding import CodedColumns, code_columns
+from gputree.backends.lists import ColumnCodes
+from gputree.base.dtypes import MOST_ROWS, Bools, Int64s
+from gputree.base.sklearn import check_array, feature_names
+from gputree.columns import Columns, fit_encode
+from gputree.columns.categories import EXACT_IN_FLOAT64
+from gputree.columns.cells import as_table, is_frame
+from gputree.columns.integers import count_codes
+from gputree.columns.options import declared_nominal
+from gputree.compilation.arrays import writable
+from gputree.errors import InputError
+
+# Bytes of values that are copied at once where some rows of a table are read.
+BLOCK_BYTES = 1 << 26
+
+
+class Table:
+    """A table of n rows and d columns, or some of its rows, to fit on or to predict.
+
+    Numbers, codes of categories, NaN where missing. It is inspected and coded once on a device for
+    all that is grown on any of its rows.
+
+    Parameters
+    ----------
+    stored : float32 or float64 array of shape (n, d)
+        All rows, NumPy's or CuPy's.
+    columns : Columns
+    names : array of str of shape (d,), default=None
+    device : "cpu", "cuda" or None, default=None
+        The only device that it is for; None for any.
+    max_bins : int, default=None
+        The only number of bins that it is coded into; None for any.
+    sharding : Sharding, default=None
+        Shards that the host works on; None for all rows at once.
+
+    Attributes
+    ----------
+    rows : int array, or None
+        Distinct rows that it has, in its order; None for all in order.
+    mixed : collection of int
+        Columns of numbers as text, which a warning has named.
+    """
+
+    rows: Int64s | None = None
+    mixed: Collection[int] = ()
+
+    def __init__(
+        self,
+        stored: Any,
+        columns: Columns,
+        names: NDArray | None = None,
+        device: str | None = None,
+        max_bins: int | None = None,
+        sharding: Sharding | None = None,
+    ) -> None:
+        self.stored = stored
+        self.columns = columns
+        self.names = names
+        self.device = device
+        self.max_bins = max_bins
+        self.sharding = sharding
+        self._on_devices: dict[str, DeviceTable] = {}
+        self._lists: CodedColumns | None = None
+        self._lock = Lock()
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = {**vars(self), "stored": to_host(self.stored)}
+        del state["_lock"]
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state, stored=writable(state["stored"]), _lock=Lock())
+
+    # ------------------------------------------------------------- rows
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns."""
+        n, d = self.stored.shape
+        return (n if self.rows is None else self.rows.size), d
+
+    @property
+    def values(self) -> Any:
+        """The rows as a matrix; a copy unless they are all."""
+        return self.stored if self.rows is None else take_rows(self.stored, self.rows)
+
+    def blocks(self) -> Iterator[NDArray]:
+        """Yield the values in blocks of rows, at least one block, on the host."""
+        if self.rows is None:
+            yield to_host(self.stored)
+            return
+        height = max(BLOCK_BYTES // (self.shape[1] * self.stored.dtype.itemsize), 1)
+        for begin in range(0, max(self.rows.size, 1), height):
+            yield to_host(take_rows(self.stored, self.rows[begin : begin + height]))
+
+    def column(self, f: int) -> NDArray:
+        """The values of column f, on the host."""
+        column: NDArray = to_host(self.stored[:, f])
+        return column if self.rows is None else column[self.rows]
+
+    def count_categories(self, f: int) -> Int64s:
+        """Rows of each category of column f."""
+        return count_codes(self.column(f), int(self.columns.n_categories[f]))
+
+    def take(self, places: Int64s) -> Table:
+        """Select rows by their places; those taken repeatedly are copied."""
+        rows = places if self.rows is None else self.rows[places]
+        is_taken = np.zeros(len(self.stored), np.bool_)
+        is_taken[rows] = True
+        if np.count_nonzero(is_taken) < rows.size:
+            return self.copy_rows(rows)
+        return self.with_rows(rows)
+
+    def with_rows(self, rows: Int64s) -> Table:
+        """Return some of the stored rows as a table that shares the codes of all."""
+        table = object.__new__(type(self))
+        vars(table).update(vars(self), rows=rows)
+        return table
+
+    def compact(self) -> Table:
+        """Return the same rows as all of a table."""
+        return self if self.rows is None else self.copy_rows(self.rows)
+
+    def copy_rows(self, rows: Int64s) -> Table:
+        """Copy stored rows, in their order, to a separate table."""
+        values = take_rows(self.stored, rows)
+        return Table(values, self.columns, self.names, self.device, self.max_bins)
+
+    def scatter(self, column: NDArray[Any]) -> NDArray[Any]:
+        """Scatter one value of each of its rows to all stored rows; 0 elsewhere."""
+        whole = np.zeros(len(self.stored), column.dtype)
+        whole[self.rows] = column
+        return whole
+
+    # ------------------------------------------------------------ codes
+    def keep_lists(self, n_threads: int) -> None:
+        """Code the columns for all trees that are grown from attribute lists on all rows."""
+        self._lists = self.lists(n_threads)
+
+    def lists(self, n_threads: int) -> CodedColumns:
+        """Code all rows as `gputree.backends.encoding.code_columns` does, for growth to use up.
+
+        Raises
+        ------
+        ValueError
+            If there is an infinite value.
+        """
+        if self._lists is None:
+            return code_columns(to_host(self.stored), self.columns.nominal, n_threads)
+        codes, distinct = self._lists
+        return ColumnCodes(codes.order.copy(), codes.code.copy()), distinct
+
+    def on(self, device: str, n_threads: int) -> DeviceTable:
+        """Return all stored rows on "cpu" or "cuda", inspected.
+
+        Raises
+        ------
+        ValueError
+            If there is an infinite value.
+        """
+        with self._lock:
+            if device not in self._on_devices:
+                values = self.stored
+                if isinstance(values, np.ndarray):
+                    values = np.ascontiguousarray(values)
+                missing = missing_columns(values, n_threads)
+                given = values, missing, self.columns.grown_categories, self.sharding
+                self._on_devices[device] = new_table(device, *given)
+            return self._on_devices[device]
+
+
+def read_table(
+    X: Any,
+    *,
+    caller: str,
+    check_features: Callable[[Any], object],
+    columns: Columns | None = None,
+    categorical_features: Any = "auto",
+    every_nominal: bool = False,
+    ordered_categories: Any = "auto",
+    order: Literal["C", "F"] = "C",
+    device: str = "cpu",
+) -> Table:
+    """Read a table as `gputree.inputs.validation.check_table` documents it; errors name `caller`.
+
+    `check_features` takes the table, of two dimensions, to learn or compare how many columns it has
+    and what they are called. `columns` are what these are known to hold; None learns it, by the
+    parameters of `gputree.columns.fit_encode`. Numbers that are learned may stay on a CUDA
+    `device`, if that is what it amounts to.
+    """
+    if on_device(X):
+        numeric = isinstance(categorical_features, str) and categorical_features == "auto"
+        numeric = (numeric or categorical_features is None) and columns is None
+        numeric = numeric and not isinstance(ordered_categories, Mapping)
+        stays = numeric and resolve_device(device) == "cuda"
+        matrix = device_matrix(X) if stays else None
+        if matrix is not None:
+            _check_shape(caller, X)
+            _limit_rows(caller, X)
+            check_features(X)
+            return Table(matrix, Columns.numeric(matrix.shape[1]))
+        X = to_host(X)
+    X = _two_dimensional(caller, as_table(X))
+    check_features(X)
+    _limit_rows(caller, X)
+    if columns is not None:
+        return Table(writable(columns.encode(X, order)), columns)
+    columns, values = fit_encode(X, categorical_features, every_nominal, order, ordered_categories)
+    return Table(writable(values), columns)
+
+
+class TableReader:
+    """Reads a table in parts, as an estimator reads one; errors name `caller`."""
+
+    def __init__(
+        self, caller: str, categorical_features: Any = "auto", ordered_categories: Any = "auto"
+    ) -> None:
+        self.caller, self.categorical_features = caller, categorical_features
+        self.ordered_categories = ordered_categories
+        self.columns_ = Columns.numeric(0)
+        self._names: NDArray | None = None
+        self._declared: Bools | None = None  # of all parts that were learned
+
+    def read(self, X: Any, device: str = "cpu", order: Literal["C", "F"] = "C") -> Table:
+        """A part, whose columns are learned."""
+        table = read_table(
+            X,
+            caller=self.caller,
+            check_features=self._learn_names,
+            categorical_features=self.categorical_features,
+            ordered_categories=self.ordered_categories,
+            order=order,
+            device=device,
+        )
+        self.columns_, table.names = table.columns, self._names
+        return table
+
+    def declared(self) -> Bools:
+        """Mask of the columns that are listed, or are categorical by the type of any part."""
+        assert self._declared is not None
+        return self._declared
+
+    def know(self, columns: Columns, names: NDArray | None) -> None:
+        """Take what is known of the columns."""
+        self.columns_, self._names = columns, names
+
+    def values(self, X: Any, *, learn: bool) -> NDArray:
+        """The matrix of a part on the host; its columns are learned, or those known."""
+        if learn:
+            return to_host(self.read(X).stored)
+        return read_table(
+            X, caller=self.caller, check_features=self._compare, columns=self.columns_
+        ).stored
+
+    def names(self) -> NDArray | None:
+        """Names of the columns of the part learned last."""
+        return self._names
+
+    def _learn_names(self, X: Any) -> None:
+        self._names = feature_names(X)
+        declared = declared_nominal(X, self.categorical_features, X.shape[1])
+        before = self._declared
+        if before is not None and before.size == declared.size:
+            declared = declared | before
+        self._declared = declared
+
+    def _compare(self, X: Any) -> None:
+        """Raise ValueError where a part has other columns than those known."""
+        known = self.columns_.nominal.size
+        match_columns(self.caller, (X.shape[1], feature_names(X)), (known, self._names))
+
+
+def match_columns(
+    caller: str, found: tuple[int, NDArray | None], known: tuple[int, NDArray | None]
+) -> None:
+    """Raise ValueError where a table has other columns than the one before it.
+
+    Of both their number and their names, or None: names are compared where both have some.
+    """
+    (count, names), (known_count, known_names) = found, known
+    if count != known_count:
+        raise InputError(
+            f"X has {count} features, but {caller} is expecting {known_count} features as input."
+        )
+    if names is None or known_names is None or names.tolist() == known_names.tolist():
+        return
+    order = ""
+    if sorted(names) == sorted(known_names):
+        order = " Feature names must be in the same order as they were in fit."
+    raise InputError(
+        f"The feature names should match those that were passed during fit.{order} {caller} was "
+        f"fitted on {known_names.tolist()}, got {names.tolist()}."
+    )
+
+
+def _check_shape(caller: str, X: Any) -> None:
+    """Refuse tables without rows or columns, by an array of that shape that takes no memory."""
+    check_array(
+        np.broadcast_to(np.float32(0), X.shape),
+        estimator=caller,
+        input_name="X",
+        ensure_all_finite=False,  # or its many zeros are summed up
+    )
+
+
+def _limit_rows(caller: str, X: Any) -> None:
+    if X.shape[0] > MOST_ROWS:
+        raise InputError(f"{caller} takes at most {MOST_ROWS:,} rows, got {X.shape[0]:,}.")
+
+
+def _two_dimensional(caller: str, X: Any) -> Any:
+    """`X` as a data frame or as an array of two dimensions, with rows and columns."""
+    if is_plain(X, 2) and X.size:  # check_array would find nothing, which takes small fits long
+        return X
+    if is_frame(X):
+        _check_shape(caller, X)
+        return X
+    if isinstance(X, (list, tuple)) and _is_changed(np.asarray(X)):
+        X = np.array(X, dtype=object)
+    return check_array(X, estimator=caller, input_name="X", dtype=None, ensure_all_finite=False)
+
+
+def _is_changed(array: NDArray) -> bool:
+    """Return whether NumPy may have changed a list's numbers, to text or by rounding large ones."""
+    if array.dtype.kind == "f":
+        return bool((np.abs(array) >= EXACT_IN_FLOAT64).any())
+    return array.dtype.kind in "US"
+
+
+def is_plain(values: Any, ndim: int) -> bool:
+    """Return whether values are an array of numbers of NumPy's class, which no check changes."""
+    return type(values) is np.ndarray and values.ndim == ndim and values.dtype.kind in "fiub"

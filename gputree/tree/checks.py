@@ -1,0 +1,70 @@
+"""Check a tree that a file describes: its numbers must be consistent with each other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from gputree.base.dtypes import MISSING_TO_ALL, Bools
+from gputree.errors import InputError
+from gputree.tree import Tree
+
+# Of sums of rounded numbers, relative to what is added up; a tree's own are off by 1e-12.
+SLACK = 1e-6
+
+# Minimum units of weight in the root: parts of rows are rounded to whole units.
+UNITS = 2.0**48
+
+
+def bounded_gains(tree: Tree) -> Tree:
+    """The tree without gains that rounding has put above their impurity, which none is.
+
+    Where weights span many decades, gains of the lightest nodes are rounded in steps that are
+    large relative to them.
+    """
+    parted = tree.missing_child == MISSING_TO_ALL
+    # less than `check_statistics` allows of this tree and of its pruned trees
+    slack = 0.5 * SLACK * (tree.impurity[0] + tree.impurity)
+    above = ~parted & (tree.gain > tree.impurity + slack)
+    if not above.any():
+        return tree
+    return replace(tree, gain=np.where(above, tree.impurity, tree.gain))
+
+
+def check_statistics(tree: Tree) -> None:
+    """Raise ValueError unless weights, rows, statistics, impurities and gains fit each other.
+
+    Of a tree whose arrays `Tree.check` has found to form one; names the field and the first node
+    where it is wrong.
+    """
+    for field, problem, wrong in _problems(tree):
+        nodes = np.flatnonzero(wrong)
+        if nodes.size:
+            value = getattr(tree, field)[nodes[0]].tolist()
+            raise InputError(f"Invalid tree: {field} of node {nodes[0]} {problem}, got {value!r}.")
+
+
+def _problems(tree: Tree) -> Iterator[tuple[str, str, Bools]]:
+    """Yield the field of each fault, the text of the error, and the nodes that have it."""
+    weight, statistics = tree.weight, tree.statistics
+    yield "weight", "is negative", weight < 0
+    yield "weight", "is 0, and a tree is grown on rows", (weight <= 0) & (tree.parent < 0)
+    yield "n_rows", "is negative", tree.n_rows < 0
+    up = np.maximum(tree.parent, 0)
+    yield "n_rows", "is more than its parent has", tree.n_rows > tree.n_rows[up]
+    below = np.bincount(up[1:], weight[1:], tree.n_nodes)
+    unit = weight[0] / UNITS
+    most = weight * (1 + SLACK) + tree.n_children * unit
+    yield "weight", "is less than its children have", below > most
+    if tree.task == "classification":
+        yield "statistics", "is negative for a class", statistics.min(axis=1) < 0
+        apart = np.abs(statistics.sum(axis=1) - weight)
+        yield "statistics", "does not add up to its weight", apart > SLACK * weight
+    impurity, slack = tree.impurity, SLACK * float(np.abs(tree.impurity).max())
+    yield "impurity", "is negative", impurity < -slack
+    yield "gain", "is negative", tree.gain < -slack
+    # Fractional weights are rounded, and weights may span many decades.
+    parted = tree.missing_child == MISSING_TO_ALL
+    yield "gain", "is more than its impurity", ~parted & (tree.gain > impurity + slack)
