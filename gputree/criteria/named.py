@@ -189,7 +189,7 @@ class OfTargets(NamedTuple):
     The description of its impurity; the types of its forms, the header of its CUDA formulas; the
     name of its impurity in trees as text; a check of the minimum and maximum target, which raises;
     targets in fixed point; its form for them; the impurities of nodes by their sums of weight,
-    targets and squares, the latter in float64; and losses of rows, see `losses`.
+    targets and squares, the latter in float64; and losses of rows: see the module.
     """
 
     text: str

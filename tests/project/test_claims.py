@@ -206,3 +206,16 @@ def test_the_page_of_a_folder_has_a_line_for_each_file(folder, files):
     page = (ROOT / folder / "README.md").read_text("utf-8")
     names = {path.stem for path in (ROOT / folder).glob(files)} - {"__init__"}
     assert [name for name in sorted(names) if not re.search(rf"`{name}(\.py)?`", page)] == []
+
+
+def test_modules_on_the_page_of_tests_exist():
+    """Names with a blank, and those of the folder `project`, are no modules."""
+    known, absent = {path.partition(".")[0] for path in paths_of_the_tree()}, []
+    for section in (ROOT / "tests" / "README.md").read_text("utf-8").split("\n## ")[1:]:
+        folder = section.split()[0]
+        below = (f"gputree/{folder}/", f"gputree/backends/{folder}/", "gputree/", "")
+        for names in re.findall(r"^\| `\w+\.py` \| (.+?) \|", section, re.MULTILINE):
+            for name in names.split(", "):
+                if not {place + name.replace(".", "/") for place in below} & known:
+                    absent.append((folder, name))
+    assert [a for a in absent if a[0] != "project" and " " not in a[1]] == []

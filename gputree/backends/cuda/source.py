@@ -1,6 +1,6 @@
 """Values of a table, on the host or a device, and their copies on the device.
 
-Values on the host go through two lanes (`lanes`) alternately: each copies a block, then codes it,
+Values on the host go through two lanes (`Lane`) alternately: each copies a block, then codes it,
 and while one copies, the other codes.
 
 Values of a table that does not fit in addition to its codes stay in host memory, which is
