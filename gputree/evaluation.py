@@ -84,10 +84,10 @@ def pooled(parts: list[Answers]) -> Answers:
     }
     if parts[0].labels is None:
         return Answers(**found, shares=None, labels=None)
-    known: list[NDArray[Any]] = [part.labels for part in parts if part.labels is not None]
-    labels = np.unique(np.concatenate(known))
+    of_parts: list[NDArray[Any]] = [part.labels for part in parts if part.labels is not None]
+    labels = np.unique(np.concatenate(of_parts))
     shares = [np.zeros((part.y.size, labels.size)) for part in parts]
-    for placed, part, classes in zip(shares, parts, known, strict=True):
+    for placed, part, classes in zip(shares, parts, of_parts, strict=True):
         placed[:, np.searchsorted(labels, classes)] = part.shares
     return Answers(**found, shares=np.concatenate(shares), labels=labels)
 

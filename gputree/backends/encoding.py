@@ -70,13 +70,13 @@ def _code_column(
 ) -> NDArray:
     """Fill `order` and `code`; returns the distinct values of a numeric column."""
     order[:], keys = radix_argsort(np.ascontiguousarray(column))
-    known = int(np.searchsorted(keys, np.array(-1).astype(keys.dtype)))
-    code[known:] = MISSING_CODE
+    n_present = int(np.searchsorted(keys, np.array(-1).astype(keys.dtype)))
+    code[n_present:] = MISSING_CODE
     if nominal:
-        code[:known] = column[order[:known]]
+        code[:n_present] = column[order[:n_present]]
         return column[:0]
-    first = np.ones(known, np.bool_)
-    np.not_equal(keys[1:known], keys[: max(known - 1, 0)], out=first[1:])
-    np.cumsum(first, out=code[:known], dtype=np.uint32)
-    code[:known] -= np.uint32(1)
-    return column[order[:known][first]]
+    first = np.ones(n_present, np.bool_)
+    np.not_equal(keys[1:n_present], keys[: max(n_present - 1, 0)], out=first[1:])
+    np.cumsum(first, out=code[:n_present], dtype=np.uint32)
+    code[:n_present] -= np.uint32(1)
+    return column[order[:n_present][first]]

@@ -64,9 +64,9 @@ def thresholds(
     values of their bins (d, 256).
     """
     f, after = splits.feature, splits.next_bin
-    known = by_code[f]
-    low = np.where(known, highest[f, splits.cut_bin], low)
-    high = np.where(known, lowest[f, np.maximum(after, 0)], high)
+    coded = by_code[f]
+    low = np.where(coded, highest[f, splits.cut_bin], low)
+    high = np.where(coded, lowest[f, np.maximum(after, 0)], high)
     between = midpoints(low, np.where(after < 0, 0.0, high))
     between[after < 0] = np.inf
     return np.where(splits.inside, splits.threshold, between)

@@ -66,13 +66,13 @@ def private_bytes() -> int | None:
     return None if kilobytes is None else kilobytes << 10
 
 
-def resident_bytes(without: str, known: int = 0) -> int | None:
+def resident_bytes(without: str, enough: int = 0) -> int | None:
     """Memory of this process, libraries included, without files that are mapped from a folder.
 
-    With those where that is not more than `known`, which is faster; None where it is unknown.
+    With those where that is not more than `enough`, which is faster; None where it is unknown.
     """
     kilobytes = _table(PROC / "self/status").get("VmRSS")
-    if kilobytes is None or kilobytes << 10 <= known:
+    if kilobytes is None or kilobytes << 10 <= enough:
         return None if kilobytes is None else kilobytes << 10
     mapped, is_of_folder = 0, False
     for line in _lines(PROC / "self/smaps"):

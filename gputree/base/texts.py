@@ -66,16 +66,16 @@ def amount(value: float) -> str:
     return f"{value:,.0f}" if float(value).is_integer() else f"{value:,.1f}"
 
 
-def nearest(name: str, known: Iterable[str]) -> str | None:
+def nearest(name: str, names: Iterable[str]) -> str | None:
     """The most similar name, ignoring case; None if none is similar."""
-    folded = {word.casefold(): word for word in reversed(list(known))}
+    folded = {word.casefold(): word for word in reversed(list(names))}
     near = difflib.get_close_matches(name.casefold(), folded, 1)
     return folded[near[0]] if near else None
 
 
-def hint(name: str, known: Iterable[str]) -> str:
+def hint(name: str, names: Iterable[str]) -> str:
     """A sentence that suggests the most similar name, after a space; or an empty string."""
-    near = nearest(name, known)
+    near = nearest(name, names)
     return "" if near is None else f" Did you mean {near!r}?"
 
 

@@ -58,11 +58,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # flushed at exit
         return 0
     except (Exception, KeyboardInterrupt) as error:
-        return _told(error, arguments.debug)
+        return _report(error, arguments.debug)
     return status or 0
 
 
-def _told(error: BaseException, debug: bool) -> int:
+def _report(error: BaseException, debug: bool) -> int:
     """Print an error, with its traceback if it is a bug or with --debug; the exit status."""
     checks = sys.modules.get("gputree.base.sklearn")  # scikit-learn is not imported for this
     of_parameters = () if checks is None else (checks.InvalidParameterError,)
@@ -138,8 +138,8 @@ def _refuse(rest: list[str], words: Sequence[str], command: argparse.ArgumentPar
     """Exit with a usage error about arguments that the command does not have."""
     from gputree.cli.habits import unrecognized
 
-    known = re.findall(r"--[a-z][a-z-]+", command.format_help())
-    command.error(unrecognized(rest, list(words), known))
+    options = re.findall(r"--[a-z][a-z-]+", command.format_help())
+    command.error(unrecognized(rest, list(words), options))
 
 
 def _parser(words: Sequence[str]) -> argparse.ArgumentParser:

@@ -126,8 +126,8 @@ def without_zeros(target: NDArray[Any]) -> NDArray[Any]:
 
 
 def _first(column: Any) -> str:
-    known = column.drop_null()
-    return str(known[0]) if len(known) else ""
+    present = column.drop_null()
+    return str(present[0]) if len(present) else ""
 
 
 # ---------------------------------------------------------------------- marks
@@ -173,7 +173,7 @@ def warn_of_marks(columns: list[str]) -> None:
 
 
 @contextmanager
-def told(missing: Sequence[str]) -> Iterator[None]:
+def with_hints(missing: Sequence[str]) -> Iterator[None]:
     """Add advice to errors about cells that are no numbers."""
     from gputree.datasets.numbers import NotANumberError, unit_of
 

@@ -51,11 +51,11 @@ def _show_requirements() -> None:
     problems = [str(need.problem) for need in needs if need.problem is not None]
     if not problems:
         return
-    told = [
+    missing = [
         problem.removeprefix(machine.NEEDS).removesuffix(machine.INSTEAD).strip(" .")
         for problem in problems
     ]
     raise DeviceError(
-        f"a CUDA device needs {'; and '.join(told)}. Trees are grown on the CPU without one; "
+        f"a CUDA device needs {'; and '.join(missing)}. Trees are grown on the CPU without one; "
         "gputree check --device cpu checks that."
     )

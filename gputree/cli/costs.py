@@ -35,8 +35,8 @@ def read_costs(path: str, y: NDArray[Any]) -> dict[tuple[Any, Any], float]:
         predicted, true, cost = _parse(line, place)
         for name in (predicted, true):
             if name not in labels:
-                known = ", ".join(labels)
-                raise InputError(f"{place}: the target has no class {name!r}; it has {known}.")
+                listed = ", ".join(labels)
+                raise InputError(f"{place}: the target has no class {name!r}; it has {listed}.")
         if (labels[true], labels[predicted]) in found:
             raise InputError(f"{place}: the cost of {predicted!r} for {true!r} stands above.")
         found[labels[true], labels[predicted]] = cost

@@ -67,15 +67,15 @@ def _explain(arguments: argparse.Namespace) -> None:
     require_one(model, "explain")
     tell = _rules_of if has_rules(model) else explain
     escape_unknown_characters()
-    wanted, seen, told = arguments.rows, 0, False
+    wanted, seen, is_next = arguments.rows, 0, False
     last = max(rows[-1] for rows in wanted)
     for X in batches_for(estimator, arguments):
         places = _within(wanted, seen, X.num_rows)
         if places.size:
             paths = tell(model, X.take(places), decimals=arguments.decimals)
             for place, path in zip(places.tolist(), paths, strict=True):
-                print("\n" * told + f"row {seen + place + 1}: {path}")
-                told = True
+                print("\n" * is_next + f"row {seen + place + 1}: {path}")
+                is_next = True
         seen += X.num_rows
         if seen >= last:
             return

@@ -181,8 +181,8 @@ def _sql(estimator: Any, probability_of: str | None = None, **given: Any) -> str
         return export.export_sql(estimator, **given)
     labels = {str(label): label for label in getattr(estimator, "classes_", [])}
     if probability_of not in labels:
-        known = f"one of {', '.join(labels)}" if labels else "left out for a regression model"
-        raise UsageError(f"--probability-of must be {known}. Got {probability_of!r}.")
+        allowed = f"one of {', '.join(labels)}" if labels else "left out for a regression model"
+        raise UsageError(f"--probability-of must be {allowed}. Got {probability_of!r}.")
     label = labels[probability_of]
     return export.export_sql(estimator, output="probability", probability_of=label, **given)
 

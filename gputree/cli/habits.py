@@ -74,16 +74,16 @@ _STRONGER = ("none", "reduced_error", "pessimistic", "cost_complexity", "cost_co
 _NUMBER = re.compile(r"\d*\.?\d+")
 
 
-def unrecognized(words: list[str], given: list[str], known: Collection[str]) -> str:
-    """Message about unrecognized words among those given; `known` are the options."""
+def unrecognized(words: list[str], given: list[str], options: Collection[str]) -> str:
+    """Message about unrecognized words among those given, of a command with some `options`."""
     ours: list[str] = []
     meant: list[str] = []
     for word in words:
         name, _, value = word.partition("=")
         after = given[given.index(word) + 1 :] if word in given else []
-        if form := _ours(name, value or (after[0] if after else ""), known):
+        if form := _ours(name, value or (after[0] if after else ""), options):
             ours = _with_form(ours, form)
-        elif name.startswith("--") and (near := nearest(name.replace("_", "-"), known)):
+        elif name.startswith("--") and (near := nearest(name.replace("_", "-"), options)):
             meant.append(near)
     if ours and _OF_C45.intersection(words) and "--algorithm" not in given:
         ours.insert(0, "--algorithm c45")
@@ -108,9 +108,9 @@ def _with_form(ours: list[str], form: str) -> list[str]:
     return [one if option == before else option for option in ours]
 
 
-def _ours(name: str, value: str, known: Collection[str]) -> str | None:
+def _ours(name: str, value: str, options: Collection[str]) -> str | None:
     """The option that corresponds to one of another program, or None."""
-    if "--algorithm" not in known:  # of train
+    if "--algorithm" not in options:  # of train
         return None
     number = value if _NUMBER.fullmatch(value) else ""
     if name == "-t" and value and not number:  # Weka's training file

@@ -6,7 +6,7 @@ import argparse
 from typing import Any
 
 from gputree.base.texts import aligned, display_width, padded
-from gputree.cli.cells import tell_other_task, told
+from gputree.cli.cells import tell_other_task, with_hints
 from gputree.cli.report import counted, escape_unknown_characters, with_examples
 from gputree.cli.streams import table_origin
 from gputree.cli.tables import (
@@ -59,7 +59,7 @@ def _print_table(arguments: argparse.Namespace) -> None:
     from gputree.datasets import read_table
 
     arguments.weights = None
-    with told(arguments.missing):
+    with with_hints(arguments.missing):
         table = read_table(
             table_origin(arguments.data),
             arguments.target,
@@ -128,12 +128,12 @@ def _described(column: Any, is_category: bool, is_ordered: bool) -> list[str]:
 
     from gputree.datasets.conversion import is_date, is_number_type, is_text
 
-    kind, known = column.type, column.drop_null()
+    kind, present = column.type, column.drop_null()
     if pa.types.is_floating(kind):
-        known = known.filter(pc.invert(pc.is_nan(known)))
-    missing = len(column) - len(known)
+        present = present.filter(pc.invert(pc.is_nan(present)))
+    missing = len(column) - len(present)
     if pa.types.is_dictionary(kind):
-        known = known.cast(kind.value_type)
+        present = present.cast(kind.value_type)
         name = "ordered categories" if kind.ordered or is_ordered else "declared categories"
     elif pa.types.is_null(kind):
         name = "no values"
@@ -147,10 +147,10 @@ def _described(column: Any, is_category: bool, is_ordered: bool) -> list[str]:
         name = "ordered categories" if is_ordered else "text"
     else:  # such as lists, which no tree splits and pyarrow does not compare
         return [str(kind), f"{missing:,}", "", ""]
-    is_range = is_number_type(kind) and not is_category and len(known) > 0
-    words = known.unique()
+    is_range = is_number_type(kind) and not is_category and len(present) > 0
+    words = present.unique()
     if is_range:
-        ends = pc.min_max(known).as_py()
+        ends = pc.min_max(present).as_py()
         values = f"{ends['min']:g} to {ends['max']:g}"
         if pa.types.is_integer(kind):
             values = f"{ends['min']} to {ends['max']}"

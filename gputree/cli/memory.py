@@ -124,22 +124,21 @@ def row_bytes(columns: int, is_regression: bool, weighted: bool, lists: bool) ->
 
 
 def warn_if_exceeded(
-    memory: int, held: int | None, rows: int, of_a_row: int, read_columns: int
+    memory: int, private: int | None, rows: int, of_a_row: int, read_columns: int
 ) -> None:
     """Warn before reading if a limit cannot be kept.
 
-    `held` is the private memory before anything is read, None if unknown; `rows` a lower bound of
-    their number, `of_a_row` the `row_bytes`; of Parquet, the pages of `read_columns` are read at a
-    time.
+    `private` is the memory before anything is read, None if unknown; `rows` a lower bound of their
+    number, `of_a_row` the `row_bytes`; of Parquet, the pages of `read_columns` are read at a time.
     """
-    if held is None:
+    if private is None:
         return
     reading = rows + read_columns * COLUMN_BYTES + 2 * batch_bytes(memory)
     growth = rows * of_a_row + KERNEL_BYTES + BUFFERS * LEAST_BUFFER
-    if held + max(reading, growth) > memory:
+    if private + max(reading, growth) > memory:
         say(
-            f"warning: --memory is exceeded: Python and its libraries take {_megabytes(held)}, and "
-            f"about {_megabytes(SHARED_BYTES)} of files that processes share; reading takes "
+            f"warning: --memory is exceeded: Python and its libraries take {_megabytes(private)}, "
+            f"and about {_megabytes(SHARED_BYTES)} of files that processes share; reading takes "
             f"{_megabytes(reading)}, then growth {_megabytes(growth)}; compiling kernels, once on "
             "a machine (see gputree warmup), 150 to 300 MB more"
         )
@@ -187,14 +186,14 @@ def _megabytes(size: int) -> str:
 @contextmanager
 def growth_within(memory: int | None, needed: int) -> Iterator[None]:
     """Growth in buffers that fit into a limit together with `needed` bytes; None for no limit."""
-    held = private_bytes()
-    if memory is None or held is None:
+    private = private_bytes()
+    if memory is None or private is None:
         yield
         return
     from gputree.backends.cpu import tuning as host
     from gputree.backends.sharded import tuning as shards
 
-    buffer = max((memory - held - needed - KERNEL_BYTES) // BUFFERS, LEAST_BUFFER)
+    buffer = max((memory - private - needed - KERNEL_BYTES) // BUFFERS, LEAST_BUFFER)
     before = host.TUNING, shards.TUNING
     host.TUNING = host.TUNING._replace(
         partial_bytes=min(buffer, host.TUNING.partial_bytes),

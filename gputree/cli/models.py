@@ -63,29 +63,31 @@ def require_one(estimator: Any, command: str) -> None:
 def forbid_several(estimator: Any, command: str) -> None:
     """Refuse models that are no single tree."""
     if has_rules(estimator) or members_of(estimator):
-        held = (
+        members = (
             "rules"
             if has_rules(estimator)
             else f"{len(members_of(estimator))} {member_name(estimator)}s"
         )
-        raise UsageError(f"gputree {command} takes a model of one tree, and this one has {held}.")
+        raise UsageError(
+            f"gputree {command} takes a model of one tree, and this one has {members}."
+        )
 
 
 def sizes(estimator: Any) -> dict[str, str]:
     """Size of a fitted model, columns removed by winnowing, and why boosting ended early."""
     first = f"{member_name(estimator)}s" if members_of(estimator) else "tree"
-    told = dict(zip((first, "rules"), size_of(estimator), strict=False)) | _left_out(estimator)
+    found = dict(zip((first, "rules"), size_of(estimator), strict=False)) | _left_out(estimator)
     if (reason := getattr(estimator, "stop_reason_", None)) is not None:
-        told["ended"] = f"before {estimator.n_trials} trials, since {reason}"
-    return told
+        found["ended"] = f"before {estimator.n_trials} trials, since {reason}"
+    return found
 
 
 def size_of(estimator: Any) -> list[str]:
     """Size of a fitted model: of its tree, and the rules of that; or of its trials."""
     if has_rules(estimator):
         rules = estimator.rules_
-        told = f"{counted(len(rules), 'rule')}, {counted(rules.n_conditions, 'condition')}"
-        return [size(estimator.estimator_.tree_), told]
+        rule_counts = f"{counted(len(rules), 'rule')}, {counted(rules.n_conditions, 'condition')}"
+        return [size(estimator.estimator_.tree_), rule_counts]
     if members := members_of(estimator):
         each = [parts(member) for member in members]
         counts = [count for _, count in each]
@@ -126,7 +128,7 @@ def about_costs(tree: Any) -> str:
     """Sentences on costs below the printed lines: row weights, and the class that a leaf names."""
     if getattr(tree, "costs_", None) is None:
         return ""
-    told = " Rows are weighted by the misclassification costs of their class."
+    text = " Rows are weighted by the misclassification costs of their class."
     if not tree._weighs_errors:
-        return told
-    return f"{told} Leaves name the class of the minimum expected cost."
+        return text
+    return f"{text} Leaves name the class of the minimum expected cost."

@@ -305,10 +305,10 @@ def _pair(name: str, item: str) -> tuple[str, Any]:
 
     key, equals, value = item.partition("=")
     key = key.strip().replace("-", "_")
-    known = inspect.signature(PRUNERS[name]).parameters
-    if not equals or key not in known:
+    parameters = inspect.signature(PRUNERS[name]).parameters
+    if not equals or key not in parameters:
         raise argparse.ArgumentTypeError(
-            f"{name} takes {', '.join(f'{p}=...' for p in known)}; got {item.strip()!r}"
+            f"{name} takes {', '.join(f'{p}=...' for p in parameters)}; got {item.strip()!r}"
         )
     return key, _value(value.strip())
 

@@ -96,10 +96,10 @@ def _predict(arguments: argparse.Namespace) -> None:
     if arguments.quantiles and not getattr(estimator, "quantreg", False):
         raise UsageError("--quantiles needs a forest that was trained with --quantreg.")
     with watched_memory(arguments.memory):
-        _write_answers(answers(estimator, arguments, files), output)
+        _write_output(columns_of_output(estimator, arguments, files), output)
 
 
-def _write_answers(batches: Iterator[dict[str, Any]], output: str) -> None:
+def _write_output(batches: Iterator[dict[str, Any]], output: str) -> None:
     first = next(batches)  # before there is any output: most errors are here
     parquet = output != STANDARD and Path(output).suffix.lower() == ".parquet"
     with opened_output(output) as file, (_parquet if parquet else _csv)(file) as write:
@@ -108,15 +108,17 @@ def _write_answers(batches: Iterator[dict[str, Any]], output: str) -> None:
             write(columns)
 
 
-def answers(estimator: Any, arguments: argparse.Namespace, files: list[str]) -> Iterator[Columns]:
+def columns_of_output(
+    estimator: Any, arguments: argparse.Namespace, files: list[str]
+) -> Iterator[Columns]:
     """Columns of the output, batch by batch."""
-    known = feature_names(estimator, arguments.model)
+    features = feature_names(estimator, arguments.model)
     for file in files:
         one = argparse.Namespace(**{**vars(arguments), "data": file})
         for X in batches_for(estimator, one):
             try:
                 kept = {name: X[name] for name in arguments.keep}
-                X = X.select(known)
+                X = X.select(features)
                 columns = {"prediction": estimator.predict(X)}
                 if arguments.proba:
                     shares = estimator.predict_proba(X).T

@@ -109,8 +109,8 @@ def keep_reading(
     ignored = list(dict.fromkeys([*arguments.ignore, *left_out]))
     if form.is_headless and form.names is None and (file != STANDARD or not arguments.columns):
         # of one without the target, others would have the names of its columns
-        known = {*estimator.feature_names_in_, *ignored, arguments.target, arguments.weights}
-        width = len(known.difference([None]))
+        named = {*estimator.feature_names_in_, *ignored, arguments.target, arguments.weights}
+        width = len(named.difference([None]))
         names = form.names_of(width, file) if file == STANDARD else read_names(file, form)
         form = form._replace(names=names, has_header=True)
     usual = INFERRED._asdict()

@@ -51,8 +51,8 @@ def resampling(
         return Resampling(f"{cv}-fold cross-validation{stratified}, seed {seed}", splits)
     assert holdout is not None
     train, test = _held_out(code, classes, holdout, seed)
-    told = f"{counted(test.size, 'row')} of {rows.size:,} held out{stratified}, seed {seed}"
-    return Resampling(told, [(rows[train], rows[test])])
+    text = f"{counted(test.size, 'row')} of {rows.size:,} held out{stratified}, seed {seed}"
+    return Resampling(text, [(rows[train], rows[test])])
 
 
 def _coded(y: Labels) -> tuple[NDArray[Any], NDArray[Any]]:
@@ -118,7 +118,7 @@ def score_table(
 ) -> str:
     """Scores on rows held out, for people: one model a split, like `estimator` but for its rows."""
     bar = new_bar(len(given.splits), watched, desc="trees on parts of the rows", unit="tree")
-    found, asked = [], []
+    found, tested = [], []
     with nullcontext() if bar is None else bar:
         for train, test in given.splits:
             ours, theirs = (
@@ -126,14 +126,14 @@ def score_table(
                 for rows in (train, test)
             )
             model = set_verbose(clone(estimator), 0).fit(*ours)
-            asked.append(answers(model, *theirs))
-            found.append((answers(model, *ours).measures, asked[-1].measures, parts(model)))
+            tested.append(answers(model, *theirs))
+            found.append((answers(model, *ours).measures, tested[-1].measures, parts(model)))
             if bar is not None:
                 bar.update()
     table = _one(*found[0]) if len(found) == 1 else _many(found)
     texts = [f"{given.heading}\n{tabled(table)}"]
-    if asked[0].labels is not None:
-        texts.append(_pooled(evaluation.pooled(asked)))
+    if tested[0].labels is not None:
+        texts.append(_pooled(evaluation.pooled(tested)))
     return "\n\n".join(texts)
 
 

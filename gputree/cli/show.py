@@ -110,10 +110,10 @@ def _head(estimator: Any) -> str:
     if has_rules(first):
         missing = 'Missing values fail every test except "is missing".'
     marks = ", ".join(map(repr, getattr(estimator, "missing_marks_", ())))
-    told = f" Missing values are written as {marks}." if marks else ""
-    told += about_costs(tree)
+    notes = f" Missing values are written as {marks}." if marks else ""
+    notes += about_costs(tree)
     kind = f"{type(estimator).__name__} ({tree.tree_.criterion})"
-    return f"{kind}: {columns}, {', '.join(size_of(estimator))}\n{missing}{told}"
+    return f"{kind}: {columns}, {', '.join(size_of(estimator))}\n{missing}{notes}"
 
 
 def _missing_rule(tree: Tree) -> str:

@@ -15,9 +15,9 @@ from gputree.cli.cells import (
     add_ordered,
     check_orders,
     listed_levels,
-    told,
     unknown_marks,
     warn_of_marks,
+    with_hints,
     without_zeros,
 )
 from gputree.cli.memory import batch_bytes_of
@@ -110,7 +110,7 @@ def feature_names(estimator: Any, model: str) -> list[str]:
 class _Reading(NamedTuple):
     """Columns that a table for a model is read with."""
 
-    known: list[str]  # features of the model
+    features: list[str]  # of the model
     columns: list[str]  # these, others of `--keep`, and that of `--weights`
     carried: list[str]
     needs_all_rows: bool  # for categories that are numbers or booleans
@@ -123,12 +123,14 @@ def _reading_for(
     """Columns as in training, of their kinds there, and markers and format of the table."""
     from gputree.columns.categories import hold_text
 
-    known = feature_names(estimator, arguments.model)
-    pairs = list(zip(known, estimator.columns_.categories, strict=True))
+    features = feature_names(estimator, arguments.model)
+    pairs = list(zip(features, estimator.columns_.categories, strict=True))
     text = [name for name, words in pairs if hold_text(words)]
     numeric = [name for name, words in pairs if words is None]
-    needs_all_rows = len(text) + len(numeric) < len(known)
-    carried = [name for name in dict.fromkeys(getattr(arguments, "keep", [])) if name not in known]
+    needs_all_rows = len(text) + len(numeric) < len(features)
+    carried = [
+        name for name in dict.fromkeys(getattr(arguments, "keep", [])) if name not in features
+    ]
     weights = getattr(arguments, "weights", None)
     if weights is not None:
         numeric = [*numeric, weights]
@@ -141,8 +143,8 @@ def _reading_for(
         "missing": list(dict.fromkeys(marks)),
         "file_format": _format_for(estimator, arguments),
     }
-    columns = with_column([*known, *carried], weights)
-    return _Reading(known, columns, carried, needs_all_rows, options)
+    columns = with_column([*features, *carried], weights)
+    return _Reading(features, columns, carried, needs_all_rows, options)
 
 
 def table_for(estimator: Any, arguments: argparse.Namespace, target: str | None = None) -> Any:
@@ -151,19 +153,19 @@ def table_for(estimator: Any, arguments: argparse.Namespace, target: str | None 
 
     reading = _reading_for(estimator, arguments, target)
     typed = {*reading.options["text"], *reading.options["numeric"]}
-    with told(reading.options["missing"]):
+    with with_hints(reading.options["missing"]):
         table = read_table(
             table_origin(arguments.data),
             target,
             columns=reading.columns,
-            whole=[name for name in reading.known if name not in typed],
+            whole=[name for name in reading.features if name not in typed],
             missing_target=getattr(arguments, "missing_target", "error"),
             carried=reading.carried,
             verbose=True,
             **reading.options,
         )
     tell_dropped(label_of(arguments.data), table.n_dropped)
-    warn_of_marks(unknown_marks(estimator, table.columns.select(reading.known)))
+    warn_of_marks(unknown_marks(estimator, table.columns.select(reading.features)))
     return table
 
 
@@ -175,10 +177,10 @@ def batches_for(estimator: Any, arguments: argparse.Namespace) -> Iterator[Any]:
     if reading.needs_all_rows:
         yield table_for(estimator, arguments).columns
         return
-    warn = _Marks(estimator, reading.known)
+    warn = _Marks(estimator, reading.features)
     # a bar would run through rows that are written to a terminal
     apart = getattr(arguments, "output", STANDARD) != STANDARD or not sys.stdout.isatty()
-    with told(reading.options["missing"]):
+    with with_hints(reading.options["missing"]):
         for batch in read_batches(
             table_origin(arguments.data),
             reading.columns,
@@ -207,8 +209,8 @@ def _format_for(estimator: Any, arguments: argparse.Namespace) -> FileFormat:
     if arguments.data == STANDARD:
         return form
     with_header = form._replace(has_header=True, names=None)
-    known = set(feature_names(estimator, arguments.model))
-    return with_header if known <= set(read_names(arguments.data, with_header)) else form
+    features = set(feature_names(estimator, arguments.model))
+    return with_header if features <= set(read_names(arguments.data, with_header)) else form
 
 
 def _is_utf8(data: str, form: FileFormat) -> bool:
@@ -321,8 +323,8 @@ def batches_with_target(
     if target is None or reading.needs_all_rows or kind in (*ARFF, *C45):
         yield _as_trained(estimator, arguments, table_for(estimator, arguments, target))
         return
-    warn, n_dropped = _Marks(estimator, reading.known), 0
-    with told(reading.options["missing"]):
+    warn, n_dropped = _Marks(estimator, reading.features), 0
+    with with_hints(reading.options["missing"]):
         for table in labelled_batches(
             origin,
             target,
@@ -343,18 +345,18 @@ def _as_trained(
     estimator: Any, arguments: argparse.Namespace, table: Any, is_part: bool = False
 ) -> tuple[Any, Weight]:
     """The table without weights, its target of the kind in training; and the weights."""
-    known = arguments.weights in feature_names(estimator, arguments.model)
+    is_feature = arguments.weights in feature_names(estimator, arguments.model)
     columns, weight = taken_out(
-        table.columns, arguments, label_of(arguments.data), keep=known, is_part=is_part
+        table.columns, arguments, label_of(arguments.data), keep=is_feature, is_part=is_part
     )
     weight = table.weight if weight is None else weight
     table = replace(table, columns=columns)
     classes = getattr(estimator, "classes_", None)
     if classes is None or classes.dtype.kind in "iuf":
         table = replace(table, target=without_zeros(table.target))
-    held = "numbers" if table.target.dtype.kind in "iuf" else "text"
-    wanted = "numbers" if classes is None or classes.dtype.kind in "iuf" else held
-    if wanted != held:
+    kind = "numbers" if table.target.dtype.kind in "iuf" else "text"
+    wanted = "numbers" if classes is None or classes.dtype.kind in "iuf" else kind
+    if wanted != kind:
         what = "was trained on a numeric target" if classes is None else "has numeric classes"
         raise InputError(
             f"{arguments.model} {what}; column {table.target_name!r} of "
@@ -373,14 +375,20 @@ def _target_of(estimator: Any, arguments: argparse.Namespace) -> str | None:
         if "target" in getattr(estimator, "reading_", {}):
             return str(estimator.reading_["target"])
         raise UsageError("--target must name the target column of standard input.")
-    known = feature_names(estimator, arguments.model)
+    features = feature_names(estimator, arguments.model)
     present = read_names(arguments.data, _format_for(estimator, arguments))
     kept = getattr(estimator, "reading_", {})
     if kept.get("target") in present:
         return str(kept["target"])
-    left_out = (*known, arguments.weights, *kept.get("ignored", ()), kept.get("weights"), WEIGHTS)
+    left_out = (
+        *features,
+        arguments.weights,
+        *kept.get("ignored", ()),
+        kept.get("weights"),
+        WEIGHTS,
+    )
     rest = [name for name in present if name not in left_out]
-    if len(rest) != 1 and set(known) <= set(present):
+    if len(rest) != 1 and set(features) <= set(present):
         found = ", ".join(map(repr, rest)) or "none"
         raise UsageError(
             f"--target must name the target column; the columns of {arguments.data} that are no "

@@ -257,15 +257,15 @@ def _refuse(name: str, arguments: argparse.Namespace, kind: Any) -> NoReturn:
         raise UsageError(
             "--laplace cannot be combined with --trials: votes are smoothed in any case."
         )
-    told = f"{flag(name)} is no option of {arguments.algorithm}"
+    fault = f"{flag(name)} is no option of {arguments.algorithm}"
     others = [
         other
         for other, kinds in _kinds().items()
         if any(name in k._get_param_names() for k in kinds)
     ]
     if others and arguments.algorithm not in others:
-        raise UsageError(f"{told}: add --algorithm {' or '.join(others)}.")
-    raise UsageError(f"{told}.")
+        raise UsageError(f"{fault}: add --algorithm {' or '.join(others)}.")
+    raise UsageError(f"{fault}.")
 
 
 def _rules(
@@ -306,14 +306,13 @@ def _kind(arguments: argparse.Namespace, y: Labels) -> Any:
 
 def _kinds() -> dict[str, tuple[Any, ...]]:
     """The estimators of each algorithm."""
-    from gputree import ensemble
-    from gputree import estimators as known
+    from gputree import ensemble, estimators
     from gputree.rules import BoostedC45Rules
 
     return {
-        "cart": (known.DecisionTreeClassifier, known.DecisionTreeRegressor),
-        "c45": (known.C45Classifier, known.BoostedC45Classifier, BoostedC45Rules),
-        "id3": (known.ID3Classifier,),
+        "cart": (estimators.DecisionTreeClassifier, estimators.DecisionTreeRegressor),
+        "c45": (estimators.C45Classifier, estimators.BoostedC45Classifier, BoostedC45Rules),
+        "id3": (estimators.ID3Classifier,),
         "random-forest": (ensemble.RandomForestClassifier, ensemble.RandomForestRegressor),
         "extra-trees": (ensemble.ExtraTreesClassifier, ensemble.ExtraTreesRegressor),
     }

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from gputree.base.memory import private_bytes
 from gputree.base.texts import hint
-from gputree.cli.cells import check_cells, forbid_dates, orders_of, target_of_task, told
+from gputree.cli.cells import check_cells, forbid_dates, orders_of, target_of_task, with_hints
 from gputree.cli.memory import IN_MEMORY, batch_bytes_of, row_bytes, warn_if_exceeded
 from gputree.cli.reading import format_of
 from gputree.cli.report import UsageError, say
@@ -83,7 +83,7 @@ def training_table(arguments: argparse.Namespace, data: str) -> tuple[Any, Weigh
     """The table of a file to train on, its target and its rows' weights; dates are refused."""
     from gputree.datasets import read_table
 
-    with told(arguments.missing):
+    with with_hints(arguments.missing):
         table = read_table(
             table_origin(data),
             arguments.target,
@@ -142,8 +142,8 @@ def _in_batches(arguments: argparse.Namespace, files: list[str]) -> Training:
             "--memory: numbers are its categories, which are known once all rows are. Join the "
             "files, or take --algorithm c45."
         )
-    held = private_bytes()
-    with told(arguments.missing):
+    private = private_bytes()
+    with with_hints(arguments.missing):
         batches: Any = open_batches(
             files,
             arguments.target,
@@ -159,7 +159,7 @@ def _in_batches(arguments: argparse.Namespace, files: list[str]) -> Training:
         forbid_dates(label, head, head.column_names)  # of a type; text is looked at below
         categorical = categorical_features(arguments, head)
         del head
-        _warn_of_memory(arguments, held, files, batches)
+        _warn_of_memory(arguments, private, files, batches)
         table = CodedTable.from_batches(
             batches,
             categorical_features=categorical,
@@ -182,7 +182,7 @@ def _in_batches(arguments: argparse.Namespace, files: list[str]) -> Training:
 
 
 def _warn_of_memory(
-    arguments: argparse.Namespace, held: int | None, files: list[str], batches: Any
+    arguments: argparse.Namespace, private: int | None, files: list[str], batches: Any
 ) -> None:
     """Warn if `--memory` cannot be kept."""
     if arguments.memory is None:
@@ -197,7 +197,7 @@ def _warn_of_memory(
         arguments.algorithm == "c45",
     )
     read = d + 1 if files[0].lower().endswith(PARQUET) else 0
-    warn_if_exceeded(arguments.memory, held, batches.least_rows(), row, read)
+    warn_if_exceeded(arguments.memory, private, batches.least_rows(), row, read)
 
 
 def _warn_of_guesses(

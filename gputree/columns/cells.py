@@ -196,8 +196,8 @@ def _of_arrow(column: pa.Array | pa.ChunkedArray) -> Cells:
         floats = np.asarray(column.cast(pa.float64(), safe=False), np.float64)
         return _with_large(floats, column.to_pylist() if _are_large(floats).any() else [])
     if types.is_integer(kind) and column.null_count and not _is_small(column):
-        known = np.asarray(column.is_valid())
-        return Exact(np.asarray(column.fill_null(0)), known)
+        present = np.asarray(column.is_valid())
+        return Exact(np.asarray(column.fill_null(0)), present)
     if isinstance(column, pa.ChunkedArray):
         return column.to_numpy()
     return column.to_numpy(zero_copy_only=False)
@@ -311,11 +311,11 @@ def _of_fixed_text(values: NDArray[np.str_]) -> Coded:
     """A column of text of one width, distinguished by its bytes."""
     import pyarrow as pa
 
-    held = np.ascontiguousarray(values, values.dtype.newbyteorder("="))
-    kind, data = pa.binary(held.itemsize), pa.py_buffer(held.view(np.uint8))
-    column = pa.FixedSizeBinaryArray.from_buffers(kind, held.size, [None, data])
+    native = np.ascontiguousarray(values, values.dtype.newbyteorder("="))
+    kind, data = pa.binary(native.itemsize), pa.py_buffer(native.view(np.uint8))
+    column = pa.FixedSizeBinaryArray.from_buffers(kind, native.size, [None, data])
     coded = column.dictionary_encode()
-    words = np.array(coded.dictionary.to_pylist(), f"V{held.itemsize}").view(held.dtype)
+    words = np.array(coded.dictionary.to_pylist(), f"V{native.itemsize}").view(native.dtype)
     return Coded(coded.indices.to_numpy(), words.astype(object), False)
 
 
@@ -339,28 +339,28 @@ def _of_objects(values: NDArray) -> Cells:
 
 def _of_mixed(values: NDArray) -> Cells:
     """Objects of several types, one by one."""
-    known = np.array([not is_missing(value) for value in values], np.bool_)
-    kinds = set(map(type, values[known]))
+    present = np.array([not is_missing(value) for value in values], np.bool_)
+    kinds = set(map(type, values[present]))
     if not any(issubclass(kind, (str, bool, np.bool_)) for kind in kinds):
-        return _of_numbers(values, known)
+        return _of_numbers(values, present)
     for kind in kinds:
         if not issubclass(kind, (str, Real, np.bool_)):
             raise InputTypeError(f"it holds a {kind.__name__} among text or booleans.")
     code = np.full(values.size, MISSING_CELL, np.int64)
-    code[known], distinct = text_first_seen(values[known])
+    code[present], distinct = text_first_seen(values[present])
     return Coded(code, distinct, False)
 
 
-def _of_numbers(values: NDArray, known: Bools) -> Floats | Exact:
+def _of_numbers(values: NDArray, present: Bools) -> Floats | Exact:
     """Convert objects to float64; refuse those that `float` would take but are no numbers."""
-    for kind in set(map(type, values[known])):
+    for kind in set(map(type, values[present])):
         if issubclass(kind, (bytes, np.datetime64, np.timedelta64)):
             raise _refusal(kind.__name__)
         if not hasattr(kind, "__float__") and not hasattr(kind, "__index__"):
             said = "float() argument must be a string or a real number"  # in scikit-learn's words
             raise InputTypeError(f"{_refusal(kind.__name__)} ({said}.)")
     numbers = np.full(values.size, np.nan)
-    numbers[known] = values[known].astype(np.float64)
+    numbers[present] = values[present].astype(np.float64)
     return _with_large(numbers, values)
 
 

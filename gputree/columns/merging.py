@@ -37,11 +37,11 @@ class MergedColumns:
         for f, label in enumerate(self.labels):
             categories, ordered = columns.categories[f], bool(columns.ordered[f])
             kind = _NUMBERS if categories is None else _ORDERED if ordered else _CATEGORIES
-            held = self._kinds[f] or kind
-            if held != kind and not empty[f]:
+            before = self._kinds[f] or kind
+            if before != kind and not empty[f]:
                 raise InputError(
-                    f"Column {label} of X held {held} in earlier batches and holds {kind} in "
-                    f"this one. {_ADVICE[_ORDERED in (held, kind)]}"
+                    f"Column {label} of X held {before} in earlier batches and holds {kind} in "
+                    f"this one. {_ADVICE[_ORDERED in (before, kind)]}"
                 )
             if categories is not None:
                 self._categories[f].add(categories, ordered)
@@ -93,11 +93,11 @@ class _Merged:
         """Learn the categories of a batch; those that are ordered never change."""
         if ordered:
             self.kind = _ORDERED
-            known = [] if self._first is None else self._first.tolist()
-            if known and known != more.tolist():
+            before = [] if self._first is None else self._first.tolist()
+            if before and before != more.tolist():
                 raise InputError(
                     f"Column {self._label} of X declares the order {more.tolist()} in this batch, "
-                    f"and {known} in earlier ones. Give it in 'ordered_categories'."
+                    f"and {before} in earlier ones. Give it in 'ordered_categories'."
                 )
         if self._first is None or self._first.size == 0:
             self._first = more

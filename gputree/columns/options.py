@@ -176,8 +176,8 @@ def _levels(column: Any, order: Any) -> NDArray[Any]:
     if not is_list and not hasattr(order, "tolist"):  # of NumPy, or an index of pandas
         raise InputError(f"{_ALLOWED} Got {order!r} for {column!r}.")
     words = order.tolist() if hasattr(order, "tolist") else list(order)
-    known = words and not any(map(is_missing, words))
-    if not known or not all(isinstance(word, (str, Real)) for word in words):
+    complete = words and not any(map(is_missing, words))
+    if not complete or not all(isinstance(word, (str, Real)) for word in words):
         raise InputError(
             f"The 'ordered_categories' parameter must list text or numbers, none of them missing. "
             f"Got {order!r} for {column!r}."

@@ -207,9 +207,9 @@ def _fit(
     orders = declared_orders(ordered_categories, X)
     plain = _plain_numbers(X)
     if plain is not None and not every_nominal and not orders.given:
-        known = _numbers_as_they_are(plain, listed)
-        if known is not None:
-            return known, plain
+        columns = _numbers_as_they_are(plain, listed)
+        if columns is not None:
+            return columns, plain
     cells = read_cells(X, labels)
     nominal = np.array([_is_nominal(column, listed is None) for column in cells], np.bool_)
     if listed is not None:

@@ -102,8 +102,8 @@ def _marks_to_null(column: pa.ChunkedArray, missing: Sequence[str]) -> pa.Chunke
     found = pc.is_in(numbers, value_set=pa.array(marks, kind))
     if coded and not pc.any(found).as_py():
         return column  # with its declared categories
-    known = pc.if_else(found, pa.scalar(None, kind), numbers)
-    return known.dictionary_encode() if coded else known
+    converted = pc.if_else(found, pa.scalar(None, kind), numbers)
+    return converted.dictionary_encode() if coded else converted
 
 
 def _number_of(token: str, kind: pa.DataType) -> list[Any]:

@@ -231,8 +231,8 @@ def _has(mark: str, cells: Sequence[str]) -> bool:
     parts = list(filter(_PARTS[mark].fullmatch, cells))
     if all(map(_THOUSANDS[mark].fullmatch, parts)):  # or there are none
         return False
-    known = sum(map(bool, map(_DIGIT.search, cells)))
-    return 2 * (len(parts) + sum(map(bool, map(_WHOLE.fullmatch, cells)))) > known
+    n_with_digit = sum(map(bool, map(_DIGIT.search, cells)))
+    return 2 * (len(parts) + sum(map(bool, map(_WHOLE.fullmatch, cells)))) > n_with_digit
 
 
 def has_fractions(mark: str, cells: Sequence[str]) -> bool:

@@ -83,10 +83,10 @@ def dates_in(column: pa.ChunkedArray, marks: Collection[str] = ()) -> str | None
 def _all_dates(column: pa.ChunkedArray, marks: Collection[str]) -> pa.Array | None:
     """The different cells, if each is a date or a time, except markers."""
     words = column.unique().drop_null()
-    known = pc.invert(
+    present = pc.invert(
         pc.is_in(pc.utf8_trim_whitespace(words), value_set=pa.array(["", *marks], words.type))
     )
-    words = words.filter(known)
+    words = words.filter(present)
     found = pc.match_substring_regex(words, _PATTERN, ignore_case=True)
     if not pc.all(found, min_count=0).as_py() or (len(words) and _are_seasons(words)):
         return None

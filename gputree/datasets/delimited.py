@@ -183,11 +183,11 @@ def delimited_batches(
             seen = 0
             try:
                 for table in _batches(source, opened, wanted, kinds, by_reader, batch_bytes):
-                    known = max(done - seen, 0)
+                    n_before = max(done - seen, 0)
                     seen += table.num_rows
-                    if known < table.num_rows:
+                    if n_before < table.num_rows:
                         done = seen
-                        yield table.slice(known)
+                        yield table.slice(n_before)
                 return
             except NotANumberError as error:
                 cell = pa.chunked_array([pa.array([error.cell], pa.string())])

@@ -102,7 +102,7 @@ def check_format(form: FileFormat) -> None:
             ) from None
 
 
-def _require_one_of(key: str, value: str | None, known: Sequence[str]) -> None:
-    if value is not None and value not in known:
-        listed = ", ".join(map(repr, known))
+def _require_one_of(key: str, value: str | None, allowed: Sequence[str]) -> None:
+    if value is not None and value not in allowed:
+        listed = ", ".join(map(repr, allowed))
         raise InputError(f"The {key!r} of a file must be one of {listed}. Got {value!r} instead.")

@@ -21,7 +21,7 @@ from gputree.datasets.file_format import INFERRED, WEIGHTS, FileFormat
 from gputree.datasets.first_rows import feature_names, guesses_of_first_rows
 from gputree.datasets.formats import rows_of, schema_of
 from gputree.datasets.guesses import warn_of
-from gputree.datasets.parser_errors import told
+from gputree.datasets.parser_errors import naming_file
 from gputree.datasets.row_names import (
     guess_of_index,
     guesses_of_counters,
@@ -106,9 +106,9 @@ class FileBatches:
         """The rows that have a target, where others are to be dropped."""
         if self._missing_target == "error":
             return batch
-        known = batch.filter(has_target(batch[self.target_name]))
-        self.n_dropped += batch.num_rows - known.num_rows
-        return known
+        kept = batch.filter(has_target(batch[self.target_name]))
+        self.n_dropped += batch.num_rows - kept.num_rows
+        return kept
 
     def _untyped(self, columns: pa.Table) -> pa.Table:
         """The table with Arrow's null type for columns without a value in any file."""
@@ -198,7 +198,7 @@ def open_batches(
     kinds, valueless = _with_inferred(sources, names, target, given)
     units: Mapping[str, str | None] = {}
     if first.kind in DELIMITERS:
-        with told(first), first.open(False) as file:
+        with naming_file(first), first.open(False) as file:
             opened = open_delimited(first, file, tuple(missing))
         units = opened.dialect.units
         file_format = file_format._replace(units=units)
@@ -356,7 +356,7 @@ def _kinds(
         open_ = [name for name in wanted if name not in found]
         if not open_:
             break
-        with told(source):
+        with naming_file(source):
             kinds = column_types(source, open_, codes, missing)
         dates = [name for name in open_ if types.is_temporal(kinds[name])]
         if dates:

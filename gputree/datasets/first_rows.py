@@ -84,8 +84,8 @@ def header_is_row(names: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
 
 
 def _mostly_decimal(cells: Sequence[str]) -> bool:
-    known = [cell for cell in cells if cell.strip()]
-    return bool(known) and 2 * sum(map(is_decimal, known)) > len(known)
+    filled = [cell for cell in cells if cell.strip()]
+    return bool(filled) and 2 * sum(map(is_decimal, filled)) > len(filled)
 
 
 def _count(numbers: Sequence[str]) -> bool:

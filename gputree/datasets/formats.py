@@ -16,7 +16,7 @@ from gputree.datasets.csv_head import Opened, open_delimited
 from gputree.datasets.delimited import delimited_batches, read_delimited
 from gputree.datasets.first_rows import check_header, check_present, forbid_repeated
 from gputree.datasets.guesses import Guess
-from gputree.datasets.parser_errors import told, undamaged
+from gputree.datasets.parser_errors import naming_file, undamaged
 from gputree.datasets.sources import (
     ARFF,
     C45,
@@ -36,9 +36,9 @@ _BUFFER_BYTES = 1 << 20
 def schema_of(source: Source) -> pa.Schema:
     """Names of the columns of a file, with their types where it declares them."""
     if source.kind in (*ARFF, *C45):
-        with told(source):
+        with naming_file(source):
             return _read_declared(source, False).schema
-    with told(source), source.open(False) as file:
+    with naming_file(source), source.open(False) as file:
         if source.kind in DELIMITERS:
             return pa.schema([(name, pa.null()) for name in open_delimited(source, file).names])
         found = pq.ParquetFile(file).schema_arrow if source.kind in PARQUET else None
@@ -100,7 +100,7 @@ def rows_of(
 ) -> Iterator[pa.Table]:
     """Read as `read_batches`, also a file without rows; batches have the usual size if None."""
     batch_bytes = delimited.BATCH_BYTES if batch_bytes is None else batch_bytes
-    with told(source):
+    with naming_file(source):
         for batch in _batches(source, columns, kinds, verbose, batch_bytes):
             if batch.num_rows:
                 yield batch

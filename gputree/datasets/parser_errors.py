@@ -170,7 +170,7 @@ MOST_TIMES = 1 << 16
 
 
 @contextmanager
-def told(source: Source) -> Iterator[None]:
+def naming_file(source: Source) -> Iterator[None]:
     """Re-raise errors of readers with the file's name."""
     try:
         yield
@@ -189,8 +189,8 @@ def told(source: Source) -> Iterator[None]:
 def _may_unpack_to(source: Source, error: MemoryError) -> bool:
     """Return whether a file of its length may need the bytes that could not be allocated."""
     size = source.path.stat().st_size if source.path is not None else LEAST_UNPACKED
-    asked = re.search(r"size (\d+)", str(error))
-    return asked is not None and int(asked[1]) <= max(LEAST_UNPACKED, MOST_TIMES * size)
+    requested = re.search(r"size (\d+)", str(error))
+    return requested is not None and int(requested[1]) <= max(LEAST_UNPACKED, MOST_TIMES * size)
 
 
 def undamaged(source: Source, table: pa.Table) -> pa.Table:

@@ -19,7 +19,7 @@ from gputree.datasets.file_format import INFERRED, WEIGHTS, FileFormat
 from gputree.datasets.first_rows import feature_names, forbid_repeated, guesses_of_first_rows
 from gputree.datasets.formats import read_whole, rows_of, scan_bytes, schema_of
 from gputree.datasets.guesses import Guess, warn_of
-from gputree.datasets.parser_errors import told, undamaged
+from gputree.datasets.parser_errors import naming_file, undamaged
 from gputree.datasets.row_names import (
     guess_of_index,
     guesses_of_counters,
@@ -198,7 +198,7 @@ def _read(source: Source, wanted: _Wanted, kinds: Kinds, form: FileFormat, verbo
     label, target = source.label, wanted.target
     targets = [] if target is None else [target]
     codes = [*kinds.categorical, *(name for name in targets if name not in kinds.numeric)]
-    with told(source):
+    with naming_file(source):
         table, opened, guesses = read_whole(source, kinds._replace(categorical=codes), verbose)
         forbid_repeated(label, table.column_names, opened)
         if table.num_rows == 0:
@@ -229,14 +229,14 @@ def _with_target(
 ) -> Table:
     """The table with its target; rows without one are an error, or dropped."""
     if missing_target == "drop":
-        known = has_target(cells)
-        cells = cells.filter(known)
+        present = has_target(cells)
+        cells = cells.filter(present)
         if not len(cells):
             raise InputError(f"The target column {name!r} of {label} has no value in any row.")
-        weight = None if table.weight is None else table.weight[np.asarray(known)]
+        weight = None if table.weight is None else table.weight[np.asarray(present)]
         table = replace(
             table,
-            columns=table.columns.filter(known),
+            columns=table.columns.filter(present),
             weight=weight,
             n_dropped=table.n_rows - len(cells),
         )
@@ -348,11 +348,11 @@ def labelled_batches(
     n_rows, n_dropped = 0, 0
     batch_bytes = batch_bytes or scan_bytes(source)
     for batch in rows_of(source, [*columns, target], kinds, verbose, batch_bytes):
-        known = batch.filter(has_target(batch[target])) if missing_target == "drop" else batch
-        dropped = batch.num_rows - known.num_rows
-        n_rows, n_dropped = n_rows + known.num_rows, n_dropped + dropped
-        values = target_values(label, target, known[target], is_part=True)
-        yield Table(known.select(columns), values, target, n_dropped=dropped)
+        kept = batch.filter(has_target(batch[target])) if missing_target == "drop" else batch
+        dropped = batch.num_rows - kept.num_rows
+        n_rows, n_dropped = n_rows + kept.num_rows, n_dropped + dropped
+        values = target_values(label, target, kept[target], is_part=True)
+        yield Table(kept.select(columns), values, target, n_dropped=dropped)
     if n_dropped and not n_rows:
         raise InputError(f"The target column {target!r} of {label} has no value in any row.")
     if not n_rows:

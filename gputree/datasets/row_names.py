@@ -45,8 +45,8 @@ def index_columns(table: pa.Table) -> list[str]:
 
 def _is_index(column: pa.ChunkedArray) -> bool:
     """Return whether all cells of a column differ, or none has a value."""
-    known = column.drop_null()
-    return not len(known) or len(known.unique()) == len(column)
+    present = column.drop_null()
+    return not len(present) or len(present.unique()) == len(column)
 
 
 def guess_of_index(name: str, is_declared: bool, is_empty: bool = False) -> Guess:

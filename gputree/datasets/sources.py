@@ -145,9 +145,9 @@ def _member(path: Path) -> str:
     except zipfile.BadZipFile as error:
         raise InputError(f"Cannot read {path}: {error}.") from error
     if len(members) != 1 or Path(members[0]).suffix.lower() in (*PARQUET, *ARROW):
-        held = ", ".join(map(repr, members[:5])) or "none"
+        listed = ", ".join(map(repr, members[:5])) or "none"
         raise InputError(
-            f"{path} must hold one file of text. Got {len(members)} instead ({held}): unpack it."
+            f"{path} must hold one file of text. Got {len(members)} instead ({listed}): unpack it."
         )
     return members[0]
 
@@ -263,14 +263,14 @@ def _of_parquet(path: Path) -> float:
 
 
 def _rows_of_parquet(path: Path, file: pq.ParquetFile) -> int:
-    told = file.metadata
-    groups = [told.row_group(place).num_rows for place in range(told.num_row_groups)]
-    if told.num_rows != sum(groups) or min(groups, default=0) < 0:
+    metadata = file.metadata
+    groups = [metadata.row_group(place).num_rows for place in range(metadata.num_row_groups)]
+    if metadata.num_rows != sum(groups) or min(groups, default=0) < 0:
         raise InputError(
-            f"{path} is damaged: it declares {told.num_rows:,} rows, and its groups of rows of "
+            f"{path} is damaged: it declares {metadata.num_rows:,} rows, and its groups of rows of "
             f"{sum(groups):,}."
         )
-    return int(told.num_rows)
+    return int(metadata.num_rows)
 
 
 def least_bits(kind: pa.DataType) -> int:

@@ -66,10 +66,10 @@ def check_missing_target(missing_target: str) -> None:
 
 def has_target(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """Mark the rows that have a target."""
-    known = column.is_valid()
+    present = column.is_valid()
     if pa.types.is_floating(column.type):
-        known = pc.and_(known, pc.invert(pc.fill_null(pc.is_nan(column), False)))
-    return known
+        present = pc.and_(present, pc.invert(pc.fill_null(pc.is_nan(column), False)))
+    return present
 
 
 def target_values(label: str, name: str, column: pa.ChunkedArray, is_part: bool = False) -> NDArray:

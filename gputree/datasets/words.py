@@ -56,9 +56,9 @@ def guesses_of_text(
             plain = guess._replace(advice="Write plain numbers to the file", options=())
             yield guess if is_delimited else plain
         else:
-            known = set(pc.utf8_trim_whitespace(words).to_pylist())
+            distinct = set(pc.utf8_trim_whitespace(words).to_pylist())
             for mark in _AMONG_TEXT:
-                if mark in known and len(known) > 1:
+                if mark in distinct and len(distinct) > 1:
                     among_text.setdefault(mark, []).append(name)
     for mark, names in among_text.items():
         yield Guess(
@@ -107,30 +107,30 @@ def _of_few_texts(name: str, near: NearlyNumeric) -> Guess:
 def _of_notation(name: str, words: pa.Array) -> Guess | None:
     """The guess about a column whose cells are numbers in another notation."""
     cells = pa.chunked_array([words])
-    known = [word for word in pc.utf8_trim_whitespace(words).to_pylist() if word]
-    if known and all(any(sign in word for sign in _SIGNS) for word in known):
-        unit = unit_of(known[0])
-        if unit is not None and all(map(unit_of, known)):
+    present = [word for word in pc.utf8_trim_whitespace(words).to_pylist() if word]
+    if present and all(any(sign in word for sign in _SIGNS) for word in present):
+        unit = unit_of(present[0])
+        if unit is not None and all(map(unit_of, present)):
             return Guess(
-                f"column {name!r} holds numbers with a unit, such as {min(known)}, and is taken "
+                f"column {name!r} holds numbers with a unit, such as {min(present)}, and is taken "
                 "for text",
                 "For numbers add {0}",
                 (Option("units", [name]),),
                 name,
             )
         return None
-    signed = [_IN_PARENTHESES.sub(r"-\1", word) for word in known]
-    if signed != known and all(map(is_decimal, signed)):
+    signed = [_IN_PARENTHESES.sub(r"-\1", word) for word in present]
+    if signed != present and all(map(is_decimal, signed)):
         return Guess(
             f"column {name!r} holds numbers in parentheses, such as "
-            f"{min(set(known).difference(signed))}, and is taken for text",
+            f"{min(set(present).difference(signed))}, and is taken for text",
             "If these are negative, write them with a minus sign to the file",
             column=name,
         )
     for decimal, thousands in _NOTATIONS:
         mark = thousands or decimal
         marks = (mark, *BLANKS) if mark == " " else (mark,)
-        such = min((word for word in known if any(map(word.__contains__, marks))), default=None)
+        such = min((word for word in present if any(map(word.__contains__, marks))), default=None)
         found = such and numbers_of(cells, Spelling(decimal, thousands))
         if such is not None and not isinstance(found, str):
             return _of_marks(name, such, decimal, thousands)

@@ -140,11 +140,11 @@ def cut_values(column: Values, task: MdlTask) -> Floats:
     """
     column = np.ascontiguousarray(column)
     order, keys = radix_argsort(column)
-    known = int(np.searchsorted(keys, ~keys.dtype.type(0)))
+    n_present = int(np.searchsorted(keys, ~keys.dtype.type(0)))
     # Of one type for both precisions: one kernel is compiled.
-    keys = keys[:known].astype(np.uint64, copy=False)
+    keys = keys[:n_present].astype(np.uint64, copy=False)
     last = cut_sorted(
-        task.information, task.rule, task.scale, task.n_classes, task.place, order[:known],
+        task.information, task.rule, task.scale, task.n_classes, task.place, order[:n_present],
         keys, task.target, task.weight,
     )  # fmt: skip
     low, high = column[order[last]], column[order[last + 1]]
@@ -155,12 +155,12 @@ FIRST_ROOM = 64  # initial size of the stack of waiting ranges, and of the array
 
 
 @borrowing
-def add_up(target, weight, begin, end, known):
+def add_up(target, weight, begin, end, class_weights):
     """Class weights of the rows ``begin .. end``, and their sum."""
-    known[:] = 0
+    class_weights[:] = 0
     total = np.int64(0)
     for i in range(begin, end):
-        known[target[i]] += weight[i]
+        class_weights[target[i]] += weight[i]
         total += weight[i]
     return total
 
@@ -175,14 +175,14 @@ def gather(values, order):
 
 
 @inner
-def pays(rule, left, known, tries, scale):
-    """Return True if a cut with class weights `left` of those `known` is worth its description."""
-    on_left, on_right = np.empty(known.size), np.empty(known.size)
+def pays(rule, left, class_weights, tries, scale):
+    """Return True if a cut, `left` of the node's `class_weights`, is worth its description."""
+    on_left, on_right = np.empty(class_weights.size), np.empty(class_weights.size)
     total = 0.0
-    for k in range(known.size):
+    for k in range(class_weights.size):
         on_left[k] = np.float64(left[k]) * scale
-        on_right[k] = np.float64(known[k] - left[k]) * scale
-        total += np.float64(known[k]) * scale
+        on_right[k] = np.float64(class_weights[k] - left[k]) * scale
+        total += np.float64(class_weights[k]) * scale
     names = np.float64(tries) if rule.counts_cuts else total - 1.0
     if names <= 0.0:  # less than a row, by weight
         return False
@@ -208,7 +208,7 @@ def cut_sorted(information, rule, scale, n_classes, place, order, keys, target, 
     target = gather(target, order)
     weight = gather(weight, order)
     scan = new_scan(n_classes)
-    known = scan.known
+    class_weights = scan.known
     left = np.empty(n_classes, np.int64)
     cuts = np.empty(FIRST_ROOM, np.int64)
     ends = np.empty(FIRST_ROOM, np.int64)
@@ -216,7 +216,7 @@ def cut_sorted(information, rule, scale, n_classes, place, order, keys, target, 
     n_cuts, waiting, begin = 0, 1, 0
     while waiting > 0:
         end = ends[waiting - 1]
-        total = add_up(target, weight, begin, end, known)
+        total = add_up(target, weight, begin, end, class_weights)
         tries = np.int64(0)
         last = np.int64(-1)
         if end > begin and keys[begin] != keys[end - 1]:
@@ -224,7 +224,7 @@ def cut_sorted(information, rule, scale, n_classes, place, order, keys, target, 
             _, tries, last, _ = best_cut(information, column, scan, total, np.int64(1))
         if last >= 0:
             add_up(target, weight, begin, last + 1, left)
-            if pays(rule, left, known, tries, scale):
+            if pays(rule, left, class_weights, tries, scale):
                 if waiting == ends.size:
                     ends = longer(ends)
                 ends[waiting] = last + 1

@@ -105,11 +105,11 @@ class OverPartitions(ClientParameters, TableEstimator):
         )
         found = growing.look_at(tasks, partitions, options)
         self._learn(found)
-        known = Known(
+        schema = Known(
             options, found.columns, found.names, found.dtype,
             getattr(self, "classes_", None), self._by_class(found), self._keeps_all,
         )  # fmt: skip
-        rowsets = growing.read_all(tasks, partitions, known)
+        rowsets = growing.read_all(tasks, partitions, schema)
         counts = growing.category_counts(tasks, rowsets)
         # the types are those of a frame without rows
         mixed = self._warn_of_mixed_columns(counts, getattr(X, "_meta", X))

@@ -70,8 +70,8 @@ class _DaskForest(OverPartitions, Forest):
         return PartitionRows(self, found, tasks, rowsets, weighted)
 
     def _require_columns(self, X: Look) -> None:
-        known = self.n_features_in_, getattr(self, "feature_names_in_", None)
-        match_columns(type(self).__name__, (X.columns.nominal.size, X.names), known)
+        fitted = self.n_features_in_, getattr(self, "feature_names_in_", None)
+        match_columns(type(self).__name__, (X.columns.nominal.size, X.names), fitted)
 
     @lazy("leaves : int32 array of shape (n_rows, n_estimators)")
     def apply(self, X: Any) -> Any:

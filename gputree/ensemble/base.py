@@ -70,10 +70,10 @@ class Forest(ForestParameters, Reporting, OutOfBag):
         before = copy(self)
         rows = self._read_rows(X, y, sample_weight)
         self.n_outputs_ = 1
-        known = self._known_trees(before, rows.given)
-        if len(known) < self.n_estimators:
-            self._set_draws(known, rows)
-            self._grow_trees(known, rows)
+        kept = self._kept_trees(before, rows.given)
+        if len(kept) < self.n_estimators:
+            self._set_draws(kept, rows)
+            self._grow_trees(kept, rows)
         self._measure(rows)
         return self
 
@@ -101,38 +101,38 @@ class Forest(ForestParameters, Reporting, OutOfBag):
         if self.quantreg:
             self._keep_targets(rows.table, rows.target, rows.weight)
 
-    def _known_trees(self, before: Forest, X: Any) -> list[CompactTree]:
+    def _kept_trees(self, before: Forest, X: Any) -> list[CompactTree]:
         """The trees of the fit before, which stay with `warm_start`."""
-        known = list(before._trees) if self.warm_start and hasattr(before, "_trees") else []
-        if known:
+        kept = list(before._trees) if self.warm_start and hasattr(before, "_trees") else []
+        if kept:
             before._require_columns(X)
             self._require_same(before)
-        if len(known) > self.n_estimators:
+        if len(kept) > self.n_estimators:
             raise InputError(
                 f"n_estimators={self.n_estimators} must be larger or equal to "
-                f"len(estimators_)={len(known)} when warm_start==True"
+                f"len(estimators_)={len(kept)} when warm_start==True"
             )
-        if len(known) == self.n_estimators:
+        if len(kept) == self.n_estimators:
             warn("Warm-start fitting without increasing n_estimators does not fit new trees.")
-        return known
+        return kept
 
-    def _set_draws(self, known: list[CompactTree], rows: Any) -> None:
+    def _set_draws(self, kept: list[CompactTree], rows: Any) -> None:
         """Choose the rows of each tree."""
         # of a file, or of a former fit
         for name in ("missing_marks_", "reading_", "_leaf_targets", *OUT_OF_BAG):
             self.__dict__.pop(name, None)
         total, weight = rows.total_and_weight()
         draws = draw_count(self, rows.n_rows, total)
-        seed = self._draws.seed if known else seed_of(self.random_state)
+        seed = self._draws.seed if kept else seed_of(self.random_state)
         self._draws = Draws(seed, rows.n_rows, draws, None if draws is None else weight)
-        before = self._origins if known else []
+        before = self._origins if kept else []
         first = 1 + max((origin.number for origin in before if origin.of.seed == seed), default=-1)
-        more = range(first, first + self.n_estimators - len(known))
+        more = range(first, first + self.n_estimators - len(kept))
         self._origins = [*before, *(Origin(self._draws, number) for number in more)]
 
-    def _grow_trees(self, known: list[CompactTree], rows: Any) -> None:
-        """Grow new trees, some at once, and append them to `known`."""
-        numbers, threads = range(len(known), self.n_estimators), n_threads(self.n_jobs)
+    def _grow_trees(self, kept: list[CompactTree], rows: Any) -> None:
+        """Grow new trees, some at once, and append them to `kept`."""
+        numbers, threads = range(len(kept), self.n_estimators), n_threads(self.n_jobs)
         grower = rows.grower()
         at_once = 1 if grower.device == "cuda" else min(threads, len(numbers))
         grower.n_jobs = threads // at_once
@@ -149,7 +149,7 @@ class Forest(ForestParameters, Reporting, OutOfBag):
             return CompactTree.of(tree.tree_)
 
         with nullcontext() if bar is None else bar:
-            self._trees = Trees([*known, *run(at_once, grow, [(t,) for t in numbers])])
+            self._trees = Trees([*kept, *run(at_once, grow, [(t,) for t in numbers])])
 
     def _require_columns(self, X: Any) -> None:
         """Refuse a table with other columns than in fit, as `predict` does."""
@@ -376,6 +376,6 @@ class Forest(ForestParameters, Reporting, OutOfBag):
             (np.ones(columns.size), columns, np.arange(n + 1) * trees), shape=(n, int(ends[-1]))
         )
 
-    def _keep_targets(self, view: Table, target: NDArray, weight: Weight) -> None:
+    def _keep_targets(self, table: Table, target: NDArray, weight: Weight) -> None:
         """Keep the targets that quantiles are computed from."""
         raise NotImplementedError

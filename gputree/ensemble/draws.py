@@ -248,11 +248,11 @@ class OutOfBag(TableEstimator):
                     f"estimators_[{t}] was grown on {of.n}."
                 )
 
-    def _out_of_bag(self, view: Table) -> NDArray[np.float64]:
+    def _out_of_bag(self, table: Table) -> NDArray[np.float64]:
         """Mean prediction of each row by the trees that have not drawn it; NaN where all have."""
-        self._require_rows(view.shape[0], "oob_score=True")
+        self._require_rows(table.shape[0], "oob_score=True")
         threads = n_threads(self.n_jobs)
-        found = out_of_bag_means(self._trees, self._drawn, to_host(view.values), threads)
+        found = out_of_bag_means(self._trees, self._drawn, to_host(table.values), threads)
         if np.isnan(found[:, 0]).any():
             warn(
                 "Some inputs do not have OOB scores. This probably means too few trees were used "
@@ -326,7 +326,7 @@ class OutOfBag(TableEstimator):
         """Class codes, or targets, of the rows of fit."""
         raise NotImplementedError
 
-    def _score_out_of_bag(self, view: Table, target: NDArray) -> None:
+    def _score_out_of_bag(self, table: Table, target: NDArray) -> None:
         raise NotImplementedError
 
 

@@ -73,12 +73,12 @@ class ForestClassifier(ForestClassificationParameters, TableClassifier, Forest):
             )
         return codes
 
-    def _score_out_of_bag(self, view: Table, target: NDArray) -> None:
-        found = self.oob_decision_function_ = self._out_of_bag(view)
-        known = ~np.isnan(found[:, 0])
-        pairs = self.classes_[target[known]], self.classes_[found[known].argmax(axis=1)]
+    def _score_out_of_bag(self, table: Table, target: NDArray) -> None:
+        found = self.oob_decision_function_ = self._out_of_bag(table)
+        predicted = ~np.isnan(found[:, 0])
+        pairs = self.classes_[target[predicted]], self.classes_[found[predicted].argmax(axis=1)]
         score = self.oob_score if callable(self.oob_score) else accuracy_score
-        self.oob_score_ = float(score(*pairs)) if known.any() else np.nan
+        self.oob_score_ = float(score(*pairs)) if predicted.any() else np.nan
 
 
 class ForestRegressor(ForestRegressionParameters, TableRegressor, Forest):
@@ -154,19 +154,21 @@ class ForestRegressor(ForestRegressionParameters, TableRegressor, Forest):
         trees = self._trees.packed(np.float64, threads)
         return self._leaf_targets.out_of_bag(trees, drawn, threads, levels)
 
-    def _keep_targets(self, view: Table, target: NDArray, weight: Weight) -> None:
-        values, threads = to_host(view.values), n_threads(self.n_jobs)
+    def _keep_targets(self, table: Table, target: NDArray, weight: Weight) -> None:
+        values, threads = to_host(table.values), n_threads(self.n_jobs)
         trees = self._trees.packed(values.dtype, threads)
         self._leaf_targets = LeafTargets.of(trees, values, target, weight, threads)
 
     def _known_target(self, y: Any) -> NDArray:
         return check_targets(self, y, self._draws.n, self.criterion)
 
-    def _score_out_of_bag(self, view: Table, target: NDArray) -> None:
-        found = self.oob_prediction_ = self._out_of_bag(view)[:, 0]
-        known = ~np.isnan(found)
+    def _score_out_of_bag(self, table: Table, target: NDArray) -> None:
+        found = self.oob_prediction_ = self._out_of_bag(table)[:, 0]
+        predicted = ~np.isnan(found)
         score = self.oob_score if callable(self.oob_score) else r2_score
-        self.oob_score_ = float(score(target[known], found[known])) if known.any() else np.nan
+        self.oob_score_ = (
+            float(score(target[predicted], found[predicted])) if predicted.any() else np.nan
+        )
 
 
 @document(OF_CLASSES | OF_FORESTS, FOREST_OF_CLASSES)

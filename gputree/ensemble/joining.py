@@ -84,10 +84,10 @@ def _require_alike(first: Any, second: Any) -> None:
 
 def _warn_of_repeated(first: Any, second: Any) -> None:
     """Warn of trees that are in both."""
-    known = {(origin.key, origin.of.n): t for t, origin in enumerate(first._origins)}
+    numbers = {(origin.key, origin.of.n): t for t, origin in enumerate(first._origins)}
     repeated = 0
     for t, origin in enumerate(second._origins):
-        twin = known.get((origin.key, origin.of.n))
+        twin = numbers.get((origin.key, origin.of.n))
         if twin is None:
             continue
         one, other = first._trees[twin], second._trees[t]

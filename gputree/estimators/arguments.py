@@ -153,10 +153,10 @@ def advise(estimator: Any, name: str) -> str:
     if pruners := _with_parameter(name):
         options = " or ".join(f"pruning={kind.__name__}({name}=...)" for kind in pruners.values())
         return f"it belongs to a pruner. Write {options}, from gputree.pruning."
-    known = list(inspect.signature(type(estimator)).parameters)
-    if near := nearest(name, known):
+    parameters = list(inspect.signature(type(estimator)).parameters)
+    if near := nearest(name, parameters):
         return f"did you mean {near!r}?"
-    return f"it has {', '.join(known)}."
+    return f"it has {', '.join(parameters)}."
 
 
 def forbid_values(estimator: Any) -> None:
@@ -182,11 +182,11 @@ def require_pruner(estimator: Any, nested: list[str]) -> None:
     name = nested[0].partition("__")[2]
     pruners = _with_parameter(name)
     kind = type(estimator).__name__
-    known = "; ".join(
+    listed = "; ".join(
         f"{short}: {', '.join(inspect.signature(kind).parameters)}"
         for short, kind in PRUNERS.items()
     )
-    advice = f"No pruner has a parameter {name!r}. They have: {known}."
+    advice = f"No pruner has a parameter {name!r}. They have: {listed}."
     if pruners:
         options = " or ".join(f"pruning={short!r}" for short in pruners)
         advice = f"Set {options}, too: in the estimator, or in the same grid."

@@ -163,7 +163,7 @@ def _learn(batches: Batches, reader: Reader, bar: _Bar) -> _Seen:
     merged, names, dtype = None, None, np.dtype(np.float32)
     bar.begin("looking", None)
     for number, batch in _numbered(batches):
-        with _told(number):
+        with _naming_batch(number):
             X, y = _parts(batch)
             if X.shape[0] == 0:
                 continue
@@ -202,7 +202,7 @@ def _write(
     _reserve(file, n * seen.columns.nominal.size * seen.dtype.itemsize, folder)
     done = 0
     for number, batch in _numbered(batches):
-        with _told(number):
+        with _naming_batch(number):
             X, y = _parts(batch)
             if X.shape[0] == 0:
                 continue
@@ -280,8 +280,8 @@ def _parts(batch: Any) -> tuple[Any, Any]:
     return X, y
 
 
-class _told:
-    """Says which batch an error is about."""
+class _naming_batch:
+    """Adds the number of a batch to errors about it."""
 
     def __init__(self, number: int) -> None:
         self.number = number

@@ -151,16 +151,16 @@ class TableClassifier(LogProbabilities, ClassifierMixin, TableEstimator):
 
         They keep their weights. Where no error of the others costs, these have weight 0.
         """
-        known = np.flatnonzero(codes >= 0)
-        if known.size == 0:
+        seen = np.flatnonzero(codes >= 0)
+        if seen.size == 0:
             return weight
-        codes, found = codes[known], weight.copy()
-        of_known = self._times_class_weights(weight[known], codes)
+        codes, found = codes[seen], weight.copy()
+        of_seen = self._times_class_weights(weight[seen], codes)
         if self.costs_ is not None:
-            costly = (of_known * class_costs(self.costs_)[codes]).any()
-            none = np.zeros(known.size)
-            of_known = cost_weights(self.costs_, of_known, codes) if costly else none
-        found[known] = of_known
+            costly = (of_seen * class_costs(self.costs_)[codes]).any()
+            none = np.zeros(seen.size)
+            of_seen = cost_weights(self.costs_, of_seen, codes) if costly else none
+        found[seen] = of_seen
         return found
 
     def _answer(self, shares: NDArray[np.float64]) -> NDArray[Any]:

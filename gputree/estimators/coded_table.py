@@ -318,8 +318,8 @@ def known_table(estimator: Any, table: Table) -> Table:
         If the table's columns are not those of fit.
     """
     name = type(estimator).__name__
-    known = estimator.n_features_in_, getattr(estimator, "feature_names_in_", None)
-    match_columns(name, (table.shape[1], table.names), known)
+    fitted = estimator.n_features_in_, getattr(estimator, "feature_names_in_", None)
+    match_columns(name, (table.shape[1], table.names), fitted)
     if not table.columns.same_as(estimator.columns_):
         raise InputError(
             f"The categories of this CodedTable are coded otherwise than those that {name} was "

@@ -127,10 +127,10 @@ def find_identifiers(
         if every_nominal and words.dtype.kind in NUMBERS:
             continue
         rows = count(f)
-        known, single = int(rows.sum()), np.count_nonzero(rows == 1)
-        many = known >= LEAST_ROWS and single >= OWN_SHARE * known
-        if many or (known >= LEAST_ROWS_OF_TEXT and single == known and hold_text(words)):
-            found.append(Identifier(f, _label(f, names), single / known))
+        n_present, single = int(rows.sum()), np.count_nonzero(rows == 1)
+        many = n_present >= LEAST_ROWS and single >= OWN_SHARE * n_present
+        if many or (n_present >= LEAST_ROWS_OF_TEXT and single == n_present and hold_text(words)):
+            found.append(Identifier(f, _label(f, names), single / n_present))
     return found
 
 

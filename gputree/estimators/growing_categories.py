@@ -82,10 +82,10 @@ def _thresholds_as_subsets(
     # a cut between the two shows that both are there, one before missing values does not
     cut_off = np.flatnonzero(tree.threshold[tested] == np.inf)
     chosen = tested[cut_off]
-    counts, known = backend.categories(nodes.begin[chosen], nodes.end[chosen], tree.feature[chosen])
+    counts, codes = backend.categories(nodes.begin[chosen], nodes.end[chosen], tree.feature[chosen])
     between = np.delete(np.arange(tested.size), cut_off)
     owner = np.concatenate([np.repeat(cut_off, counts), np.repeat(between, 2)])
-    code = np.concatenate([known, np.tile([0, 1], between.size)])
+    code = np.concatenate([codes, np.tile([0, 1], between.size)])
     child = tree.first_child[tested][owner] + (code > tree.threshold[tested][owner])
     return as_tests(tree, tested, BranchLists.of_pairs(tree.n_nodes, child, code))
 

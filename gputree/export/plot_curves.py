@@ -181,9 +181,9 @@ def _draw_permutations(found: Any, names: Sequence[str] | None, most: int | None
     """Mean decreases of a score by permuting columns, and their standard deviations."""
     mean = np.asarray(found.importances_mean)
     default = found.get("feature_names") or [f"x{f}" for f in range(mean.size)]
-    known = check_names("feature_names", names, mean.size) or default
+    columns = check_names("feature_names", names, mean.size) or default
     order = np.argsort(-mean, kind="stable")
-    labels, spread = [known[f] for f in order], np.asarray(found.importances_std)[order]
+    labels, spread = [columns[f] for f in order], np.asarray(found.importances_std)[order]
     about = "increase of the error when permuted"
     return _draw_bars("plot_importance", ax, labels, mean[order], most, about, spread)
 

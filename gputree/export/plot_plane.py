@@ -170,8 +170,8 @@ def _axis(described: Description, feature: int, rows: Floats | None) -> _Axis:
         return _Axis(feature, np.arange(0.0, n + 1) - 0.5, np.arange(0.0, n), words)
     cuts = np.unique(tree.threshold[tests_feature & (tree.split_kind == THRESHOLD_SPLIT)])
     cuts = cuts[np.isfinite(cuts)]
-    known = cuts if rows is None else rows[np.isfinite(rows[:, feature]), feature]
-    lowest, highest = (known.min(), known.max()) if known.size else (0.0, 1.0)
+    values = cuts if rows is None else rows[np.isfinite(rows[:, feature]), feature]
+    lowest, highest = (values.min(), values.max()) if values.size else (0.0, 1.0)
     margin = _MARGIN * (highest - lowest) or max(0.5, 0.1 * abs(lowest))
     inside = cuts[(cuts > lowest - margin) & (cuts < highest + margin)]
     edges = np.concatenate([[lowest - margin], inside, [highest + margin]])

@@ -110,12 +110,14 @@ def path_rules(
     forbid_soft_thresholds(tree_of(estimator_or_tree))
     description = describe(estimator_or_tree, feature_names, class_names, decimals)
     return [
-        _rule(description, leaf, tuple(_condition(description, j, k) for j, k in known.items()))
-        for leaf, known in _leaves(description)
+        _rule(
+            description, leaf, tuple(_condition(description, j, k) for j, k in conditions.items())
+        )
+        for leaf, conditions in _leaves(description)
     ]
 
 
-class _Known(NamedTuple):
+class _Bounds(NamedTuple):
     """Bounds that the tests of a path set to one column."""
 
     lower: float = -np.inf
@@ -126,49 +128,49 @@ class _Known(NamedTuple):
     says_missing: bool = False
 
 
-def _leaves(description: Description) -> Iterator[tuple[int, dict[int, _Known]]]:
+def _leaves(description: Description) -> Iterator[tuple[int, dict[int, _Bounds]]]:
     """Leaves from left to right, each with what is known of its columns."""
     found = walk(description.tree, partial(_narrowed, description))
     return (one for one in found if not description.tree.n_children[one[0]])
 
 
-def _narrowed(description: Description, node: int, before: _Known | None) -> _Known:
+def _narrowed(description: Description, node: int, before: _Bounds | None) -> _Bounds:
     """Add to `before`, the known bounds of the parent's column, the condition of `node`."""
     tree, parent = description.tree, int(description.tree.parent[node])
-    ordinal, known = node - int(tree.first_child[parent]), before or _Known()
-    takes = known.takes_missing and tree.missing_child[parent] == ordinal
-    says = known.says_missing or description.condition(node).or_missing
-    known = known._replace(takes_missing=takes, says_missing=says)
+    ordinal, bounds = node - int(tree.first_child[parent]), before or _Bounds()
+    takes = bounds.takes_missing and tree.missing_child[parent] == ordinal
+    says = bounds.says_missing or description.condition(node).or_missing
+    bounds = bounds._replace(takes_missing=takes, says_missing=says)
     if tree.split_kind[parent] != THRESHOLD_SPLIT:
         codes = tree.categories(node)
         if codes.size == 0:
-            return known._replace(only="missing")
-        return known._replace(codes=codes)
+            return bounds._replace(only="missing")
+        return bounds._replace(codes=codes)
     threshold = float(tree.threshold[parent])
     if np.isposinf(threshold):
-        return known._replace(only=("present", "missing")[ordinal])
+        return bounds._replace(only=("present", "missing")[ordinal])
     if ordinal == 0:
-        return known._replace(upper=min(threshold, known.upper))
-    return known._replace(lower=max(threshold, known.lower))
+        return bounds._replace(upper=min(threshold, bounds.upper))
+    return bounds._replace(lower=max(threshold, bounds.lower))
 
 
-def _condition(description: Description, feature: int, known: _Known) -> str:
+def _condition(description: Description, feature: int, bounds: _Bounds) -> str:
     name = description.feature_names[feature]
-    if known.only == "missing":
+    if bounds.only == "missing":
         return f"{name} is missing"
-    if known.codes is not None:
-        text = f"{name} {' '.join(description.words_of_set(feature, known.codes))}"
-    elif np.isinf(known.lower) and np.isinf(known.upper):
+    if bounds.codes is not None:
+        text = f"{name} {' '.join(description.words_of_set(feature, bounds.codes))}"
+    elif np.isinf(bounds.lower) and np.isinf(bounds.upper):
         return f"{name} is present"
-    elif np.isinf(known.lower):
-        text = f"{name} <= {description.threshold(feature, known.upper)}"
-    elif np.isinf(known.upper):
-        text = f"{name} > {description.threshold(feature, known.lower)}"
+    elif np.isinf(bounds.lower):
+        text = f"{name} <= {description.threshold(feature, bounds.upper)}"
+    elif np.isinf(bounds.upper):
+        text = f"{name} > {description.threshold(feature, bounds.lower)}"
     else:
-        lower = description.threshold(feature, known.lower)
-        upper = description.threshold(feature, known.upper)
+        lower = description.threshold(feature, bounds.lower)
+        upper = description.threshold(feature, bounds.upper)
         text = f"{lower} < {name} <= {upper}"
-    return f"({text} or missing)" if known.takes_missing and known.says_missing else text
+    return f"({text} or missing)" if bounds.takes_missing and bounds.says_missing else text
 
 
 def _rule(description: Description, leaf: int, conditions: tuple[str, ...]) -> Rule:
@@ -190,34 +192,34 @@ def _rule(description: Description, leaf: int, conditions: tuple[str, ...]) -> R
     )
 
 
-Known = TypeVar("Known")
+State = TypeVar("State")
 
 
 def walk(
-    tree: Tree, narrowed: Callable[[int, Known | None], Known]
-) -> Iterator[tuple[int, dict[int, Known]]]:
+    tree: Tree, narrowed: Callable[[int, State | None], State]
+) -> Iterator[tuple[int, dict[int, State]]]:
     """Iterate over nodes in preorder, each with the bounds that tests above set to columns.
 
     ``narrowed(node, before)`` returns the bounds of the column that the node's parent tests, from
     those above the parent. All nodes get the same dictionary, which is changed in between.
     """
-    known: dict[int, Known] = {}
+    bounds: dict[int, State] = {}
     # A node to visit, or a column and the bounds to restore after its subtree.
-    rest: list[tuple[int, int, Known | None]] = [(0, -1, None)]
+    rest: list[tuple[int, int, State | None]] = [(0, -1, None)]
     while rest:
         node, feature, before = rest.pop()
         if node < 0:
             if before is None:
-                del known[feature]
+                del bounds[feature]
             else:
-                known[feature] = before
+                bounds[feature] = before
             continue
         if node > 0:
-            known[feature] = narrowed(node, before)
-        yield node, known
+            bounds[feature] = narrowed(node, before)
+        yield node, bounds
         if tree.n_children[node]:
             feature = int(tree.feature[node])
-            before = known.get(feature)
+            before = bounds.get(feature)
             rest.append((-1, feature, before))
             rest += [(child, feature, before) for child in reversed(tree.children(node))]
 
@@ -238,7 +240,7 @@ def bounds_above(tree: Tree) -> tuple[Floats, Floats]:
         is_first = node == tree.first_child[parent]
         return (low, min(threshold, high)) if is_first else (max(threshold, low), high)
 
-    for node, known in walk(tree, narrowed):
+    for node, bounds in walk(tree, narrowed):
         if tree.n_children[node]:
-            lower[node], upper[node] = known.get(int(tree.feature[node]), (-np.inf, np.inf))
+            lower[node], upper[node] = bounds.get(int(tree.feature[node]), (-np.inf, np.inf))
     return lower, upper

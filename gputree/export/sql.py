@@ -133,9 +133,9 @@ def _of_forest(models: Models, dialect: SqlDialect, output: str, probability_of:
     trees = models.at_most(
         _MOST_NODES // len(outputs), "One expression of SQL", _MOST_TREES // len(outputs)
     )
-    known = {name.lower() for name in first.feature_names}
+    taken = {name.lower() for name in first.feature_names}
     prefix = "t"
-    while any(name.startswith(prefix) for name in known):
+    while any(name.startswith(prefix) for name in taken):
         prefix += "_"
     columns, means = [], []
     for k in outputs:

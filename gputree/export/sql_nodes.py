@@ -87,8 +87,8 @@ def _value(writer: Writer, feature: int) -> str:
         )
         unknown = "NULL" if feature in writer.model.ordered else "-1"
         found = f"CASE {column} {cases} ELSE {unknown} END" if cases else unknown
-    known = f"CAST({found} AS {writer.dialect.double})"
-    return f"CASE WHEN {writer.is_missing(feature)} THEN NULL ELSE {known} END"
+    number = f"CAST({found} AS {writer.dialect.double})"
+    return f"CASE WHEN {writer.is_missing(feature)} THEN NULL ELSE {number} END"
 
 
 def _line(writer: Writer, place: int, node: _Node, predicts: Callable[[int], str]) -> str:

@@ -158,10 +158,10 @@ def list_subsets(
     first, above = nodes.first_child[tested], parent[tested]
     chained = (above >= 0) & (subset[above] >= 0) & (nodes.feature[above] == nodes.feature[tested])
     sizes = nodes.end - nodes.begin
-    left_told = ~chained | (sizes[first] <= sizes[first + 1])
-    right_told = ~chained | ~left_told
-    split = np.concatenate([np.flatnonzero(left_told), np.flatnonzero(right_told)])
-    n_left = int(left_told.sum())
+    left_listed = ~chained | (sizes[first] <= sizes[first + 1])
+    right_listed = ~chained | ~left_listed
+    split = np.concatenate([np.flatnonzero(left_listed), np.flatnonzero(right_listed)])
+    n_left = int(left_listed.sum())
     child = first[split]
     child[n_left:] += 1
     counts, code = backend.categories(

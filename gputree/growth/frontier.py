@@ -145,7 +145,7 @@ class BestFirst:
 
     def __init__(self, max_leaf_nodes: int | None) -> None:
         self._most = None if max_leaf_nodes is None else max_leaf_nodes - 1
-        self._greatest: Floats = np.empty(0)
+        self._highest: Floats = np.empty(0)
 
     def worth(self, path_gain: Floats, found: Bools, weighted_gain: Floats) -> Bools:
         """Mark nodes that have a split and may be expanded.
@@ -156,11 +156,11 @@ class BestFirst:
         if self._most is None:
             return found
         gain = np.minimum(path_gain, weighted_gain)
-        known = np.sort(np.concatenate([self._greatest, gain[found]]))
-        self._greatest = known[max(known.size - self._most, 0) :]
-        if self._greatest.size < self._most:
+        gains = np.sort(np.concatenate([self._highest, gain[found]]))
+        self._highest = gains[max(gains.size - self._most, 0) :]
+        if self._highest.size < self._most:
             return found
-        return found & (gain >= self._greatest[0])
+        return found & (gain >= self._highest[0])
 
 
 def best_first_leaves(

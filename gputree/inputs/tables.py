@@ -280,30 +280,30 @@ class TableReader:
 
     def _compare(self, X: Any) -> None:
         """Raise ValueError where a part has other columns than those known."""
-        known = self.columns_.nominal.size
-        match_columns(self.caller, (X.shape[1], feature_names(X)), (known, self._names))
+        fitted = self.columns_.nominal.size
+        match_columns(self.caller, (X.shape[1], feature_names(X)), (fitted, self._names))
 
 
 def match_columns(
-    caller: str, found: tuple[int, NDArray | None], known: tuple[int, NDArray | None]
+    caller: str, found: tuple[int, NDArray | None], fitted: tuple[int, NDArray | None]
 ) -> None:
     """Raise ValueError where a table has other columns than the one before it.
 
     Of both their number and their names, or None: names are compared where both have some.
     """
-    (count, names), (known_count, known_names) = found, known
-    if count != known_count:
+    (count, names), (fitted_count, fitted_names) = found, fitted
+    if count != fitted_count:
         raise InputError(
-            f"X has {count} features, but {caller} is expecting {known_count} features as input."
+            f"X has {count} features, but {caller} is expecting {fitted_count} features as input."
         )
-    if names is None or known_names is None or names.tolist() == known_names.tolist():
+    if names is None or fitted_names is None or names.tolist() == fitted_names.tolist():
         return
     order = ""
-    if sorted(names) == sorted(known_names):
+    if sorted(names) == sorted(fitted_names):
         order = " Feature names must be in the same order as they were in fit."
     raise InputError(
         f"The feature names should match those that were passed during fit.{order} {caller} was "
-        f"fitted on {known_names.tolist()}, got {names.tolist()}."
+        f"fitted on {fitted_names.tolist()}, got {names.tolist()}."
     )
 
 

@@ -162,9 +162,9 @@ def _check_scalars(scalars: Any, added: int) -> None:
         )
 
 
-def _check_among(name: str, value: Any, known: Iterable[str]) -> None:
-    if value not in known:
-        raise InputError(f"{name} must be one of {known}, got {value!r}.")
+def _check_among(name: str, value: Any, allowed: Iterable[str]) -> None:
+    if value not in allowed:
+        raise InputError(f"{name} must be one of {allowed}, got {value!r}.")
 
 
 def _from_tables(tree: Tree, offset: Int64s, child: Int32s) -> BranchLists:

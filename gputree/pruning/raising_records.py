@@ -53,7 +53,7 @@ FRAME = record(
         ("free", np.int64),  # the first place that is free behind them
         ("n_stay", np.int64),  # once they are sorted: number that stays,
         ("last_begin", np.int64),  # first place of those of the child with the most,
-        ("known", np.int64),  # and the units, whole rows included, that go to a child
+        ("in_children", np.int64),  # and the units, whole rows included, that go to a child
         ("node", np.int32),
         ("last_child", np.int32),  # the ordinal of that child
         ("above", np.int32),  # the frame of the parent, or NO_FRAME

@@ -71,7 +71,7 @@ def enter(walk: Walk, shares: NDArray, index: int) -> None:
     above = walk.frames[frame.above]
     node = walk.nodes[above.node]
     begin, end, place = frame.begin, frame.end, frame.end
-    part, whole = weight_of(walk.units[frame.node]), above.known
+    part, whole = weight_of(walk.units[frame.node]), above.in_children
     for i in range(begin, end):
         part += shares[i].units
     # Only behind the last child's range are places free.
@@ -143,7 +143,7 @@ def _sort_by_children(walk: Walk, shares: NDArray, frame: Any) -> None:
     for part in range(2, node.n_children + 1):
         if place[part] > place[last]:
             last = part
-    frame.n_stay, frame.last_child, frame.known = place[0], last - 1, 0
+    frame.n_stay, frame.last_child, frame.in_children = place[0], last - 1, 0
     # From here, `place` is the next place of each part.
     for part in range(node.n_children + 1):
         if part != last:
@@ -154,10 +154,10 @@ def _sort_by_children(walk: Walk, shares: NDArray, frame: Any) -> None:
         put(shares, place[ordinal], entry, entry.units)
         place[ordinal] += 1
         if ordinal > 0:
-            frame.known += entry.units
+            frame.in_children += entry.units
     if _n_spread(node, frame) > 0:
         for child in range(node.first_child, node.first_child + node.n_children):
-            frame.known += weight_of(walk.units[child])
+            frame.in_children += weight_of(walk.units[child])
 
 
 @borrowing

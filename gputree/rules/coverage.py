@@ -148,27 +148,27 @@ def _side(threshold: Floats, places: list[int], conditions: Sequence[Condition])
 
 def _fill(tests: _Tests, column: Values, masks: Words) -> None:
     """Write the rows that satisfy the conditions of a column to empty masks."""
-    known = ~np.isnan(column)
-    words = pack(known)
+    present = ~np.isnan(column)
+    words = pack(present)
     masks[tests.present] = words
-    masks[tests.missing] = pack(~known)
+    masks[tests.missing] = pack(~present)
     if tests.threshold.size:
         # number of thresholds below a value, in float64 for any column
         above = np.searchsorted(tests.threshold, column.astype(np.float64))
-        above[~known] = tests.threshold.size
+        above[~present] = tests.threshold.size
         _fill_sides(above, words, tests.below, tests.above, masks)
     if tests.listed.size:
-        codes = np.where(known, column, -1.0).astype(np.int64)
+        codes = np.where(present, column, -1.0).astype(np.int64)
         _fill_lists(codes, tests.begin, tests.listed, masks)
 
 
 @kernel
-def _fill_sides(place: Int64s, known: Words, below: Int64s, above: Int64s, masks: Words) -> None:
+def _fill_sides(place: Int64s, present: Words, below: Int64s, above: Int64s, masks: Words) -> None:
     """Fill the masks of `<=` and `>` conditions by cumulative OR over sorted thresholds."""
     some = np.zeros((below.size + 1, TILE), np.uint64)
     met = np.zeros(TILE, np.uint64)
-    for first in range(0, known.size, TILE):
-        width = min(TILE, known.size - first)
+    for first in range(0, present.size, TILE):
+        width = min(TILE, present.size - first)
         some[:] = np.uint64(0)
         met[:] = np.uint64(0)
         for row in range(first * WORD, min((first + width) * WORD, place.size)):
@@ -181,7 +181,7 @@ def _fill_sides(place: Int64s, known: Words, below: Int64s, above: Int64s, masks
                     masks[below[t], first + j] = met[j]
             if above[t] >= 0:
                 for j in range(width):
-                    masks[above[t], first + j] = known[first + j] & ~met[j]
+                    masks[above[t], first + j] = present[first + j] & ~met[j]
 
 
 @kernel

@@ -48,14 +48,16 @@ def column_bits(rows: WeightedRows, n_categories: Int64s) -> Floats:
     found = np.zeros(n_categories.size)
     for feature in range(n_categories.size):
         column = rows.values[:, feature]
-        known = ~np.isnan(column)
+        present = ~np.isnan(column)
         if n_categories[feature]:
-            codes = np.where(known & (column >= 0), column, n_categories[feature]).astype(np.int64)
+            codes = np.where(present & (column >= 0), column, n_categories[feature]).astype(
+                np.int64
+            )
             count = np.bincount(codes, rows.weights, minlength=n_categories[feature] + 1)
             share = count[:-1][count[:-1] > 0] / count.sum()
             found[feature] = -(share * np.log2(share)).sum()
         else:
-            different = np.unique(column[known]).size + int(not known.all())
+            different = np.unique(column[present]).size + int(not present.all())
             found[feature] = 1.0 + np.log2(different) / 2.0 if different > 1 else 0.0
     return found
 
@@ -263,7 +265,10 @@ def _climb(covers: Coverage, state: _State, message: Message, start: Bools) -> f
             _turn(rule, covers, state)
             size, bits = size + 1, bits + message.bits[rule]
     value = message_bits(message, size, bits, covered[1], covered[0])
-    kept, known = np.empty((2, MOST_KEPT, MOST_KEPT)), np.zeros((2, MOST_KEPT, MOST_KEPT), np.int64)
+    kept, kept_turn = (
+        np.empty((2, MOST_KEPT, MOST_KEPT)),
+        np.zeros((2, MOST_KEPT, MOST_KEPT), np.int64),
+    )
     turn = 0
     while True:
         turn += 1
@@ -272,14 +277,14 @@ def _climb(covers: Coverage, state: _State, message: Message, start: Bools) -> f
             step, side = (-1, 1) if chosen[rule] else (1, 0)
             other, true = alone[rule, 0], alone[rule, 1]
             few = other < MOST_KEPT and true < MOST_KEPT
-            if few and known[side, other, true] == turn:
+            if few and kept_turn[side, other, true] == turn:
                 exceptions = kept[side, other, true]
             else:
                 exceptions = _exceptions(
                     message, covered[1] + step * true, covered[0] + step * other
                 )
                 if few:
-                    kept[side, other, true], known[side, other, true] = exceptions, turn
+                    kept[side, other, true], kept_turn[side, other, true] = exceptions, turn
             bits_after = bits + step * message.bits[rule]
             after = _with_rules(message, exceptions, size + step, bits_after)
             if after < lowest:

@@ -101,8 +101,8 @@ def _branch(table: ScoredTable, f: int, target: Target, numeric: Numeric) -> Bra
         return _by_threshold(table, f, target)
     column = table.rows.column(f)
     if numeric == "distinct":
-        known = np.unique(column, return_inverse=True)[1]
-        return Branched(target.by_branch(known), none, int(np.isnan(column).sum()))
+        codes = np.unique(column, return_inverse=True)[1]
+        return Branched(target.by_branch(codes), none, int(np.isnan(column).sum()))
     assert isinstance(target, Labels)
     rule = MdlRule(by_kononenko=False, counts_cuts=False)
     task = new_mdl_task(target.code, target.weight, target.n_labels, rule)
@@ -127,14 +127,14 @@ def _by_threshold(table: ScoredTable, f: int, target: Target) -> Branched:
     """The best cut of a column: the split of a tree of two leaves grown on that column only."""
     rows = table.rows
     alone = Table(take_column(rows.stored, f), Columns.numeric(1), device=rows.device)
-    known = without = None
+    present = without = None
     if table.missing[f]:
         missing = np.isnan(rows.column(f))
-        known, without = np.flatnonzero(~missing), np.flatnonzero(missing)
-        if known.size == 0:
+        present, without = np.flatnonzero(~missing), np.flatnonzero(missing)
+        if present.size == 0:
             whole = target.by_branch(np.zeros(target.size, np.int64))
             return Branched(whole, np.empty(0), without.size)
     alone.rows = rows.rows
-    tree = target.grow(alone, known, table.device, table.n_threads)
+    tree = target.grow(alone, present, table.device, table.n_threads)
     cut = tree.threshold[:1] if tree.n_nodes > 1 else np.empty(0)
     return Branched(target.of_cut(tree, without), cut, 0 if without is None else without.size)

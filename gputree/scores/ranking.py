@@ -245,8 +245,8 @@ def _names(table: ScoredTable, given: Sequence[str] | None) -> NDArray[Any]:
     """Names of the columns: those given, or of a data frame, or x0, x1, ..."""
     d = table.rows.shape[1]
     if given is None:
-        known = table.rows.names
-        return np.array([f"x{f}" for f in range(d)], dtype=object) if known is None else known
+        names = table.rows.names
+        return np.array([f"x{f}" for f in range(d)], dtype=object) if names is None else names
     if len(given) != d:
         raise InputError(
             f"The 'feature_names' parameter of rank_features must name all {d} columns of X. Got "

@@ -60,9 +60,9 @@ class BranchLists(NamedTuple):
         """
         owner = np.repeat(np.arange(first_child.size), np.diff(offset))
         code = np.arange(child.size) - offset[owner]
-        known = np.flatnonzero(child != NO_BRANCH)
-        node = first_child[owner[known]] + child[known]
-        return cls.of_pairs(first_child.size, node, code[known])
+        leading = np.flatnonzero(child != NO_BRANCH)
+        node = first_child[owner[leading]] + child[leading]
+        return cls.of_pairs(first_child.size, node, code[leading])
 
     def take(self, nodes: NDArray[Any]) -> BranchLists:
         """Select the lists of nodes, in their order; drop categories that lead to other nodes."""

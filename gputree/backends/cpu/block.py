@@ -129,18 +129,18 @@ def missing_rank(bits):
 @borrowing
 def collect_known(source, rows, first, m, f, bits, order, values, items):
     """Copy the known values of column f and their places; missing ones end the node's keys."""
-    known = np.int64(0)
+    n_present = np.int64(0)
     end = first + m
     for x in range(first, first + m):
         value = source[rows[x], f]
         if value == value:
-            values[known] = value
-            items[known] = x
-            known += 1
+            values[n_present] = value
+            items[n_present] = x
+            n_present += 1
         else:
             end -= 1
             order[f, end] = (missing_rank(bits) << bits) | x
-    return known
+    return n_present
 
 
 @borrowing
@@ -188,7 +188,7 @@ def collect_by_code(
 
     `places` has the first place of each bin before, and its end afterwards.
     """
-    known = np.int64(0)
+    n_present = np.int64(0)
     column = codes[f]
     final = m - 1
     for i in range(m):
@@ -202,27 +202,27 @@ def collect_by_code(
         else:
             values[place] = source[rows[x], f]
             items[place] = x
-            known += 1
-    return known
+            n_present += 1
+    return n_present
 
 
 @borrowing
-def sort_within_bins(values, items, known, low, high, places, sorter):
+def sort_within_bins(values, items, n_present, low, high, places, sorter):
     """Sort values in order of their bins ``low .. high``; ``places[b]`` is the end of bin b."""
     begin = np.int64(0)
     for b in range(low, high + 1):
-        end = min(places[b], known)
+        end = min(places[b], n_present)
         if end - begin > 1:
             sort_pairs(values, items, begin, end, sorter)
         begin = end
 
 
 @borrowing
-def rank_values(first, f, bits, order, distinct, values, items, known):
+def rank_values(first, f, bits, order, distinct, values, items, n_present):
     """Turn sorted values into keys of rank and index, and ranks into ``distinct[f]``."""
     rank = np.int64(0)
     before = values[0]
-    for i in range(known):
+    for i in range(n_present):
         rank += values[i] != before
         before = values[i]
         distinct[f, first + rank] = before
@@ -284,15 +284,15 @@ def sort_columns(table, first, m, bits, block, sorting, sorter, places):
         if coded:
             low, high = code_range(codes, f, m)
             count_codes(codes, f, m, low, high, places)
-            known = collect_by_code(
+            n_present = collect_by_code(
                 table.values, codes, rows, first, m, f, missing_bin, bits, order, values, items,
                 places,
             )  # fmt: skip
-            sort_within_bins(values, items, known, low, high, places, sorter)
+            sort_within_bins(values, items, n_present, low, high, places, sorter)
         else:
-            known = collect_known(table.values, rows, first, m, f, bits, order, values, items)
-            sort_pairs(values, items, np.int64(0), known, sorter)
-        rank_values(first, f, bits, order, block.distinct, values, items, known)
+            n_present = collect_known(table.values, rows, first, m, f, bits, order, values, items)
+            sort_pairs(values, items, np.int64(0), n_present, sorter)
+        rank_values(first, f, bits, order, block.distinct, values, items, n_present)
 
 
 @borrowing

@@ -124,10 +124,10 @@ class CellCounts:
 
         In each of m nodes one column, `lead`, has the highest bound, and `rows` of it are read.
         """
-        n, known, store = self.table.codes.shape[0], self.fine.known, self._store
-        self._led += np.bincount(lead, rows, known.size)
+        n, coded, store = self.table.codes.shape[0], self.fine.known, self._store
+        self._led += np.bincount(lead, rows, coded.size)
         worth = wanted.any(axis=0) | (self._led >= self.tuning.led_share * n)
-        columns = np.flatnonzero(worth & ~known & ~self.table.by_code)
+        columns = np.flatnonzero(worth & ~coded & ~self.table.by_code)
         if columns.size == 0 or store.code.size == 0:
             return
         with store.lock:  # other growths over the table use the same codes
@@ -136,7 +136,7 @@ class CellCounts:
             parts = even_spans(n, columns_to_make.size, self.n_threads, self.tuning.chunk_rows)
             run(self.n_threads, lambda a, b: make_fine(*given, a, b, store.code), parts)
             store.known[columns_to_make] = True
-        known[columns] = True
+        coded[columns] = True
 
     def _wanted(self, rows: Int64s, candidates: Int64s) -> Bools:
         """Columns (m, d) that are worth counting: they have many candidates, in large nodes.
@@ -170,16 +170,16 @@ class CellCounts:
                 nodes[j] = counts = self._new(a, b, wanted[j])
                 work.append((counts, wanted[j]))
                 continue
-            known = parent.counted & wanted[j]
+            counted = parent.counted & wanted[j]
             other = (b, parent.end) if a == parent.begin else (parent.begin, a)
             twin = np.flatnonzero((begin == other[0]) & (end == other[1]))
-            both = known | wanted[twin[0]] if twin.size else known
+            both = counted | wanted[twin[0]] if twin.size else counted
             smaller = self._new(*other, both)
             nodes[j] = larger = parent._replace(begin=a, end=b, counted=wanted[j])
-            for cells in self._columns(larger.cells, wanted[j] & ~known):
+            for cells in self._columns(larger.cells, wanted[j] & ~counted):
                 cells[:] = 0
-            work += [(smaller, both), (larger, wanted[j] & ~known)]
-            less.append((larger, smaller, known))
+            work += [(smaller, both), (larger, wanted[j] & ~counted)]
+            less.append((larger, smaller, counted))
             if twin.size and wanted[twin[0]].any():
                 nodes[twin[0]] = smaller
         self._run(entries, work)

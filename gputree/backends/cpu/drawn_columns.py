@@ -238,14 +238,14 @@ def better_sorted_cut(scan, limits, drawn, sorting, c, cut):
     criterion, left, total, key = scan.criterion, scan.left, scan.total, scan.key
     f, numbers, m, missing = drawn.column[c], drawn.number[c], scan.t - scan.s, drawn.missing[c]
     values, items = sorting.values, sorting.items
-    known = np.int64(0)
+    n_present = np.int64(0)
     for i in range(np.uintp(m)):
-        values[known] = numbers[i]
-        items[known] = i
-        known += np.int64(numbers[i] == numbers[i])
-    if known == 0 or (drawn.low[c] == drawn.high[c] and missing == 0):
+        values[n_present] = numbers[i]
+        items[n_present] = i
+        n_present += np.int64(numbers[i] == numbers[i])
+    if n_present == 0 or (drawn.low[c] == drawn.high[c] and missing == 0):
         return cut
-    sort_pairs(values, items, 0, known, sorting.sorter)
+    sort_pairs(values, items, 0, n_present, sorting.sorter)
     column_limits, rank = at_column(limits.monotonic, limits, f), tie_rank(limits, key, f)
     node = Node(criterion, column_limits, scan.weighted, total, key)
     rows, pairs = Rows(drawn.target, drawn.weight, None, None), Pairs(values, items)
@@ -255,7 +255,7 @@ def better_sorted_cut(scan, limits, drawn, sorting, c, cut):
         if side == 1:
             add_where(criterion, drawn, numbers, m, True, left)
         before = missing if side == 1 else 0
-        value, threshold = scan_pairs(node, rows, pairs, 0, known, left, before, m)
+        value, threshold = scan_pairs(node, rows, pairs, 0, n_present, left, before, m)
         if value > -np.inf:
             found = new_cut(value, f, side == 1, c, True, threshold, rank)
             cut = found if precedes(found, cut) else cut
@@ -263,7 +263,7 @@ def better_sorted_cut(scan, limits, drawn, sorting, c, cut):
             clear(left)
             add_where(criterion, drawn, numbers, m, False, left)
             state = begin(criterion, left, total)
-            if admits(limits, known, m, state[0], scan.whole) and keeps_order(
+            if admits(limits, n_present, m, state[0], scan.whole) and keeps_order(
                 column_limits.monotonic, criterion, state, left, total
             ):
                 value = score(criterion, state, left, total)

@@ -215,11 +215,11 @@ def partition_rows(rows, local, rows_spill, local_spill, left_side, s, t):
 
 
 @borrowing
-def mark_sides(order, f, bits, s, known, t, place, missing_left, left_side):
+def mark_sides(order, f, bits, s, first_missing, t, place, missing_left, left_side):
     """Mark each row of places ``s .. t`` with its side of the cut after `place`."""
     mask = (1 << bits) - 1
     for i in range(s, t):
-        to_left = i <= place if i < known else missing_left
+        to_left = i <= place if i < first_missing else missing_left
         left_side[np.int64(order[f, i]) & mask] = to_left
 
 
@@ -295,7 +295,7 @@ def may_split(regression, block, s, t, min_rows):
 
 
 @borrowing
-def split_block(rules, scan, scratch, block, active, known, cut, further):
+def split_block(rules, scan, scratch, block, active, first_missing, cut, further):
     """Partition a node at a cut, and the columns of children that may split `further`.
 
     Returns the first place on the right, and for the left and the right child if it may split.
@@ -306,7 +306,9 @@ def split_block(rules, scan, scratch, block, active, known, cut, further):
         if scratch is not None:
             mark_categories(scratch, scan, cut, block.left_side)
     else:
-        mark_sides(block.order, f, bits, s, known, t, cut.place, missing_left, block.left_side)
+        mark_sides(
+            block.order, f, bits, s, first_missing, t, cut.place, missing_left, block.left_side
+        )
     middle = partition_rows(
         block.rows, block.local, block.rows_spill, block.local_spill, block.left_side, s, t
     )
@@ -382,7 +384,7 @@ def grow(rules, criterion, scratch, block, root, m, waiting, total, left, out):
         if cut.score == -np.inf:
             continue
         f = cut.column
-        known = known_end(block.order, f, bits, s, t)
+        first_missing = known_end(block.order, f, bits, s, t)
         out.first_child[node] = free
         out.feature[node] = f
         if rules.bin_ends.categories[f] == 0:
@@ -392,10 +394,10 @@ def grow(rules, criterion, scratch, block, root, m, waiting, total, left, out):
         out.gain[node] = decrease
         further = min_rows if level + 1 < limits.max_depth else m + 1
         middle, left_splits, right_splits = split_block(
-            rules, scan, scratch, block, active, known, cut, further
+            rules, scan, scratch, block, active, first_missing, cut, further
         )
         out.missing_left[node] = missing_goes_left(
-            known < t, cut.missing_left, middle - s, t - middle
+            first_missing < t, cut.missing_left, middle - s, t - middle
         )
         stack = waiting.bounds
         push_bounds(
@@ -441,10 +443,8 @@ def grow_nodes(rules, entries, nodes, a, b, scratch, block, out, free):
         add_leaf(out, free, s, nodes.end[j])
         put_bounds(rules.limits.monotonic, nodes.means, j, waiting.bounds)
         root = Root(free + 0, first, nodes.depth[j], nodes.key[j], free + 1)
-        restricted, known = restrict(rules.criterion, channels), total[:channels]
-        free = grow(
-            rules, restricted, scratch, block, root, m, waiting, known, left[:channels], out
-        )
+        restricted, sums = restrict(rules.criterion, channels), total[:channels]
+        free = grow(rules, restricted, scratch, block, root, m, waiting, sums, left[:channels], out)
         for i in range(m):
             entries[s + i] = block.rows[first + i]
         first += m

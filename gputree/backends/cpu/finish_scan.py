@@ -166,7 +166,7 @@ def clear(left):
 
 
 @pasted
-def scan_side(scan, limits, f, known, missing_left, best):
+def scan_side(scan, limits, f, first_missing, missing_left, best):
     """Best cut of column f of a node, its missing values (places ``known .. t``) on one side.
 
     Only scores above `best` count. Returns (score, place of the last known entry on the left),
@@ -180,11 +180,11 @@ def scan_side(scan, limits, f, known, missing_left, best):
     clear(left)
     state = scan.start
     if missing_left:
-        for i in range(known, t):
+        for i in range(first_missing, t):
             x = np.uintp(order[f, i]) & mask
             state = move(criterion, state, left, total, target[x], weight_at(scan, x))
-    moved = t - known if missing_left else 0
-    last = known if (known < t and not missing_left) else known - 1
+    moved = t - first_missing if missing_left else 0
+    last = first_missing if (first_missing < t and not missing_left) else first_missing - 1
     rows = t - s
     keys = order[f]
     following = np.uintp(keys[np.uintp(s)])
@@ -261,16 +261,18 @@ def scan_column(scan, limits, f, two_valued, cut):
     """The better of `cut` and the best cut of column f; a cut is as in `precedes`."""
     column_limits = at_column(limits.monotonic, limits, f)
     rank = tie_rank(limits, scan.key, f)
-    known = known_end(scan.order, f, scan.bits, scan.s, scan.t)
-    if two_valued and known == scan.t:
+    first_missing = known_end(scan.order, f, scan.bits, scan.s, scan.t)
+    if two_valued and first_missing == scan.t:
         value, place = scan_two_values(scan, column_limits, f)
         if place >= 0:
             found = new_cut(value, f, False, place, True, 0.0, rank)
             if precedes(found, cut):
                 return found
         return cut
-    for side in range(2 if known < scan.t else 1):
-        value, place = scan_side(scan, column_limits, f, known, side == 1, score_to_beat(cut, rank))
+    for side in range(2 if first_missing < scan.t else 1):
+        value, place = scan_side(
+            scan, column_limits, f, first_missing, side == 1, score_to_beat(cut, rank)
+        )
         if place >= 0:
             cut = new_cut(value, f, side == 1, place, True, 0.0, rank)
     return cut

@@ -278,9 +278,9 @@ def refine_columns(finer, source, node, search, pending, cut):
     """
     most_rows = np.int64(1)
     if finer is not None:
-        known, pending = take_known(finer, pending)
-        cut = search_columns(finer, source, node, search, known, True, most_rows, cut)
-        if known.size > 0:
+        coded, pending = take_known(finer, pending)
+        cut = search_columns(finer, source, node, search, coded, True, most_rows, cut)
+        if coded.size > 0:
             most_rows = GATHER_SHARE * (search.last - search.first)
     return search_columns(finer, source, node, search, pending, False, most_rows, cut)
 

@@ -165,22 +165,22 @@ def scan_subsets(criterion, limits, node, kind, steps, k, best):
     total, left, count = node.total, node.left, node.number
     whole = begin(criterion, total, total)[0]
     begins = node.runs.begin
-    first, known, last = begins[0], begins[count], begins[count + 1]
+    first, first_missing, last = begins[0], begins[count], begins[count + 1]
     rows = last - first
-    for side in range(1 + (known < last)):
+    for side in range(1 + (first_missing < last)):
         for c in range(left.size):
             left[c] = node.missing[c] if side == 1 else 0
-        n = last - known if side == 1 else 0
+        n = last - first_missing if side == 1 else 0
         place = np.int64(0)
         # `left` and `n` are the statistics and rows of the left side of `place`; `chosen` is the
         # best of all subsets before.
-        for i in range(1, steps + 1 + (known < last and side == 0)):
+        for i in range(1, steps + 1 + (first_missing < last and side == 0)):
             if i <= steps or kind == ORDERED:
                 place, added = next_subset(node, kind, i, place)
                 n += added
             else:
                 place = put_known_left(node, kind)
-                n = known - first
+                n = first_missing - first
             if not (0 < n < rows and (counts_refused or admits_rows(limits, n, rows))):
                 continue
             state = begin(criterion, left, total)

@@ -147,9 +147,9 @@ def _find(marked: list[Marked], begin: Int64s, splits: Splits) -> Int64s | None:
     order = np.argsort(starts)
     place = order[np.minimum(np.searchsorted(starts[order], begin), starts.size - 1)]
     fields = zip(*(part.splits[:-1] for part in marked), strict=True)
-    known: list[Any] = [starts[place], *(np.concatenate(field)[place] for field in fields)]
+    found: list[Any] = [starts[place], *(np.concatenate(field)[place] for field in fields)]
     wanted: list[Any] = [begin, *splits[:-1]]
-    same = all(np.array_equal(a, b) for a, b in zip(known, wanted, strict=True))
+    same = all(np.array_equal(a, b) for a, b in zip(found, wanted, strict=True))
     return place if same else None
 
 

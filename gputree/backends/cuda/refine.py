@@ -208,12 +208,12 @@ def _batches(candidates: CandidateSubBins, counts: Int64s, most: int) -> Iterato
         if rows:
             yield Batch(0, starts.shape[1] - 1, rows, number, not large, *starts[:2])
         return
-    known = starts.get()
-    bounds = batches(np.diff(known[0]), most)
+    on_host = starts.get()
+    bounds = batches(np.diff(on_host[0]), most)
     for begin, end in zip(bounds, bounds[1:], strict=False):
-        rows, number, large = map(int, known[:, end] - known[:, begin])
+        rows, number, large = map(int, on_host[:, end] - on_host[:, begin])
         if rows:
-            moved = (starts[i] - int(known[i, begin]) for i in range(2))
+            moved = (starts[i] - int(on_host[i, begin]) for i in range(2))
             yield Batch(begin, end, rows, number, not large, *moved)
 
 

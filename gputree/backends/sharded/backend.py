@@ -178,8 +178,8 @@ class ShardedBackend:
         return Subtrees.join(groups)
 
     def node_statistics(self, begin: Int64s, end: Int64s) -> Int64s:
-        known, out = self.finished.statistics(begin, end, self.task.statistics)
-        open_ = ~known
+        finished, out = self.finished.statistics(begin, end, self.task.statistics)
+        open_ = ~finished
         sums = Sum(np.zeros((int(open_.sum()), self.task.statistics), np.int64))
         ranges = self.ranges.of(begin[open_], end[open_])
         self.shards.sum("node_statistics", [sums], ranges)

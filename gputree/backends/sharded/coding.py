@@ -94,10 +94,10 @@ def fit_samples(samples: Samples, layout: Layout) -> tuple[Bins, list[int]]:
     given = layout.missing, layout.categories, layout.most, picked, layout.exact
     how = Binning(layout.dtype, *given)
 
-    known = [lossy.get(f, count) for f, count in enumerate(layout.found.distinct)]
+    counts = [lossy.get(f, count) for f, count in enumerate(layout.found.distinct)]
 
     def values_of(columns: Int64s) -> list[NDArray]:
-        return [np.asarray(known[f], layout.dtype) for f in columns.tolist()]
+        return [np.asarray(counts[f], layout.dtype) for f in columns.tolist()]
 
     bins, again = fit_bins(how, values_of, 1)
     bins.lossless[layout.lossy] = False
@@ -113,8 +113,8 @@ def count_values(part: Read, columns: list[int]) -> Counted:
     found: Counted = []
     for f in columns:
         values, counts = np.unique(part.values[:, f], return_counts=True)
-        known = ~np.isnan(values)
-        found.append(_within(values[known], counts[known]))
+        present = ~np.isnan(values)
+        found.append(_within(values[present], counts[present]))
     return found
 
 

@@ -276,8 +276,8 @@ def _groups(sizes: Int64s, most: int) -> Iterator[slice]:
 
 def _joined(columns: tuple[NDArray | None, ...]) -> NDArray | None:
     """Concatenate one column of statistics of the rows of all shards."""
-    known = [column for column in columns if column is not None]
-    return np.concatenate(known) if known else None
+    present = [column for column in columns if column is not None]
+    return np.concatenate(present) if present else None
 
 
 def _cells(intervals: Intervals, bits: Int64s) -> tuple[Keys, Int64s]:

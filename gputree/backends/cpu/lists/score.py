@@ -35,8 +35,8 @@ def new_scan(n_classes):
 
 
 @borrowing
-def take_missing(column, known):
-    """Subtract the missing values, last in the list, from the class weights `known`.
+def take_missing(column, class_weights):
+    """Subtract the missing values, last in the list, from the node's `class_weights`.
 
     Returns the end of the known values, and the weight that is missing.
     """
@@ -45,7 +45,7 @@ def take_missing(column, known):
     while end > column.begin and column.code[end - 1] == MISSING_CODE:
         end -= 1
         w = np.int64(pick(column.weight, item[end], 1))
-        known[column.target[item[end]]] -= w
+        class_weights[column.target[item[end]]] -= w
         unknown += w
     return end, unknown
 
@@ -176,12 +176,12 @@ def score_numeric(rules, column, weight, whole, scan, sieve, f, j, out):
     min_weight = least_side(rules.limits, total, end - column.begin)
     if total < 2 * min_weight:
         return
-    known = before_missing(column, end)
+    present = before_missing(column, end)
     if weight is None:
-        gain, tries, place, before = best_cut(information, known, scan, total, min_weight)
+        gain, tries, place, before = best_cut(information, present, scan, total, min_weight)
     else:
         gain, tries, place, before = best_cut_of_fractions(
-            information, known, scan.known, sieve, total, min_weight
+            information, present, scan.known, sieve, total, min_weight
         )
     if place < 0:
         return

@@ -100,16 +100,16 @@ def may_be_best(column, start, stop, left_weight, min_weight):
 
 
 @borrowing
-def best_waiting(information, known, total, sieve, n, best, place, before):
+def best_waiting(information, class_weights, total, sieve, n, best, place, before):
     """Best of n waiting cuts and the `best` so far, scored exactly; of equal gains the first."""
     whole = term(information, total)
-    for k in range(known.size):
-        whole -= term(information, known[k])
+    for k in range(class_weights.size):
+        whole -= term(information, class_weights[k])
     for j in range(n):
         terms = whole
-        for k in range(known.size):
+        for k in range(class_weights.size):
             left = sieve.lefts[j, k]
-            terms += term(information, left) + term(information, known[k] - left)
+            terms += term(information, left) + term(information, class_weights[k] - left)
         split_terms = term(information, sieve.before[j]) + term(
             information, total - sieve.before[j]
         )
@@ -136,7 +136,7 @@ def _window(information, total, count, n_classes):
 
 
 @borrowing
-def best_cut_of_fractions(information, column, known, sieve, total, min_weight):
+def best_cut_of_fractions(information, column, class_weights, sieve, total, min_weight):
     """`best_cut` where entries are weighted: the same cut.
 
     Every entry is scored as if a cut were before it: a branch on that, unpredictable, would take
@@ -145,12 +145,12 @@ def best_cut_of_fractions(information, column, known, sieve, total, min_weight):
     item, code, target, weight = column.item, column.code, column.target, column.weight
     begin, end = column.begin, column.end
     most = -about_term(total)  # the score without any gain
-    for k in range(known.size):
+    for k in range(class_weights.size):
         sieve.left[k] = 0
-        sieve.terms[k] = about_term(known[k])
+        sieve.terms[k] = about_term(class_weights[k])
         most += sieve.terms[k]
     terms = most + about_term(total)
-    window = _window(information, total, end - begin, known.size)
+    window = _window(information, total, end - begin, class_weights.size)
     best = tries = before = best_before = np.int64(0)
     place = np.int64(-1)
     waiting, start, value = 0, begin, code[begin]
@@ -169,7 +169,7 @@ def best_cut_of_fractions(information, column, known, sieve, total, min_weight):
         if near and (tries == 1 or may_be_best(column, start, i, total - before, min_weight)):
             if waiting == WAITING:
                 best, place, best_before = best_waiting(
-                    information, known, total, sieve, waiting, best, place, best_before
+                    information, class_weights, total, sieve, waiting, best, place, best_before
                 )
             if waiting == WAITING or gain > most + window:
                 waiting = 0
@@ -182,10 +182,10 @@ def best_cut_of_fractions(information, column, known, sieve, total, min_weight):
         before += units
         left = sieve.left[k] + units
         sieve.left[k] = left
-        class_terms = about_term(left) + about_term(known[k] - left)
+        class_terms = about_term(left) + about_term(class_weights[k] - left)
         terms += class_terms - sieve.terms[k]
         sieve.terms[k] = class_terms
     best, place, best_before = best_waiting(
-        information, known, total, sieve, waiting, best, place, best_before
+        information, class_weights, total, sieve, waiting, best, place, best_before
     )
     return best, tries, place, best_before

@@ -183,7 +183,7 @@ def assign(level: LevelArrays, tests: Tests) -> AssignedTests:
     weights, rows, code, missing = (
         report[a:b] for a, b in zip([0, *bounds], [*bounds, report.size], strict=True)
     )
-    first, last, known = (xp.empty(n_parts, dtype=np.int64) for _ in range(3))
+    first, last, present = (xp.empty(n_parts, dtype=np.int64) for _ in range(3))
     test = to_device(np.repeat(np.arange(m), np.diff(tests.part)))
     device = DeviceTests(
         TESTS.pack(
@@ -191,7 +191,7 @@ def assign(level: LevelArrays, tests: Tests) -> AssignedTests:
             to_device(tests.cut, np.uint32), to_device(tests.part), missing,
             xp.zeros(m, dtype=np.int64),
         ),
-        PARTS.pack(test, first, last, code, rows, known, weights),
+        PARTS.pack(test, first, last, code, rows, present, weights),
         DeviceChunks.of(begin, end, tuning.TUNING.lists_chunk_places),
     )  # fmt: skip
     columns = level.lists.pack(level.table.categorical)
