@@ -31,6 +31,8 @@ runs of the very same statistics: orders, masks and ties are those of statistics
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from gputree.arithmetic.bits import lowest_bit
@@ -52,6 +54,22 @@ ORDERED, EXHAUSTIVE, ONE_VS_REST, MOVED, EVENTS_MOVED = 0, 1, 2, 3, 4
 # for none; or it is negative: a mask less `NO_MASK`.
 MOVED_BITS = 31
 NO_MASK = 1 << 62
+
+
+class Subset(NamedTuple):
+    """A subset of the runs of a node, which go left."""
+
+    score: float
+    missing_left: bool
+    order: int  # of the runs: the statistic that they are sorted by
+    place: int
+
+
+class Excluded(NamedTuple):
+    """Highest scores of subsets that are not admitted."""
+
+    too_small: float
+    refused: float  # by the criterion
 
 
 @borrowing
@@ -144,23 +162,19 @@ def is_left_of(place, i):
 
 
 @borrowing
-def precedes(value, missing_left, k, place, best):
-    """Return True if a subset is chosen before `best`, a tuple of the same fields."""
-    if value != best[0]:
-        return value > best[0]
-    if missing_left != best[1]:
-        return not missing_left
-    return k < best[2] or (k == best[2] and place < best[3])
+def precedes(a, b):
+    """Return True if subset `a` is chosen before subset `b`."""
+    if a.score != b.score:
+        return a.score > b.score
+    if a.missing_left != b.missing_left:
+        return not a.missing_left
+    return a.order < b.order or (a.order == b.order and a.place < b.place)
 
 
 @pasted
-def scan_subsets(criterion, limits, node, kind, steps, k, best):
-    """The better of `best` and the best subset of a search of `steps` subsets.
-
-    The last two of the six that describe a subset are the highest scores of excluded ones: of too
-    small ones, and of ones that the criterion refuses.
-    """
-    chosen, too_small, refused = best[:4], best[4], best[5]
+def scan_subsets(criterion, limits, node, kind, steps, k, best, excluded):
+    """The better of `best` and the best subset of a search of `steps`; and subsets excluded."""
+    too_small, refused = excluded
     counts_refused = kind in (ORDERED, EVENTS_MOVED)
     total, left, count = node.total, node.left, node.number
     whole = begin(criterion, total, total)[0]
@@ -172,7 +186,7 @@ def scan_subsets(criterion, limits, node, kind, steps, k, best):
             left[c] = node.missing[c] if side == 1 else 0
         n = last - first_missing if side == 1 else 0
         place = np.int64(0)
-        # `left` and `n` are the statistics and rows of the left side of `place`; `chosen` is the
+        # `left` and `n` are the statistics and rows of the left side of `place`; `best` is the
         # best of all subsets before.
         for i in range(1, steps + 1 + (first_missing < last and side == 0)):
             if i <= steps or kind == ORDERED:
@@ -192,9 +206,10 @@ def scan_subsets(criterion, limits, node, kind, steps, k, best):
                 refused = max(refused, refused_score(criterion, state, left, total))
             elif not admitted:
                 too_small = max(too_small, value)
-            elif precedes(value, side == 1, k, place, chosen):
-                chosen = (value, side == 1, k, place)
-    return *chosen, too_small, refused
+            else:
+                found = Subset(value, side == 1, k, place)
+                best = found if precedes(found, best) else best
+    return best, Excluded(too_small, refused)
 
 
 @pasted
@@ -216,7 +231,7 @@ def single_precedes(node, r, before):
 
 @borrowing
 def scan_singles(criterion, limits, node, k):
-    """The best subset of a single run, or of all known values; fields as in `best_subset`."""
+    """The best subset of a single run, or of all known values."""
     total, left, count = node.total, node.left, node.number
     whole = begin(criterion, total, total)[0]
     begins = node.runs.begin
@@ -244,28 +259,28 @@ def scan_singles(criterion, limits, node, k):
                 and single_precedes(node, r, chosen)
             ):
                 best, missing_left, chosen = value, side == 1, np.int64(r)
-    return best, missing_left, k, chosen
+    return Subset(best, missing_left, k, chosen)
 
 
 @borrowing
-def next_search(search, kind, count, best):
+def next_search(search, kind, count, best, excluded):
     """Return the next search, if an excluded subset is better than `best`; else -1."""
-    if kind == ORDERED and best[5] > best[0]:
+    if kind == ORDERED and excluded.refused > best.score:
         return EVENTS_MOVED
-    if kind in (ORDERED, EVENTS_MOVED) and best[4] > best[0]:
+    if kind in (ORDERED, EVENTS_MOVED) and excluded.too_small > best.score:
         return EXHAUSTIVE if count <= search.most_limited else MOVED
     return -1
 
 
 @borrowing
 def best_subset(criterion, limits, scratch, node):
-    """The best subset of the runs that were found: (score, missing left, order, place)."""
+    """The best subset of the runs that were found."""
     channels = node.total.size
     kind = choose_search(scratch, channels, node.number)
     for c in range(channels):
         node.missing[c] = 0
     move_run(node, node.number, 1, node.missing)
-    best = (-np.inf, False, np.int64(0), np.int64(0), -np.inf, -np.inf)
+    best, excluded = Subset(-np.inf, False, np.int64(0), np.int64(0)), Excluded(-np.inf, -np.inf)
     first = 1 if scratch.regression or channels == 2 else 0
     last = channels if not scratch.regression else first + 1
     k = np.int64(first)
@@ -273,12 +288,13 @@ def best_subset(criterion, limits, scratch, node):
         return scan_singles(criterion, limits, node, k)
     while kind >= 0:
         steps = start_search(criterion, node, kind, k)
-        best = scan_subsets(criterion, limits, node, kind, steps, np.int64(k), best)
+        order = np.int64(k)
+        best, excluded = scan_subsets(criterion, limits, node, kind, steps, order, best, excluded)
         k += 1
         if k == last or kind == EXHAUSTIVE:
-            kind = next_search(scratch.search, kind, node.number, best)
+            kind = next_search(scratch.search, kind, node.number, best, excluded)
             k = first
-    return best[:4]
+    return best
 
 
 @borrowing
