@@ -98,7 +98,7 @@ def test_constructors_look_as_they_are(kind):
     model = kind(max_depth=2).fit(X, Y)
     assert clone(model).get_params() == model.get_params()
     assert pickle.loads(pickle.dumps(model)).tree_.equals(model.tree_)
-    assert kind.predict.__doc__ is not None
+    assert inspect.getdoc(kind.predict) is not None
 
 
 # ----------------------------------------------------------------- methods
