@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, TypeVar
+from zlib import crc32
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,6 +45,12 @@ from gputree.tree.branches import Branches, BranchLists, Spans
 
 Task = Literal["classification", "regression"]
 T = TypeVar("T")
+
+# Arrays that determine the path of a row.
+PATHS = (
+    "first_child", "n_children", "parent", "depth", "split_kind", "feature", "threshold",
+    "missing_child", "branch_begin", "branch_end", "branch_code",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -147,13 +154,19 @@ class Tree:
     def derive(self, make: Callable[..., T], *args: Any) -> T:
         """Return ``make(self, *args)``, computed once and kept with the tree, but not in pickles.
 
-        For what depends on the arrays of the tree alone, which are not written to.
+        For results that depend on the paths of rows alone. They are computed again after the arrays
+        of these were modified in place.
         """
+        checksum = 0
+        for name in PATHS:
+            checksum = crc32(np.ascontiguousarray(getattr(self, name)).data, checksum)
         derived = vars(self).setdefault("_derived", {})
-        if (make, args) not in derived:
-            derived[make, args] = make(self, *args)
-        found: T = derived[make, args]
-        return found
+        before, found = derived.get((make, args), (None, None))
+        if before != checksum:
+            found = make(self, *args)
+            derived[make, args] = checksum, found
+        made: T = found
+        return made
 
     # ------------------------------------------------------------- size
     @property

@@ -146,6 +146,20 @@ def test_a_tree_is_packed_once(monkeypatch):
     np.testing.assert_array_equal(prediction.apply(other, rows), expected)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_tree_that_is_modified_in_place_is_packed_again(dtype):
+    """scikit-learn's users move thresholds, and cut trees back, so."""
+    rng = np.random.default_rng(0)
+    tree, rows = random_tree(rng, 30), random_rows(rng, 50, dtype=dtype)
+    before = prediction.apply(tree, rows)
+    tree.threshold[0] += 1.0
+    moved = prediction.apply(tree, rows)
+    assert (moved != before).any()
+    np.testing.assert_array_equal(moved, prediction.apply(replace(tree), rows))
+    tree.n_children[0] = 0
+    np.testing.assert_array_equal(prediction.apply(tree, rows), 0)
+
+
 # ---------------------------------------------------- branches and shares
 def stops(tree, row):
     """Fractions of a row that stop at nodes, by ascending node."""
