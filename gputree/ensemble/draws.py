@@ -37,6 +37,9 @@ from gputree.prediction.forest import PackedTree, mean_answers
 _ROWS = np.uint64(0x626F6F7473747261)
 _ORDER = np.uint64(0x7065726D75746174)
 
+# Maximum number of rows that a tree draws: they are counted in 32 bits.
+MOST_DRAWS = np.iinfo(np.int32).max
+
 
 class Draws(NamedTuple):
     """Draws of the rows that the trees of a forest are grown on."""
@@ -173,10 +176,13 @@ def draw_count(forest: Any, n: int, total: float) -> int | None:
         raise InputError(
             f"max_samples={most} of {type(forest).__name__}: give a number of rows, or a fraction."
         )
-    if isinstance(most, Integral):
-        return int(most)
-    draws = max(int(most * total), 1)
-    if draws < max(10, n ** (1 / 3)):
+    draws = int(most) if isinstance(most, Integral) else max(int(most * total), 1)
+    if draws > MOST_DRAWS:
+        raise InputError(
+            f"{type(forest).__name__} draws {draws:.4g} rows for a tree, with max_samples={most} and "
+            f"a total weight of {total:.4g}: at most {MOST_DRAWS} can be drawn."
+        )
+    if not isinstance(most, Integral) and draws < max(10, n ** (1 / 3)):
         warn(
             f"{type(forest).__name__} draws {draws} rows for a tree, with max_samples={most} as a "
             "fraction of the total weight: give the number of rows, as an integer."

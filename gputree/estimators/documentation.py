@@ -168,8 +168,8 @@ PARAMETERS = entries(
     bootstrap : bool, default=True
         Whether each tree is grown on rows drawn with replacement; else on all rows.
     max_samples : int, float or None, default=None
-        With `bootstrap`, rows drawn for each tree; a float is a fraction of all rows, None is as
-        many as there are.
+        With `bootstrap`, rows drawn for each tree; a float is a fraction of the total weight, None
+        is as many as there are.
     oob_score : bool or callable, default=False
         Whether the rows that trees have not drawn are predicted by these, and scored: by the
         accuracy or the coefficient of determination, or by ``oob_score(y_true, y_pred)``. Needs

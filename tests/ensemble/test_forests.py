@@ -480,6 +480,9 @@ def test_few_rows_drawn_and_rows_out_of_no_bag_are_told():
         RandomForestClassifier(n_estimators=1, max_samples=0.05).fit(X, labels)
     with pytest.warns(UserWarning, match="do not have OOB scores"):
         RandomForestClassifier(n_estimators=1, oob_score=True).fit(X, labels)
+    for samples, weights in ((2**31, None), (0.5, np.full(len(labels), 1e90))):
+        with pytest.raises(ValueError, match=r"draws .* at most 2147483647 can be drawn"):
+            RandomForestClassifier(max_samples=samples).fit(X, labels, sample_weight=weights)
 
 
 # ----------------------------------------------------------------- files
