@@ -141,6 +141,8 @@ def _described(column: Any, is_category: bool, is_ordered: bool) -> list[str]:
         name = "booleans"
     elif is_date(kind):
         name = "dates or times"
+        if not len(present):  # of a form that the reader does not know
+            return [name, "", "", ""]
     elif is_number_type(kind):
         name = "integers" if pa.types.is_integer(kind) else "numbers"
     elif is_text(kind):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -95,6 +96,8 @@ def check_format(form: FileFormat) -> None:
     if form.encoding is not None:
         try:
             "a".encode(form.encoding)  # an error of hex, rot13 and others, which are none of text
+            if codecs.lookup(form.encoding).name in ("idna", "punycode"):
+                raise LookupError("an encoding of names in the Internet, not of files")
         except (LookupError, UnicodeError):
             raise InputError(
                 "The 'encoding' of a file must be one that Python knows, such as 'cp1252' or "

@@ -60,6 +60,9 @@ def _of_header(names: Sequence[str]) -> Guess:
     )
 
 
+_HEADLESS = " If these are values, add has_header=False."
+
+
 def header_is_row(names: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
     """Return whether names of columns look like the values below them.
 
@@ -129,7 +132,9 @@ def forbid_repeated(label: str, present: Sequence[str], opened: Opened | None = 
     if repeated := _repeated(present):
         hint = ""
         if opened is not None and not opened.is_headless and header_is_row(present, opened.rows):
-            hint = " If these are values, add has_header=False."
+            hint = _HEADLESS
+        elif 2 * present.count("") > len(present):
+            hint = " If the first row is a title, remove it: it must name the columns."
         raise InputError(f"{label} has columns of the same name: {listed(repeated)}.{hint}")
 
 
@@ -166,8 +171,14 @@ def check_present(label: str, present: list[str], wanted: Sequence[str]) -> None
         column = "column" if len(missing) == 1 else "columns"
         raise InputError(
             f"{label} has no {column} {listed(missing)}.{hint(missing[0], present)} Its columns "
-            f"are: {listed(present)}.{_separator_hint(present)}"
+            f"are: {listed(present)}.{_separator_hint(present) or _headless_hint(present)}"
         )
+
+
+def _headless_hint(present: Sequence[str]) -> str:
+    """Hint for an error: no header, if names are numbers that count no columns or years."""
+    numbers = [name for name in present if is_decimal(name)]
+    return "" if not numbers or _count(numbers) else _HEADLESS
 
 
 def _separator_hint(present: list[str]) -> str:

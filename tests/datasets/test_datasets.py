@@ -194,6 +194,8 @@ def test_types_of_the_target(write, cells, expected):
         ("", {}, "is empty"),
         ("a,y\n", {}, "has a header but no rows"),
         ("a,a,y\n1,2,3\n", {}, "columns of the same name: 'a'"),
+        ("Sales,,\nx,a,y\n1,2,3\n", {}, "same name: ''. If the first row is a title, remove it"),
+        ("0.5,a,b\n1,2,3\n", {}, "'a', 'b'. If these are values, add has_header=False"),
         ("a,b\n1,2\n", {}, r"has no column 'y'\. Its columns are: 'a', 'b'"),
         ("a,y\n1,2\n", {"columns": ["b", "c"]}, "has no columns 'b', 'c'"),
         ("a,y\n1,2\n", {"ignore": ["b"]}, "has no column 'b'"),

@@ -345,6 +345,7 @@ def test_archives_encodings_and_formats(write, tmp_path):
     [
         ({"format": "xls"}, "The 'format' of a file must be one of 'csv'"),
         ({"encoding": "rot13"}, "The 'encoding' of a file must be one that Python knows"),
+        ({"encoding": "punycode"}, "The 'encoding' of a file must be one that Python knows"),
         ({"encoding": "klingon"}, "The 'encoding' of a file must be one that Python knows"),
         ({"decimal": ";"}, "The 'decimal' of a file must be one of"),
         ({"delimiter": "ab"}, "The 'delimiter' of a file must be one character"),
