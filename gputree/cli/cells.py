@@ -146,30 +146,29 @@ def _warn_of_blanks(name: str, target: Labels) -> None:
             return
 
 
-def unknown_marks(estimator: Any, X: Any) -> list[str]:
-    """Columns of text where "?" stands, which training did not have."""
+def unknown_categories(estimator: Any, X: Any) -> dict[str, str]:
+    """Warnings by columns of text: of "?", and of columns none of whose words training had."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    found = []
+    found = {}
     pairs = zip(X.column_names, X.columns, estimator.columns_.categories, strict=True)
     for name, column, words in pairs:
         if words is None or not pa.types.is_string(column.type):
             continue
-        if any(str(word).strip() == MARKS[0] for word in words.tolist()):
-            continue
-        if pc.any(pc.equal(pc.utf8_trim_whitespace(column), MARKS[0])).as_py():
-            found.append(name)
+        trained = {str(word).strip() for word in words.tolist()}
+        given = pc.utf8_trim_whitespace(column.unique()).drop_null().to_pylist()
+        if MARKS[0] in given and MARKS[0] not in trained:
+            found[name] = (
+                f"training had no '?' in {name!r}. If it stands for a missing value, add "
+                "--missing '?'"
+            )
+        elif len(X) > 1 and given and trained.isdisjoint(given):
+            found[name] = (
+                f"no cell of {name!r}, such as {given[0]!r}, is a category that training had, "
+                f"such as {str(words[0])!r}"
+            )
     return found
-
-
-def warn_of_marks(columns: list[str]) -> None:
-    """Warn of the columns that `unknown_marks` found."""
-    if columns:
-        say(
-            f"warning: training had no '?' in {', '.join(map(repr, columns))}. If it stands for a "
-            "missing value, add --missing '?'"
-        )
 
 
 @contextmanager

@@ -15,8 +15,7 @@ from gputree.cli.cells import (
     add_ordered,
     check_orders,
     listed_levels,
-    unknown_marks,
-    warn_of_marks,
+    unknown_categories,
     with_hints,
     without_zeros,
 )
@@ -165,7 +164,7 @@ def table_for(estimator: Any, arguments: argparse.Namespace, target: str | None 
             **reading.options,
         )
     tell_dropped(label_of(arguments.data), table.n_dropped)
-    warn_of_marks(unknown_marks(estimator, table.columns.select(reading.features)))
+    _CategoryWarnings(estimator, reading.features).warn(table.columns)
     return table
 
 
@@ -177,7 +176,7 @@ def batches_for(estimator: Any, arguments: argparse.Namespace) -> Iterator[Any]:
     if reading.needs_all_rows:
         yield table_for(estimator, arguments).columns
         return
-    warn = _Marks(estimator, reading.features)
+    warnings = _CategoryWarnings(estimator, reading.features)
     # a bar would run through rows that are written to a terminal
     apart = getattr(arguments, "output", STANDARD) != STANDARD or not sys.stdout.isatty()
     with with_hints(reading.options["missing"]):
@@ -189,7 +188,7 @@ def batches_for(estimator: Any, arguments: argparse.Namespace) -> Iterator[Any]:
             batch_bytes=batch_bytes_of(arguments),
             **reading.options,
         ):
-            warn.of(batch)
+            warnings.warn(batch)
             yield batch
 
 
@@ -232,18 +231,19 @@ def _is_utf8(data: str, form: FileFormat) -> bool:
     return not head.isascii()
 
 
-class _Marks:
-    """A warning of marks that training did not have: one a column, however many batches."""
+class _CategoryWarnings:
+    """Warnings of `unknown_categories`: one a column, however many batches."""
 
     def __init__(self, estimator: Any, columns: list[str]) -> None:
         self._estimator, self._columns = estimator, columns
-        self._known: set[str] = set()
+        self._warned: set[str] = set()
 
-    def of(self, batch: Any) -> None:
+    def warn(self, batch: Any) -> None:
         """Warn of columns of a batch that were not warned of."""
-        found = unknown_marks(self._estimator, batch.select(self._columns))
-        warn_of_marks([name for name in found if name not in self._known])
-        self._known.update(found)
+        found = unknown_categories(self._estimator, batch.select(self._columns))
+        for name in sorted(found.keys() - self._warned):
+            say(f"warning: {found[name]}")
+        self._warned |= found.keys()
 
 
 # -------------------------------------------------------------- with a target
@@ -323,7 +323,7 @@ def batches_with_target(
     if target is None or reading.needs_all_rows or kind in (*ARFF, *C45):
         yield _as_trained(estimator, arguments, table_for(estimator, arguments, target))
         return
-    warn, n_dropped = _Marks(estimator, reading.features), 0
+    warnings, n_dropped = _CategoryWarnings(estimator, reading.features), 0
     with with_hints(reading.options["missing"]):
         for table in labelled_batches(
             origin,
@@ -334,7 +334,7 @@ def batches_with_target(
             batch_bytes=batch_bytes_of(arguments),
             **reading.options,
         ):
-            warn.of(table.columns)
+            warnings.warn(table.columns)
             n_dropped += table.n_dropped
             if table.columns.num_rows:
                 yield _as_trained(estimator, arguments, table, is_part=True)

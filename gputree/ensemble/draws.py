@@ -179,8 +179,8 @@ def draw_count(forest: Any, n: int, total: float) -> int | None:
     draws = int(most) if isinstance(most, Integral) else max(int(most * total), 1)
     if draws > MOST_DRAWS:
         raise InputError(
-            f"{type(forest).__name__} draws {draws:.4g} rows for a tree, with max_samples={most} and "
-            f"a total weight of {total:.4g}: at most {MOST_DRAWS} can be drawn."
+            f"{type(forest).__name__} draws {draws:.4g} rows for a tree, with max_samples={most} "
+            f"and a total weight of {total:.4g}: at most {MOST_DRAWS} can be drawn."
         )
     if not isinstance(most, Integral) and draws < max(10, n ** (1 / 3)):
         warn(

@@ -179,6 +179,13 @@ def test_marks_of_missing_cells(gputree, fails, golf, tmp_path):
     warned = gputree("predict", golf, data)[2]
     assert warned.count("\n") == 1
     assert "training had no '?' in 'outlook'. If it stands for a missing value, add" in warned
+    data.write_text(
+        text.replace("sunny", "fair").replace("rain", "wet").replace("overcast", "dull")
+    )
+    warned = gputree("predict", golf, data)[2]
+    assert (
+        "no cell of 'outlook', such as 'fair', is a category that training had, such as" in warned
+    )
     model = tmp_path / "cars.gputree"
     assert gputree("train", CARS, "--target", "mpg", "-o", model)[0] == 0
     cars.write_text(Path(CARS).read_text().replace(",,", ",-,"))
