@@ -59,13 +59,19 @@ class Ydf:
         self.model = learner.train({"x": X, "y": y})
         return self
 
+    def predict_proba(self, X: NDArray) -> NDArray:
+        of_second = self.model.predict({"x": X})
+        return np.column_stack((1 - of_second, of_second))
+
     def predict(self, X: NDArray) -> NDArray:
         found: NDArray = self.model.predict({"x": X})
         return found > 0.5 if self.options["task"].name == "CLASSIFICATION" else found
 
 
-def new_forest(library: str, kind: str, trees: int, seed: int, threads: int, d: int) -> Any:
-    """A forest of a library, its trees grown to full depth, or as deep as is bearable there."""
+def new_forest(
+    library: str, kind: str, trees: int, seed: int, threads: int, d: int, depth: int | None = None
+) -> Any:
+    """A forest of a library, of trees of a depth, or of full depth, or as deep as is bearable."""
     task, columns, name = KINDS[kind]
     options: dict[str, Any] = {"n_estimators": trees, "random_state": seed, "n_jobs": threads}
     classes, share = task == "classification", int(d**0.5) / d if columns == "sqrt" else 1.0
@@ -73,14 +79,15 @@ def new_forest(library: str, kind: str, trees: int, seed: int, threads: int, d: 
         import lightgbm
 
         return (lightgbm.LGBMClassifier if classes else lightgbm.LGBMRegressor)(
-            boosting_type="rf", subsample=0.632, subsample_freq=1, num_leaves=4096,
+            boosting_type="rf", subsample=0.632, subsample_freq=1,
+            num_leaves=min(2 ** (depth or 12), 4096), max_depth=depth or -1,
             feature_fraction_bynode=share, min_child_samples=1, verbose=-1, **options,
         )  # fmt: skip
     if library == "xgboost":
         import xgboost
 
         return (xgboost.XGBRFClassifier if classes else xgboost.XGBRFRegressor)(
-            max_depth=16, subsample=0.632, colsample_bynode=share, min_child_weight=0.0,
+            max_depth=depth or 16, subsample=0.632, colsample_bynode=share, min_child_weight=0.0,
             reg_lambda=0.0, **options,
         )  # fmt: skip
     if library == "ydf":
@@ -88,7 +95,7 @@ def new_forest(library: str, kind: str, trees: int, seed: int, threads: int, d: 
 
         return Ydf(
             task=ydf.Task.CLASSIFICATION if classes else ydf.Task.REGRESSION, num_trees=trees,
-            num_candidate_attributes_ratio=share, max_depth=-1, min_examples=1,
+            num_candidate_attributes_ratio=share, max_depth=depth or -1, min_examples=1,
             winner_take_all=False, compute_oob_performances=False, random_seed=seed,
             num_threads=threads,
         )  # fmt: skip
@@ -99,7 +106,7 @@ def new_forest(library: str, kind: str, trees: int, seed: int, threads: int, d: 
             n_trees=trees, min_node_size=2, bootstrap_fraction=1.0, max_features=share, seed=seed
         )
     package = __import__(PACKAGES[library], fromlist=[name])
-    return getattr(package, name)(max_features=columns, **options)
+    return getattr(package, name)(max_features=columns, max_depth=depth, **options)
 
 
 def generated(kind: str, rows: int, columns: int, seed: int, others: int) -> tuple[NDArray, ...]:
