@@ -1,6 +1,7 @@
 """Pages say one thing: files that they name exist, figures are those of the results."""
 
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -57,6 +58,19 @@ def test_files_that_are_named_exist():
     assert {
         path.relative_to(ROOT).as_posix(): names for path, names in found.items() if names
     } == {}
+
+
+@pytest.mark.parametrize("script", ["run", "gpu"])
+def test_files_that_scripts_run_exist(script):
+    words = re.findall(
+        r"(?<![\w/.$}])tests/[\w/.{},*-]*\w[\w/.{},*-]*", (ROOT / ".ci" / script).read_text()
+    )
+    expanded = subprocess.run(
+        ["bash", "-c", "printf '%s\\n' " + " ".join(words)],
+        capture_output=True, text=True, check=True, cwd=ROOT,
+    ).stdout.split()  # fmt: skip
+    assert expanded
+    assert [path for path in expanded if not (ROOT / path).exists()] == []
 
 
 def test_an_absent_file_is_seen():
