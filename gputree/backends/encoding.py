@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.backends.cpu.sort import radix_argsort
+from gputree.backends.cpu.sort import radix_argsort, sort_keys
 from gputree.backends.lists import ColumnCodes
 from gputree.base.dtypes import MISSING_CODE, ROW
 from gputree.base.memory import require_memory
@@ -69,12 +69,17 @@ def _code_column(
     column: NDArray, nominal: bool, order: NDArray[np.int32], code: NDArray[np.uint32]
 ) -> NDArray:
     """Fill `order` and `code`; returns the distinct values of a numeric column."""
+    if nominal:
+        missing = np.isnan(column)
+        after = np.fmax.reduce(column, initial=0) + 1  # of missing values: fewer digits than NaN
+        keys = np.where(missing, after, column).astype(np.uint32)
+        rows = np.arange(keys.size, dtype=np.int32)
+        order[:], code[:] = sort_keys(keys, rows, int(after).bit_length())
+        code[keys.size - np.count_nonzero(missing) :] = MISSING_CODE
+        return column[:0]
     order[:], keys = radix_argsort(np.ascontiguousarray(column))
     n_present = int(np.searchsorted(keys, np.array(-1).astype(keys.dtype)))
     code[n_present:] = MISSING_CODE
-    if nominal:
-        code[:n_present] = column[order[:n_present]]
-        return column[:0]
     first = np.ones(n_present, np.bool_)
     np.not_equal(keys[1:n_present], keys[: max(n_present - 1, 0)], out=first[1:])
     np.cumsum(first, out=code[:n_present], dtype=np.uint32)
