@@ -382,6 +382,7 @@ def permutation_importances(
         increase, whole = np.zeros(d), float(rows.size if weight is None else weight[rows].sum())
         tree = packed[t]
         said = tree.predictions.argmax(axis=1) if classifies else tree.predictions[:, 0]
+        said = said[tree.number]
         for begin in range(0, rows.size, at_once):
             part = rows[begin : begin + at_once]
             changed, true = np.ascontiguousarray(values[part]), target[part]
@@ -404,7 +405,7 @@ def _error(
 ) -> float:
     """Weight of wrong classes, or the sum of weighted squared errors; `said` is of nodes."""
     stop = np.empty(len(values), NODE)
-    walk(values, 0, len(values), tree.nodes, tree.depths, stop)
+    walk(values, tree.nodes, tree.depth, stop)
     found = said[stop]
     losses = (found - true) ** 2 if true.dtype.kind == "f" else found != true
     return float(losses.sum() if weight is None else (losses * weight).sum())

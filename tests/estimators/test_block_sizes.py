@@ -44,6 +44,7 @@ SMALL = {
     "prediction.answers.FEWEST_ROWS": 2,
     "prediction.answers.FIRST_ROWS": 2,
     "prediction.descent.FEW_NODES": 2,
+    "prediction.descent.LEVELS": 2,
     "prediction.forest.BLOCK_ROWS": 3,
     "prediction.quantiles.BLOCK_ROWS": 3,
     "prediction.descent.FEW_CODES": 2,
