@@ -29,7 +29,7 @@ from gputree.criteria.named import class_impurity
 from gputree.errors import place_in
 from gputree.growth.assembly import breadth_first, over_leaves
 from gputree.prediction.descent import arrange_splits
-from gputree.prediction.forest import PackedTree, pack_tree, with_answers
+from gputree.prediction.forest import PackedForest, PackedTree, pack_tree, with_answers
 from gputree.tree import Tree
 from gputree.tree.branches import BranchLists
 
@@ -202,7 +202,7 @@ class Trees(Sequence[CompactTree]):
 
     def __init__(self, trees: Iterable[CompactTree]) -> None:
         self._trees = list(trees)
-        self._packed: tuple[Any, list[PackedTree]] | None = None
+        self._packed: tuple[Any, PackedForest] | None = None
 
     def __len__(self) -> int:
         return len(self._trees)
@@ -227,12 +227,12 @@ class Trees(Sequence[CompactTree]):
         """Nodes of all trees before each, and of all: of shape (trees + 1,)."""
         return np.cumsum([0, *(tree.n_nodes for tree in self._trees)])
 
-    def packed(self, dtype: Any, n_threads: int) -> list[PackedTree]:
+    def packed(self, dtype: Any, n_threads: int) -> PackedForest:
         """The trees for rows of float32 values, or of others."""
         narrow = np.dtype(np.float32 if dtype == np.float32 else np.float64)
         if self._packed is None or self._packed[0] != narrow:
             given = [(tree, narrow) for tree in self._trees]
-            self._packed = narrow, run(n_threads, CompactTree.pack, given)
+            self._packed = narrow, PackedForest(run(n_threads, CompactTree.pack, given))
         return self._packed[1]
 
 

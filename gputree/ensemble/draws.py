@@ -31,7 +31,7 @@ from gputree.estimators.table_estimator import TableEstimator
 from gputree.inputs.tables import Table
 from gputree.inputs.validation import check_weights
 from gputree.prediction.descent import walk
-from gputree.prediction.forest import PackedTree, mean_answers
+from gputree.prediction.forest import PackedForest, PackedTree, mean_answers
 
 # Constants that draws and permutations of rows are hashed with, in addition to the tree's key.
 _ROWS = np.uint64(0x626F6F7473747261)
@@ -337,7 +337,7 @@ def out_of_bag_means(trees: Trees, drawn: Drawn, values: NDArray, n_threads: int
     counts = np.zeros(values.shape[0], np.int64)
     for t, tree in enumerate(packed):
         rows = np.flatnonzero(~drawn(t))
-        sums[rows] += mean_answers([tree], values[rows], n_threads)
+        sums[rows] += mean_answers(PackedForest([tree]), values[rows], n_threads)
         counts[rows] += 1
     with np.errstate(invalid="ignore"):
         return sums / counts[:, None]

@@ -258,9 +258,8 @@ def arrange_splits(
     other.
     """
     nodes = np.empty(n_nodes, node_type(dtype.type, by_category=False))
-    place, moves = np.empty(n_nodes, NODE), n_nodes > FEW_NODES
-    below = rounded_down(threshold, dtype.type)
-    depth = place_nodes(inner, first_child, feature, below, missing_child, moves, nodes, place)
+    moves, below = n_nodes > FEW_NODES, rounded_down(threshold, dtype.type)
+    depth, place = place_nodes(inner, first_child, feature, below, missing_child, moves, nodes)
     return ArrangedTree(DescentTree(nodes, None, None), depth, place if moves else None)
 
 
@@ -273,9 +272,8 @@ def place_nodes(
     missing_child: NDArray[np.int8],
     moves: bool,
     nodes: NDArray,
-    place: Int32s,
-) -> int:
-    """Write packed `nodes` and their places, (N,); return the depth of the tree.
+) -> tuple[int, Int32s]:
+    """Write packed `nodes`, (N,); return the depth of the tree, and the places of its nodes.
 
     If it `moves`, two siblings come first, then all below the first, then all below the second.
     Nodes below one that was made a leaf in place have the place -1.
@@ -283,11 +281,11 @@ def place_nodes(
     for node in range(nodes.size):  # leaves; splits follow
         nodes[node].threshold, nodes[node].feature = np.inf, 0
         nodes[node].child = nodes[node].missing = node
-        place[node] = -1
     below = np.zeros(nodes.size, np.int32)  # numbers of nodes; then places where they begin
     for split in range(inner.size - 1 if moves else -1, -1, -1):
         first = first_child[split]
         below[inner[split]] = below[first] + below[first + 1] + 2
+    place = np.full(nodes.size, -1, np.int32)
     place[0], below[0] = 0, 1
     depth, end, next_end = 0, 0, 1
     for split in range(inner.size):
@@ -306,15 +304,16 @@ def place_nodes(
         missing = missing_child[split]
         nodes[packed].child = start
         nodes[packed].missing = start + missing if missing >= 0 else packed
-    return depth
+    return depth, place
 
 
 def rounded_down(threshold: Floats, dtype: type[np.floating]) -> NDArray:
     """The largest of `dtype` up to each threshold: values of `dtype` fall to the same sides."""
     with np.errstate(over="ignore"):
         nearest = threshold.astype(dtype)
-    below = np.nextafter(nearest, dtype(-np.inf))
-    return np.where(nearest > threshold, below, nearest)
+    above = nearest > threshold
+    nearest[above] = np.nextafter(nearest[above], dtype(-np.inf))
+    return nearest
 
 
 @borrowing
@@ -394,9 +393,9 @@ def walk(values: NDArray, tree: DescentTree, depth: int, out: Int32s) -> None:
                 row[moved] = rows[k]
                 moved += np.int64(after[k] != before[k])
         for i in range(paired, left):
-            before_it, node = np.int64(-1), np.int64(out[row[i]])
-            while node != before_it:
-                before_it, node = node, step(values, row[i], tree, node)
+            above, node = np.int64(-1), np.int64(out[row[i]])
+            while node != above:
+                above, node = node, step(values, row[i], tree, node)
             out[row[i]] = node
         left = moved
         depth -= LEVELS

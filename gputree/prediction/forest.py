@@ -31,6 +31,48 @@ class PackedTree(NamedTuple):
     predictions: Floats  # (M, K): each of the K classes with probability 1, then all others
 
 
+class JoinedTrees(NamedTuple):
+    """T packed trees, one after the other; each numbers its nodes and predictions from 0."""
+
+    nodes: DescentTree
+    depth: Int64s  # (T,)
+    node_ends: Int64s  # (T + 1,) number of nodes of all trees before each, and of all
+    prediction_ends: Int64s
+    number: NDArray[np.uint32]
+    predictions: Floats
+
+    @classmethod
+    def of(cls, trees: Sequence[PackedTree]) -> JoinedTrees:
+        """Join one tree, or several of thresholds."""
+        number = [tree.number for tree in trees]
+        predictions = [tree.predictions for tree in trees]
+        nodes = np.concatenate([tree.nodes.nodes.view(np.uint8) for tree in trees])  # not by field
+        return cls(
+            trees[0].nodes._replace(nodes=nodes.view(trees[0].nodes.nodes.dtype)),
+            np.array([tree.depth for tree in trees]),
+            *(np.cumsum([0, *map(len, arrays)]) for arrays in (number, predictions)),
+            *(np.concatenate(arrays) for arrays in (number, predictions)),
+        )
+
+    def part(self, t: int, place: Int32s | None) -> PackedTree:
+        """Tree t, whose arrays are parts of these."""
+        nodes = slice(*self.node_ends[t : t + 2])
+        predictions = self.predictions[slice(*self.prediction_ends[t : t + 2])]
+        descent = self.nodes._replace(nodes=self.nodes.nodes[nodes])
+        return PackedTree(descent, int(self.depth[t]), place, self.number[nodes], predictions)
+
+
+class PackedForest(list[PackedTree]):
+    """Packed trees, joined for a kernel that has rows descend all; one by one with categories."""
+
+    def __init__(self, trees: Sequence[PackedTree]) -> None:
+        apart = any(tree.nodes.target is not None for tree in trees)
+        groups = [[tree] for tree in trees] if apart else [trees]
+        self.joined = [JoinedTrees.of(group) for group in groups]
+        for one, group in zip(self.joined, groups, strict=True):
+            self += [one.part(t, tree.place) for t, tree in enumerate(group)]
+
+
 def pack_tree(tree: Tree, dtype: Any) -> PackedTree:
     """Pack a binary tree for rows of float32 or float64 values, depth-first where that pays."""
     answers = np.ascontiguousarray(tree.value[:, 0])
@@ -68,30 +110,20 @@ def number_answers(answers: NDArray, are_weights: bool, number: NDArray[np.uint3
 
 
 def mean_answers(
-    trees: Sequence[PackedTree], values: NDArray, n_threads: int = 1, before: Before = None
+    trees: PackedForest, values: NDArray, n_threads: int = 1, before: Before = None
 ) -> Floats:
-    """Mean over trees of the prediction of each row's node.
+    """Mean over trees of the prediction of each row's node, of shape (n_rows, K).
 
     Sums are in the order of the trees, so that they depend neither on threads nor on blocks.
-
-    Parameters
-    ----------
-    trees : sequence of PackedTree
-    values : float32 or float64 array of shape (n_rows, n_features)
-    n_threads, before
-        As in `gputree.prediction.apply`; `before` returns False if no value is missing.
-
-    Returns
-    -------
-    float64 array of shape (n_rows, K)
+    `before` returns False if no value is missing; see `gputree.prediction.apply` for the others.
     """
     out = np.zeros((values.shape[0], trees[0].predictions.shape[1]))
 
     def block(begin: int, end: int) -> None:
         missing = None if before is not None and before(begin, end) is False else True
         rows, sums = values[begin:end], out[begin:end]
-        for nodes, depth, _, number, predictions in trees:
-            add_answers(rows, nodes, depth, missing, number, predictions, sums)
+        for joined in trees.joined:
+            add_answers(rows, joined, missing, sums)
 
     run_blocks(values.shape[0], n_threads, None, block, add_answers, BLOCK_ROWS, len(trees))
     out /= len(trees)
@@ -103,47 +135,36 @@ def leaves(
 ) -> Int32s:
     """Index of the node that each row reaches in each tree, of shape (n_rows, trees)."""
     out = np.empty((values.shape[0], len(trees)), NODE)
-    back = [None if tree.place is None else _inverse(tree.place) for tree in trees]
+    of_place = [ArrangedTree(*tree[:3]).in_order(np.arange(tree.number.size)) for tree in trees]
 
     def block(begin: int, end: int) -> None:
         stop = np.empty(end - begin, NODE)
         for t, tree in enumerate(trees):
             walk(values[begin:end], tree.nodes, tree.depth, stop)
-            numbers = back[t]
-            out[begin:end, t] = stop if numbers is None else numbers[stop]
+            out[begin:end, t] = of_place[t][stop]
 
     run_blocks(values.shape[0], n_threads, before, block, walk, BLOCK_ROWS, len(trees))
     return out
 
 
-def _inverse(place: Int32s) -> Int32s:
-    """Numbers of nodes by their places."""
-    numbers = np.empty_like(place)
-    numbers[place] = np.arange(place.size)
-    return numbers
-
-
 @kernel
-def add_answers(
-    values: NDArray,
-    tree: DescentTree,
-    depth: int,
-    missing: bool | None,
-    number: NDArray[np.uint32],
-    predictions: Floats,
-    sums: Floats,
-) -> None:
-    """Add the prediction for each row of `values` to `sums` (n, K); see `PackedTree`.
+def add_answers(values: NDArray, trees: JoinedTrees, missing: bool | None, sums: Floats) -> None:
+    """Add the predictions of trees for each row of `values` to `sums` (n, K).
 
     `missing` is None if no value is missing: then the descent takes 0.9 of the time.
     """
-    stop = np.empty(len(values), np.int32)
-    walk(values, DescentTree(tree.nodes, tree.target, tree.lists, missing), depth, stop)
-    n_classes = sums.shape[1]
-    for r in range(stop.size):
-        found = number[np.uintp(stop[r])]
-        if n_classes > FEW_CLASSES and found < n_classes:  # zeros change no sum
-            sums[r, found] += 1.0
-        else:
-            for k in range(n_classes):
-                sums[r, k] += predictions[found, k]
+    n, n_classes = sums.shape
+    stop = np.empty(n, np.int32)
+    for t in range(trees.depth.size):
+        begin, end = trees.node_ends[t], trees.node_ends[t + 1]
+        nodes, number = trees.nodes.nodes[begin:end], trees.number[begin:end]
+        predictions = trees.predictions[trees.prediction_ends[t] : trees.prediction_ends[t + 1]]
+        tree = DescentTree(nodes, trees.nodes.target, trees.nodes.lists, missing)
+        walk(values, tree, trees.depth[t], stop)
+        for r in range(n):
+            found = number[np.uintp(stop[r])]
+            if n_classes > FEW_CLASSES and found < n_classes:  # zeros change no sum
+                sums[r, found] += 1.0
+            else:
+                for k in range(n_classes):
+                    sums[r, k] += predictions[found, k]

@@ -114,9 +114,8 @@ class LeafTargets:
                 walk(values[begin:end], tree.nodes, tree.depth, stop)
             return find_quantiles(groups, reached, np.full(end - begin, NO_TARGET), levels)
 
-        found = run_blocks(
-            len(values), n_threads, before, block, find_quantiles, BLOCK_ROWS, len(trees)
-        )
+        n = len(values)
+        found = run_blocks(n, n_threads, before, block, find_quantiles, BLOCK_ROWS, len(trees))
         return np.concatenate([np.empty((0, levels.size)), *found])
 
     def out_of_bag(

@@ -135,6 +135,29 @@ def test_compact_trees_are_packed_like_others(monkeypatch, dtype, few_nodes):
             np.testing.assert_array_equal(shown, tree.value[leaf, 0])
 
 
+@pytest.mark.parametrize("n_classes", [0, 2, 7])
+@pytest.mark.parametrize("min_samples_leaf", [1, 4])
+def test_predictions_are_those_of_trees_one_by_one(monkeypatch, n_classes, min_samples_leaf):
+    """Of numbers, in one kernel: trees whose nodes move and others, blocks with missing values."""
+    rng = np.random.default_rng(n_classes)
+    X = rng.normal(size=(60, 3)).astype(np.float32)
+    y = rng.integers(0, n_classes, 60) if n_classes else X[:, 0] + rng.normal(size=60)
+    monkeypatch.setattr("gputree.prediction.forest.BLOCK_ROWS", 20)
+    kind = RandomForestClassifier if n_classes else RandomForestRegressor
+    forest = kind(4, min_samples_leaf=min_samples_leaf, random_state=0).fit(X, y)
+    few = min(tree.n_nodes for tree in forest._trees)
+    monkeypatch.setattr("gputree.prediction.descent.FEW_NODES", few)
+    moved = [tree.place is not None for tree in forest._trees.packed(X.dtype, 1)]
+    assert {*moved} == {True, False}
+    X[30, 0] = X[35, 1] = np.nan
+    expected = np.zeros((60, max(n_classes, 1)))
+    for t, tree in enumerate(forest.estimators_):
+        expected += tree.predict_proba(X) if n_classes else tree.predict(X)[:, None]
+        assert (forest.apply(X)[:, t] == tree.apply(X)).all()
+    found = forest.predict_proba(X) if n_classes else forest.predict(X)[:, None]
+    assert (found == expected / 4).all()
+
+
 @pytest.mark.parametrize("kind", list(TREE_OF))
 def test_forests_draw_among_columns_that_tie(kind):
     """Forests use all of five equal columns; a tree by itself uses the first."""
