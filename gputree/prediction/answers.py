@@ -173,8 +173,7 @@ def run_blocks(
 ) -> list[Any]:
     """Results of `block` for consecutive blocks of n rows, in order; `before` first, if given.
 
-    The `kernel` is the last that a block calls; blocks have up to `rows` rows each, which descend
-    so many `trees`.
+    The `kernel` is the last that a block calls; blocks of up to `rows` rows descend `trees` trees.
     """
     parts = max(min(n_threads, n * trees // FEWEST_ROWS, n), 1)
     bounds = [n * i // parts for i in range(parts + 1)]

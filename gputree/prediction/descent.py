@@ -1,6 +1,6 @@
 """Descent of rows that go to one child at each node.
 
-Eight rows descend together, so that their loads overlap. Nodes where a row cannot go on to a single
+Eight rows descend together, so that their loads overlap, some levels at a time. Nodes where a row cannot go on to a single
 child point at themselves: a row that does not move has reached its node.
 
 Lookup of the child for a category, during the descent of rows.

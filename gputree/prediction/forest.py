@@ -14,9 +14,10 @@ from gputree.prediction.answers import Before, run_blocks
 from gputree.prediction.descent import ArrangedTree, DescentTree, arrange, walk
 from gputree.tree import Tree
 
-# Rows that descend one tree after the other: a tree stays in a cache while they do. 200,000 rows
-# and 10 trees of 27,000 nodes, CPU ms with 2**12, 2**14, 2**16, 2**17: 215, 133, 108, 101.
-BLOCK_ROWS = 1 << 17
+# Bytes of rows that descend one tree after the other, and of their sums: a tree stays in a cache
+# while they do, and they in a larger one until the next tree. ns a row and tree with 2**20, 2**23,
+# 2**25 bytes: 61,000 nodes a tree 68, 43, 42; 1,300 nodes, 41 columns and 36 classes 31, 35, 65.
+BLOCK_BYTES = 1 << 23
 
 FEW_CLASSES = 4  # up to so many are added faster than it is found that one has all weight
 
@@ -75,8 +76,7 @@ class PackedForest(list[PackedTree]):
 
 def pack_tree(tree: Tree, dtype: Any) -> PackedTree:
     """Pack a binary tree for rows of float32 or float64 values, depth-first where that pays."""
-    answers = np.ascontiguousarray(tree.value[:, 0])
-    return with_answers(arrange(tree, dtype), np.arange(tree.n_nodes), answers, False)
+    return with_answers(arrange(tree, dtype), np.arange(tree.n_nodes), tree.value[:, 0], False)
 
 
 def with_answers(
@@ -121,11 +121,10 @@ def mean_answers(
 
     def block(begin: int, end: int) -> None:
         missing = None if before is not None and before(begin, end) is False else True
-        rows, sums = values[begin:end], out[begin:end]
         for joined in trees.joined:
-            add_answers(rows, joined, missing, sums)
+            add_answers(values[begin:end], joined, missing, out[begin:end])
 
-    run_blocks(values.shape[0], n_threads, None, block, add_answers, BLOCK_ROWS, len(trees))
+    run_blocks(len(out), n_threads, None, block, add_answers, _size(values, out), len(trees))
     out /= len(trees)
     return out
 
@@ -143,8 +142,13 @@ def leaves(
             walk(values[begin:end], tree.nodes, tree.depth, stop)
             out[begin:end, t] = of_place[t][stop]
 
-    run_blocks(values.shape[0], n_threads, before, block, walk, BLOCK_ROWS, len(trees))
+    run_blocks(len(out), n_threads, before, block, walk, _size(values, out), len(trees))
     return out
+
+
+def _size(*tables: NDArray) -> int:
+    """Number of rows of all tables (n, ...) that are `BLOCK_BYTES` together."""
+    return max(BLOCK_BYTES // sum(table.shape[1] * table.itemsize for table in tables), 1)
 
 
 @kernel

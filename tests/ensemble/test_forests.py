@@ -142,7 +142,7 @@ def test_predictions_are_those_of_trees_one_by_one(monkeypatch, n_classes, min_s
     rng = np.random.default_rng(n_classes)
     X = rng.normal(size=(60, 3)).astype(np.float32)
     y = rng.integers(0, n_classes, 60) if n_classes else X[:, 0] + rng.normal(size=60)
-    monkeypatch.setattr("gputree.prediction.forest.BLOCK_ROWS", 20)
+    monkeypatch.setattr("gputree.prediction.forest.BLOCK_BYTES", 20 * (12 + 8 * n_classes))
     kind = RandomForestClassifier if n_classes else RandomForestRegressor
     forest = kind(4, min_samples_leaf=min_samples_leaf, random_state=0).fit(X, y)
     few = min(tree.n_nodes for tree in forest._trees)

@@ -45,7 +45,7 @@ SMALL = {
     "prediction.answers.FIRST_ROWS": 2,
     "prediction.descent.FEW_NODES": 2,
     "prediction.descent.LEVELS": 2,
-    "prediction.forest.BLOCK_ROWS": 3,
+    "prediction.forest.BLOCK_BYTES": 64,
     "prediction.quantiles.BLOCK_ROWS": 3,
     "prediction.descent.FEW_CODES": 2,
     "pruning.subtree_raising.BLOCK_CELLS": 6,
