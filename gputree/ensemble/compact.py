@@ -164,7 +164,7 @@ class CompactTree(NamedTuple):
             or self.missing_child.min(initial=0) < 0
         ):
             return pack_tree(self.expand(), dtype)
-        child = np.arange(1, self.n_nodes, 2, NODE)
+        child = np.arange(1, self.n_nodes, 2, dtype=NODE)
         splits = inner, child, self.feature, self.threshold, self.missing_child
         arranged = arrange_splits(self.n_nodes, *splits, np.dtype(dtype))
         answers, of_weights = self.statistics, self.task == "classification"

@@ -1,7 +1,7 @@
 """Descent of rows that go to one child at each node.
 
-Eight rows descend together, so that their loads overlap, some levels at a time. Nodes where a row cannot go on to a single
-child point at themselves: a row that does not move has reached its node.
+Eight rows descend some levels together, so that their loads overlap. Nodes where a row cannot go on
+to a single child point at themselves: a row that does not move has reached its node.
 
 Lookup of the child for a category, during the descent of rows.
 
@@ -238,8 +238,9 @@ def arrange(tree: Tree, dtype: np.dtype[Any]) -> ArrangedTree:
     if tree.tests_categories.any():
         return ArrangedTree(pack(tree, dtype), tree.max_depth, None)
     inner = np.flatnonzero(~tree.is_leaf)
-    fields = tree.first_child, tree.feature, tree.threshold, tree.missing_child.astype(np.int8)
-    return arrange_splits(tree.n_nodes, inner, *(field[inner] for field in fields), dtype)
+    missing = tree.missing_child[inner].astype(np.int8)
+    splits = tree.first_child[inner], tree.feature[inner], tree.threshold[inner], missing
+    return arrange_splits(tree.n_nodes, inner, *splits, dtype)
 
 
 def arrange_splits(
@@ -391,7 +392,7 @@ def walk(values: NDArray, tree: DescentTree, depth: int, out: Int32s) -> None:
             for k in range(SIDE_BY_SIDE):  # the list is read before it is written
                 out[rows[k]] = after[k]
                 row[moved] = rows[k]
-                moved += np.int64(after[k] != before[k])
+                moved += int(after[k] != before[k])
         for i in range(paired, left):
             above, node = np.int64(-1), np.int64(out[row[i]])
             while node != above:

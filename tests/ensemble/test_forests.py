@@ -138,7 +138,7 @@ def test_compact_trees_are_packed_like_others(monkeypatch, dtype, few_nodes):
 @pytest.mark.parametrize("n_classes", [0, 2, 7])
 @pytest.mark.parametrize("min_samples_leaf", [1, 4])
 def test_predictions_are_those_of_trees_one_by_one(monkeypatch, n_classes, min_samples_leaf):
-    """Of numbers, in one kernel: trees whose nodes move and others, blocks with missing values."""
+    """Trees whose nodes move and others in one kernel, and blocks with missing values."""
     rng = np.random.default_rng(n_classes)
     X = rng.normal(size=(60, 3)).astype(np.float32)
     y = rng.integers(0, n_classes, 60) if n_classes else X[:, 0] + rng.normal(size=60)
