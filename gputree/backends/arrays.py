@@ -149,9 +149,13 @@ class Inspection:
         self.missing = np.zeros(values.shape[1], np.bool_)
         self.infinite = np.zeros(values.shape[1], np.bool_)
 
-    def inspect(self, begin: int, end: int) -> None:
-        """Inspect rows ``begin .. end``; threads may inspect different rows at once."""
+    def inspect(self, begin: int, end: int) -> bool:
+        """Inspect rows ``begin .. end``; return whether values are missing there, or before.
+
+        Threads may inspect different rows at once.
+        """
         inspect_columns(self.values, begin, end, self.missing, self.infinite)
+        return bool(self.missing.any())
 
 
 def missing_columns(values: Any, n_threads: int) -> NDArray[np.bool_]:

@@ -300,7 +300,8 @@ class Forest(ForestParameters, Reporting, OutOfBag):
     def _descend(self, descent: Callable[..., NDArray], X: Any) -> NDArray:
         """Apply `descent`, of `gputree.prediction.forest`, to the rows of `X`."""
         check_is_fitted(self)
-        return np.concatenate([self._descend_part(descent, part) for part in self._parts(X)])
+        found = [self._descend_part(descent, part) for part in self._parts(X)]
+        return found[0] if len(found) == 1 else np.concatenate(found)
 
     def _descend_part(self, descent: Callable[..., NDArray], values: NDArray) -> NDArray:
         columns = Inspection(values)

@@ -28,7 +28,8 @@ from gputree.base.threads import run
 from gputree.criteria.named import class_impurity
 from gputree.errors import place_in
 from gputree.growth.assembly import breadth_first, over_leaves
-from gputree.prediction.forest import PackedTree, pack_tree
+from gputree.prediction.descent import arrange_splits
+from gputree.prediction.forest import PackedForest, PackedTree, pack_tree, with_answers
 from gputree.tree import Tree
 from gputree.tree.branches import BranchLists
 
@@ -51,7 +52,8 @@ class CompactTree(NamedTuple):
     is_subset: NDArray[np.bool_] | None  # (S,) None where all splits are thresholds
     gain: NDArray[np.float64]  # (S,)
     n_rows: NDArray  # (L,)
-    # (L,); (N,) where sums over leaves are rounded; None where it is the sum of class weights
+    # (L,); (N,) where sums over leaves are rounded; None where it is the sum of class weights, and
+    # greater than 0
     weight: NDArray | None
     statistics: NDArray  # (L, K); (N, K) where sums over leaves are rounded, and of means
     impurity: NDArray[np.float64] | None  # (N,) None where class weights give it
@@ -72,7 +74,7 @@ class CompactTree(NamedTuple):
             if _same(impurity, _impurity(tree.criterion, tree.statistics)):
                 impurity = None
         weight = None
-        if not (classifies and _same(tree.weight, _sums(tree.statistics))):
+        if not (classifies and tree.weight.all() and _same(tree.weight, _sums(tree.statistics))):
             weight = _of_leaves(tree, tree.weight[:, None])[:, 0]
         return cls(
             task=tree.task,
@@ -151,6 +153,27 @@ class CompactTree(NamedTuple):
             **lists._asdict(),
         )
 
+    def pack(self, dtype: Any) -> PackedTree:
+        """The tree for rows of float32 or float64 values; without `expand` if it is a usual one."""
+        leaf, inner = np.flatnonzero(~self.is_split), np.flatnonzero(self.is_split)
+        weight = self.weight
+        if (
+            self.is_subset is not None
+            or self.lower is not None
+            or (weight is not None and not weight.all())
+            or self.missing_child.min(initial=0) < 0
+        ):
+            return pack_tree(self.expand(), dtype)
+        child = np.arange(1, self.n_nodes, 2, dtype=NODE)
+        splits = inner, child, self.feature, self.threshold, self.missing_child
+        arranged = arrange_splits(self.n_nodes, *splits, np.dtype(dtype))
+        answers, of_weights = self.statistics, self.task == "classification"
+        answers = answers if len(answers) == leaf.size else answers[leaf]
+        if of_weights and weight is not None:
+            weight = weight if weight.size == leaf.size else weight[leaf]
+            answers, of_weights = answers / weight.astype(np.float64)[:, None], False
+        return with_answers(arranged, leaf, answers, of_weights)
+
 
 class LazySequence(Sequence[T]):
     """The results of `make` for each item, computed on access."""
@@ -179,7 +202,7 @@ class Trees(Sequence[CompactTree]):
 
     def __init__(self, trees: Iterable[CompactTree]) -> None:
         self._trees = list(trees)
-        self._packed: tuple[Any, list[PackedTree]] | None = None
+        self._packed: tuple[Any, PackedForest] | None = None
 
     def __len__(self) -> int:
         return len(self._trees)
@@ -204,17 +227,13 @@ class Trees(Sequence[CompactTree]):
         """Nodes of all trees before each, and of all: of shape (trees + 1,)."""
         return np.cumsum([0, *(tree.n_nodes for tree in self._trees)])
 
-    def packed(self, dtype: Any, n_threads: int) -> list[PackedTree]:
+    def packed(self, dtype: Any, n_threads: int) -> PackedForest:
         """The trees for rows of float32 values, or of others."""
         narrow = np.dtype(np.float32 if dtype == np.float32 else np.float64)
         if self._packed is None or self._packed[0] != narrow:
             given = [(tree, narrow) for tree in self._trees]
-            self._packed = narrow, run(n_threads, _pack, given)
+            self._packed = narrow, PackedForest(run(n_threads, CompactTree.pack, given))
         return self._packed[1]
-
-
-def _pack(tree: CompactTree, dtype: Any) -> PackedTree:
-    return pack_tree(tree.expand(), dtype)
 
 
 def _of_leaves(tree: Tree, values: NDArray[np.float64]) -> NDArray:

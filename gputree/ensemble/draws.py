@@ -31,7 +31,7 @@ from gputree.estimators.table_estimator import TableEstimator
 from gputree.inputs.tables import Table
 from gputree.inputs.validation import check_weights
 from gputree.prediction.descent import walk
-from gputree.prediction.forest import PackedTree, mean_answers
+from gputree.prediction.forest import PackedForest, PackedTree, mean_answers
 
 # Constants that draws and permutations of rows are hashed with, in addition to the tree's key.
 _ROWS = np.uint64(0x626F6F7473747261)
@@ -343,7 +343,7 @@ def out_of_bag_means(trees: Trees, drawn: Drawn, values: NDArray, n_threads: int
     counts = np.zeros(values.shape[0], np.int64)
     for t, tree in enumerate(packed):
         rows = np.flatnonzero(~drawn(t))
-        sums[rows] += mean_answers([tree], values[rows], n_threads)
+        sums[rows] += mean_answers(PackedForest([tree]), values[rows], n_threads)
         counts[rows] += 1
     with np.errstate(invalid="ignore"):
         return sums / counts[:, None]
@@ -388,6 +388,7 @@ def permutation_importances(
         increase, whole = np.zeros(d), float(rows.size if weight is None else weight[rows].sum())
         tree = packed[t]
         said = tree.predictions.argmax(axis=1) if classifies else tree.predictions[:, 0]
+        said = said[tree.number]
         for begin in range(0, rows.size, at_once):
             part = rows[begin : begin + at_once]
             changed, true = np.ascontiguousarray(values[part]), target[part]
@@ -410,7 +411,7 @@ def _error(
 ) -> float:
     """Weight of wrong classes, or the sum of weighted squared errors; `said` is of nodes."""
     stop = np.empty(len(values), NODE)
-    walk(values, 0, len(values), tree.nodes, tree.depths, stop)
+    walk(values, tree.nodes, tree.depth, stop)
     found = said[stop]
     losses = (found - true) ** 2 if true.dtype.kind == "f" else found != true
     return float(losses.sum() if weight is None else (losses * weight).sum())

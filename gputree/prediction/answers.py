@@ -12,7 +12,7 @@ from scipy.sparse import csr_matrix
 from gputree.base.dtypes import MISSING_TO_ALL, NODE, Floats, Int32s
 from gputree.base.threads import run
 from gputree.compilation.decorators import Kernel
-from gputree.prediction.descent import arranged, leaf_depths, packed, walk
+from gputree.prediction.descent import arranged, packed, walk
 from gputree.prediction.shares import Descent, list_stops, mix, portions, settle, soft_of
 from gputree.tree import Tree
 
@@ -23,7 +23,7 @@ Before = Callable[[int, int], object] | None
 # descent depends on the depth, which is estimated from the blocks before.
 FIRST_ROWS = 32
 BLOCK_ROWS = 1 << 14
-FEWEST_ROWS = 1 << 14  # minimum number of rows for another thread
+FEWEST_ROWS = 1 << 14  # minimum number of rows for another thread, times the trees they descend
 
 
 def apply(tree: Tree, values: NDArray, n_threads: int = 1, before: Before = None) -> Int32s:
@@ -56,7 +56,7 @@ def take(
 
     def block(begin: int, end: int) -> None:
         stop = np.empty(end - begin, NODE)
-        walk(values[begin:end], 0, end - begin, descent.nodes, descent.depths, stop)
+        walk(values[begin:end], descent.nodes, descent.depth, stop)
         np.take(of_node, stop, axis=0, out=out[begin:end], mode="clip")
 
     run_blocks(values.shape[0], n_threads, before, block, walk)
@@ -152,11 +152,11 @@ def _run_spread(
 ) -> list[Any]:
     """Results of a kernel of `shares` for consecutive blocks of rows; `stop` has only zeros."""
     descent = Descent(values, packed(tree, values.dtype), portions(tree), soft_of(tree))
-    depths = leaf_depths(tree)
+    depth = tree.max_depth
 
     def block(begin: int, end: int) -> Any:
         if descent.soft is None:
-            walk(values, begin, end, descent.tree, depths, stop)
+            walk(values[begin:end], descent.tree, depth, stop[begin:end])
         return kernel(descent, begin, end, stop, *rest)
 
     return run_blocks(values.shape[0], n_threads, before, block, kernel)
@@ -169,12 +169,13 @@ def run_blocks(
     block: Callable[[int, int], Any],
     kernel: Kernel,
     rows: int = BLOCK_ROWS,
+    trees: int = 1,
 ) -> list[Any]:
     """Results of `block` for consecutive blocks of n rows, in order; `before` first, if given.
 
-    The `kernel` is the last that a block calls; blocks have up to `rows` rows each.
+    The `kernel` is the last that a block calls; blocks of up to `rows` rows descend `trees` trees.
     """
-    parts = max(min(n_threads, n // FEWEST_ROWS), 1)
+    parts = max(min(n_threads, n * trees // FEWEST_ROWS, n), 1)
     bounds = [n * i // parts for i in range(parts + 1)]
 
     def task(i: int) -> list[Any]:

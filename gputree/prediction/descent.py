@@ -1,7 +1,7 @@
 """Descent of rows that go to one child at each node.
 
-Eight rows descend together, so that their loads overlap. Nodes where a row cannot go on to a single
-child point at themselves: a row that does not move has reached its node.
+Eight rows descend some levels together, so that their loads overlap. Nodes where a row cannot go on
+to a single child point at themselves: a row that does not move has reached its node.
 
 Lookup of the child for a category, during the descent of rows.
 
@@ -31,7 +31,7 @@ from gputree.base.dtypes import (
     Int32s,
     Int64s,
 )
-from gputree.compilation import borrowing, kernel
+from gputree.compilation import borrowing, kernel, pasted
 from gputree.compilation.arrays import record
 from gputree.tree import Tree
 from gputree.tree.branches import Spans, places_of
@@ -142,7 +142,9 @@ def _lists(tree: Tree, listed: Int64s, spans: Spans) -> tuple[NDArray, Int32s, I
 
 
 SIDE_BY_SIDE = 8  # rows that descend together
+LEVELS = 8  # levels that rows descend before those that have arrived are left out
 FEW_NODES = 1 << 12  # number of nodes that fit the cache of a core in any order
+Eight = tuple[int, int, int, int, int, int, int, int]
 NARROW, WIDE = np.dtype(np.float32), np.dtype(np.float64)
 
 
@@ -166,13 +168,14 @@ class DescentTree(NamedTuple):
     target: Int32s | None
     # None where no list is searched: then the descent takes a quarter of the time
     lists: CategoryLists | None
+    missing: bool | None = True  # None where no row has missing values
 
 
 class ArrangedTree(NamedTuple):
     """A tree of N nodes in the form and the order in which rows descend it fastest."""
 
     nodes: DescentTree
-    depths: tuple[int, int]  # the minimum and the maximum depth of a leaf
+    depth: int
     place: Int32s | None  # (N,) new places of the nodes, if they have moved
 
     def in_order(self, of_node: NDArray[Any]) -> NDArray[Any]:
@@ -231,57 +234,87 @@ def pack_alike(tree: Tree, filled: bool = True) -> DescentTree:
 
 
 def arrange(tree: Tree, dtype: np.dtype[Any]) -> ArrangedTree:
-    """Pack the tree, depth-first if it is large.
+    """Pack the tree for values of `dtype`; nodes that test categories stay in their order."""
+    if tree.tests_categories.any():
+        return ArrangedTree(pack(tree, dtype), tree.max_depth, None)
+    inner = np.flatnonzero(~tree.is_leaf)
+    missing = tree.missing_child[inner].astype(np.int8)
+    splits = tree.first_child[inner], tree.feature[inner], tree.threshold[inner], missing
+    return arrange_splits(tree.n_nodes, inner, *splits, dtype)
 
-    Breadth-first, each node below the upper levels that a row passes is in another cache line;
-    depth-first, they are next to each other.
+
+def arrange_splits(
+    n_nodes: int,
+    inner: Int64s,
+    first_child: Int32s,
+    feature: Int32s,
+    threshold: Floats,
+    missing_child: NDArray[np.int8],
+    dtype: np.dtype[Any],
+) -> ArrangedTree:
+    """Pack a tree by its S splits, breadth-first; depth-first if it is large.
+
+    They are nodes `inner`, (S,), and have fields of `Tree`, (S,). Breadth-first, each node below
+    the upper levels that a row passes is in another cache line; depth-first, they are next to each
+    other.
     """
-    packed, depths = pack(tree, dtype), leaf_depths(tree)
-    nodes = packed.nodes
-    if packed.target is not None or nodes.size <= FEW_NODES:
-        return ArrangedTree(packed, depths, None)
-    place = _depth_first(nodes["child"])
-    moved = np.empty_like(nodes)
-    moved[place] = nodes
-    for name in ("child", "missing"):
-        moved[name][place] = place[nodes[name]]
-    return ArrangedTree(packed._replace(nodes=moved), depths, place)
+    nodes = np.empty(n_nodes, node_type(dtype.type, by_category=False))
+    moves, below = n_nodes > FEW_NODES, rounded_down(threshold, dtype.type)
+    depth, place = place_nodes(inner, first_child, feature, below, missing_child, moves, nodes)
+    return ArrangedTree(DescentTree(nodes, None, None), depth, place if moves else None)
 
 
 @kernel
-def _depth_first(child: Int32s) -> Int32s:
-    """Places of nodes, breadth-first so far: two siblings, all below the first, all below the
-    second. Leaves are their own child.
+def place_nodes(
+    inner: Int64s,
+    first_child: Int32s,
+    feature: Int32s,
+    threshold: NDArray,
+    missing_child: NDArray[np.int8],
+    moves: bool,
+    nodes: NDArray,
+) -> tuple[int, Int32s]:
+    """Write packed `nodes`, (N,); return the depth of the tree, and the places of its nodes.
+
+    If it `moves`, two siblings come first, then all below the first, then all below the second.
+    Nodes below one that was made a leaf in place have the place -1.
     """
-    n = child.size
-    below = np.zeros(n, np.int32)
-    for node in range(n - 1, -1, -1):
-        first = child[node]
-        if first != node:
-            below[node] = below[first] + below[first + 1] + 2
-    place, free = np.zeros(n, np.int32), np.zeros(n, np.int32)
-    free[0] = 1
-    for node in range(n):
-        first = child[node]
-        if first != node:
-            start = free[node]
-            place[first], place[first + 1] = start, start + 1
-            free[first], free[first + 1] = start + 2, start + 2 + below[first]
-    return place
-
-
-def leaf_depths(tree: Tree) -> tuple[int, int]:
-    """The minimum and the maximum depth of a leaf."""
-    depth = tree.depth[tree.is_leaf]
-    return int(depth.min()), int(depth.max())
+    for node in range(nodes.size):  # leaves; splits follow
+        nodes[node].threshold, nodes[node].feature = np.inf, 0
+        nodes[node].child = nodes[node].missing = node
+    below = np.zeros(nodes.size, np.int32)  # numbers of nodes; then places where they begin
+    for split in range(inner.size - 1 if moves else -1, -1, -1):
+        first = first_child[split]
+        below[inner[split]] = below[first] + below[first + 1] + 2
+    place = np.full(nodes.size, -1, np.int32)
+    place[0], below[0] = 0, 1
+    depth, end, next_end = 0, 0, 1
+    for split in range(inner.size):
+        if inner[split] >= end:  # the first one of the next level
+            depth, end = depth + 1, next_end
+        packed = place[inner[split]]
+        if packed < 0:
+            continue
+        first = first_child[split]
+        next_end = first + 2
+        start = below[inner[split]] if moves else first
+        place[first], place[first + 1] = start, start + 1
+        below[first + 1] = start + 2 + below[first]
+        below[first] = start + 2
+        nodes[packed].threshold, nodes[packed].feature = threshold[split], feature[split]
+        missing = missing_child[split]
+        nodes[packed].child = start
+        nodes[packed].missing = start + missing if missing >= 0 else packed
+    return depth, place
 
 
 def rounded_down(threshold: Floats, dtype: type[np.floating]) -> NDArray:
     """The largest of `dtype` up to each threshold: values of `dtype` fall to the same sides."""
     with np.errstate(over="ignore"):
         nearest = threshold.astype(dtype)
-    below = np.nextafter(nearest, dtype(-np.inf))
-    return np.where(nearest > threshold, below, nearest)
+    above = nearest > threshold
+    nearest[above] = np.nextafter(nearest[above], dtype(-np.inf))
+    return nearest
 
 
 @borrowing
@@ -289,12 +322,17 @@ def step(values: NDArray, row: int, tree: DescentTree, index: int) -> np.int64:
     """Node below `index` to which a row goes; `index` itself where there is no single one."""
     feature = tree.nodes[np.uintp(index)].feature
     x = values[np.uintp(row), np.uintp(feature)]
-    return follow(x, tree.nodes, index, tree.target, tree.lists)
+    return follow(x, tree.nodes, index, tree.target, tree.lists, tree.missing)
 
 
 @borrowing
 def follow(
-    x: float, nodes: NDArray, index: int, target: Int32s | None, lists: CategoryLists | None
+    x: float,
+    nodes: NDArray,
+    index: int,
+    target: Int32s | None,
+    lists: CategoryLists | None,
+    missing: bool | None,
 ) -> np.int64:
     """Node to which the node `index` sends a value.
 
@@ -308,51 +346,57 @@ def follow(
             below = np.int64(target[node.table + np.int64(x)])
     if lists is not None and node.n_codes == LISTED:
         below = look_up(lists, node.table, x, node.child)
-    if x != x:
+    if missing is not None and x != x:
         below = np.int64(node.missing)
     return below
 
 
-@kernel
-def walk(
-    values: NDArray, begin: int, end: int, tree: DescentTree, depths: tuple[int, int], out: Int32s
-) -> None:
-    """Write the nodes that rows ``begin .. end`` of `values` (n, d; NaN: missing) reach to `out`.
+@pasted
+def step_eight(values: NDArray, rows: Eight, tree: DescentTree, nodes: Eight) -> Eight:
+    """Nodes below those of eight rows; see `step`."""
+    return (
+        step(values, rows[0], tree, nodes[0]),
+        step(values, rows[1], tree, nodes[1]),
+        step(values, rows[2], tree, nodes[2]),
+        step(values, rows[3], tree, nodes[3]),
+        step(values, rows[4], tree, nodes[4]),
+        step(values, rows[5], tree, nodes[5]),
+        step(values, rows[6], tree, nodes[6]),
+        step(values, rows[7], tree, nodes[7]),
+    )
 
-    `depths` are the minimum and the maximum of the leaves.
+
+@kernel
+def walk(values: NDArray, tree: DescentTree, depth: int, out: Int32s) -> None:
+    """Write the nodes that the rows of `values` (n, d; NaN: missing) reach to `out`, (n,).
+
+    `depth` is the one of the tree. Rows descend some levels, and those that have arrived are left
+    out of the next ones: leaves of a tree of `adult` are 16 levels deep in the mean and 44 at most,
+    and the last one of eight rows arrives after 27.
     """
-    lowest, highest = depths
-    paired = end - (end - begin) % SIDE_BY_SIDE
-    for r in range(begin, paired, SIDE_BY_SIDE):
-        a0 = a1 = a2 = a3 = a4 = a5 = a6 = a7 = np.int64(0)
-        for _ in range(lowest):
-            a0 = step(values, r, tree, a0)
-            a1 = step(values, r + 1, tree, a1)
-            a2 = step(values, r + 2, tree, a2)
-            a3 = step(values, r + 3, tree, a3)
-            a4 = step(values, r + 4, tree, a4)
-            a5 = step(values, r + 5, tree, a5)
-            a6 = step(values, r + 6, tree, a6)
-            a7 = step(values, r + 7, tree, a7)
-        moved = lowest < highest
-        while moved:
-            b0 = step(values, r, tree, a0)
-            b1 = step(values, r + 1, tree, a1)
-            b2 = step(values, r + 2, tree, a2)
-            b3 = step(values, r + 3, tree, a3)
-            b4 = step(values, r + 4, tree, a4)
-            b5 = step(values, r + 5, tree, a5)
-            b6 = step(values, r + 6, tree, a6)
-            b7 = step(values, r + 7, tree, a7)
-            still = (a0 ^ b0) | (a1 ^ b1) | (a2 ^ b2) | (a3 ^ b3)
-            moved = (still | (a4 ^ b4) | (a5 ^ b5) | (a6 ^ b6) | (a7 ^ b7)) != 0
-            a0, a1, a2, a3, a4, a5, a6, a7 = b0, b1, b2, b3, b4, b5, b6, b7
-        out[r], out[r + 1], out[r + 2], out[r + 3] = a0, a1, a2, a3
-        out[r + 4], out[r + 5], out[r + 6], out[r + 7] = a4, a5, a6, a7
-    for r in range(paired, end):
-        a0 = np.int64(0)
-        b0 = step(values, r, tree, a0)
-        while b0 != a0:
-            a0 = b0
-            b0 = step(values, r, tree, a0)
-        out[r] = a0
+    row = np.arange(out.size, dtype=np.uint32)  # the first `left` have not arrived
+    out[:] = 0
+    left = out.size
+    while left > 0 and depth > 0:
+        paired, moved = left - left % SIDE_BY_SIDE, 0
+        for i in range(0, paired, SIDE_BY_SIDE):
+            r0, r1, r2, r3 = row[i], row[i + 1], row[i + 2], row[i + 3]
+            r4, r5, r6, r7 = row[i + 4], row[i + 5], row[i + 6], row[i + 7]
+            rows = r0, r1, r2, r3, r4, r5, r6, r7
+            after = before = (
+                np.int64(out[r0]), np.int64(out[r1]), np.int64(out[r2]), np.int64(out[r3]),
+                np.int64(out[r4]), np.int64(out[r5]), np.int64(out[r6]), np.int64(out[r7]),
+            )  # fmt: skip
+            for _ in range(min(depth, LEVELS)):
+                before, after = after, step_eight(values, rows, tree, after)
+            for k in range(SIDE_BY_SIDE):  # the list is read before it is written
+                out[rows[k]] = after[k]
+                row[moved] = rows[k]
+                moved += int(after[k] != before[k])
+        for i in range(paired, left):
+            above, node = np.int64(-1), np.int64(out[row[i]])
+            while node != above:
+                above, node = node, step(values, row[i], tree, node)
+            out[row[i]] = node
+        left = moved
+        depth -= LEVELS

@@ -111,10 +111,11 @@ class LeafTargets:
         def block(begin: int, end: int) -> Floats:
             reached = np.empty((len(trees), end - begin), NODE)
             for tree, stop in zip(trees, reached, strict=True):
-                walk(values[begin:end], 0, end - begin, tree.nodes, tree.depths, stop)
+                walk(values[begin:end], tree.nodes, tree.depth, stop)
             return find_quantiles(groups, reached, np.full(end - begin, NO_TARGET), levels)
 
-        found = run_blocks(len(values), n_threads, before, block, find_quantiles, BLOCK_ROWS)
+        n = len(values)
+        found = run_blocks(n, n_threads, before, block, find_quantiles, BLOCK_ROWS, len(trees))
         return np.concatenate([np.empty((0, levels.size)), *found])
 
     def out_of_bag(

@@ -27,7 +27,7 @@ def next_node(rows: RaisingRows, row: int, index: int) -> int:
     splits = rows.splits
     feature = splits.nodes[np.uintp(index)].feature
     x = rows.values[np.uintp(row * rows.row_step + feature * rows.column_step)]
-    return follow(x, splits.nodes, index, splits.target, splits.lists)
+    return follow(x, splits.nodes, index, splits.target, splits.lists, splits.missing)
 
 
 @borrowing

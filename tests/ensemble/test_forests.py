@@ -36,6 +36,7 @@ from gputree.ensemble.compact import CompactTree
 from gputree.ensemble.draws import bootstrap_counts
 from gputree.ensemble.growing import TableRows
 from gputree.export import shap_values
+from gputree.prediction.forest import pack_tree
 from gputree.pruning import CostComplexity, CostComplexityCV
 
 TREE_OF = {
@@ -96,6 +97,65 @@ def test_compact_trees_have_the_weights_of_grown_ones(model, weight, tmp_path):
         assert member.tree_.weight[0] == pytest.approx(weights.sum(), rel=1e-9)
     save_model(forest, tmp_path / "forest")
     assert (load_model(tmp_path / "forest").predict(X) == forest.predict(X)).all()
+
+
+def grown_for_packing():
+    """Compact trees by the name of what is particular about them."""
+    X, labels, y = mixed()
+    numbers, weight = X[["a", "b", "d"]], np.linspace(0.1, 2.0, len(X))
+    monotonic = {"monotonic_cst": [1, 0, 0], "max_depth": 4}
+    return {
+        "classes": DecisionTreeClassifier().fit(numbers, labels),
+        "mixed leaves": DecisionTreeClassifier(min_samples_leaf=5).fit(numbers, labels, weight),
+        "targets": DecisionTreeRegressor().fit(numbers, y, weight),
+        "bounds": DecisionTreeClassifier(**monotonic).fit(numbers, labels == "low"),
+        "categories": DecisionTreeClassifier().fit(X, labels),
+        "a leaf": DecisionTreeRegressor().fit(numbers, np.ones(len(X))),
+    }
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("few_nodes", [0, 1000])
+def test_compact_trees_are_packed_like_others(monkeypatch, dtype, few_nodes):
+    monkeypatch.setattr("gputree.prediction.descent.FEW_NODES", few_nodes)
+    expanded, expand = [], CompactTree.expand
+    monkeypatch.setattr(CompactTree, "expand", lambda of: expanded.append(1) or expand(of))
+    for name, model in grown_for_packing().items():
+        tree, made = model.tree_, len(expanded)
+        found = CompactTree.of(tree).pack(np.dtype(dtype))
+        assert (len(expanded) > made) == (name in ("bounds", "categories"))
+        expected = pack_tree(tree, np.dtype(dtype))
+        assert found.nodes.nodes.tolist() == expected.nodes.nodes.tolist()
+        assert found.depth == expected.depth == tree.max_depth
+        np.testing.assert_array_equal(found.place, expected.place)
+        leaf = np.flatnonzero(tree.is_leaf)
+        packed = leaf if found.place is None else found.place[leaf]
+        for one in (found, expected):
+            shown = one.predictions[one.number[packed]]
+            np.testing.assert_array_equal(shown, tree.value[leaf, 0])
+
+
+@pytest.mark.parametrize("n_classes", [0, 2, 7])
+@pytest.mark.parametrize("min_samples_leaf", [1, 4])
+def test_predictions_are_those_of_trees_one_by_one(monkeypatch, n_classes, min_samples_leaf):
+    """Trees whose nodes move and others in one kernel, and blocks with missing values."""
+    rng = np.random.default_rng(n_classes)
+    X = rng.normal(size=(60, 3)).astype(np.float32)
+    y = rng.integers(0, n_classes, 60) if n_classes else X[:, 0] + rng.normal(size=60)
+    monkeypatch.setattr("gputree.prediction.forest.BLOCK_BYTES", 20 * (12 + 8 * n_classes))
+    kind = RandomForestClassifier if n_classes else RandomForestRegressor
+    forest = kind(4, min_samples_leaf=min_samples_leaf, random_state=0).fit(X, y)
+    few = min(tree.n_nodes for tree in forest._trees)
+    monkeypatch.setattr("gputree.prediction.descent.FEW_NODES", few)
+    moved = [tree.place is not None for tree in forest._trees.packed(X.dtype, 1)]
+    assert {*moved} == {True, False}
+    X[30, 0] = X[35, 1] = np.nan
+    expected = np.zeros((60, max(n_classes, 1)))
+    for t, tree in enumerate(forest.estimators_):
+        expected += tree.predict_proba(X) if n_classes else tree.predict(X)[:, None]
+        assert (forest.apply(X)[:, t] == tree.apply(X)).all()
+    found = forest.predict_proba(X) if n_classes else forest.predict(X)[:, None]
+    assert (found == expected / 4).all()
 
 
 @pytest.mark.parametrize("kind", list(TREE_OF))

@@ -17,6 +17,7 @@ from gputree import prediction
 from gputree.base.dtypes import MISSING_TO_ALL
 from gputree.prediction import answers
 from gputree.prediction import descent as descent_
+from gputree.prediction.forest import number_answers
 
 
 def random_tree(rng, n_splits, n_features=4):
@@ -58,6 +59,17 @@ def test_blocks_and_threads(monkeypatch, n_rows, n_threads):
     leaves = prediction.apply(tree, rows, n_threads)
     assert leaves.dtype == np.int32
     np.testing.assert_array_equal(leaves, expected)
+
+
+@given(st.integers(0, 10**6), st.integers(1, 4), st.integers(0, 40))
+def test_rows_that_arrive_are_left_out(seed, levels, n_rows):
+    """However many levels rows descend before that."""
+    rng = np.random.default_rng(seed)
+    tree, values = chain(17), rng.uniform(-1.0, 20.0, (n_rows, 1))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(descent_, "LEVELS", levels)
+        leaves = prediction.apply(tree, values)
+    assert leaves.tolist() == [heaviest(tree, row) for row in values]
 
 
 def test_deep_chain():
@@ -127,8 +139,8 @@ def test_nodes_that_are_moved_answer_the_same(seed, n_splits, n_rows):
 def test_a_tree_is_packed_once(monkeypatch):
     """For each type of values; not in pickles, nor in trees with other arrays."""
     made = []
-    pack = descent_.pack
-    monkeypatch.setattr(descent_, "pack", lambda *given: made.append(1) or pack(*given))
+    arrange = descent_.arrange
+    monkeypatch.setattr(descent_, "arrange", lambda *given: made.append(1) or arrange(*given))
     rng = np.random.default_rng(0)
     tree, rows = random_tree(rng, 30), random_rows(rng, 50)
     expected = prediction.apply(tree, rows)
@@ -146,9 +158,11 @@ def test_a_tree_is_packed_once(monkeypatch):
     np.testing.assert_array_equal(prediction.apply(other, rows), expected)
 
 
+@pytest.mark.parametrize("few_nodes", [0, 100])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_a_tree_that_is_modified_in_place_is_packed_again(dtype):
+def test_a_tree_that_is_modified_in_place_is_packed_again(monkeypatch, dtype, few_nodes):
     """scikit-learn's users move thresholds, and cut trees back, so."""
+    monkeypatch.setattr(descent_, "FEW_NODES", few_nodes)
     rng = np.random.default_rng(0)
     tree, rows = random_tree(rng, 30), random_rows(rng, 50, dtype=dtype)
     before = prediction.apply(tree, rows)
@@ -156,6 +170,10 @@ def test_a_tree_that_is_modified_in_place_is_packed_again(dtype):
     moved = prediction.apply(tree, rows)
     assert (moved != before).any()
     np.testing.assert_array_equal(moved, prediction.apply(replace(tree), rows))
+    tree.n_children[np.flatnonzero(tree.n_children)[1]] = 0  # its children stay in the arrays
+    cut = prediction.apply(tree, rows)
+    assert (cut != moved).any()
+    assert cut.tolist() == [heaviest(tree, row) for row in rows]
     tree.n_children[0] = 0
     np.testing.assert_array_equal(prediction.apply(tree, rows), 0)
 
@@ -253,6 +271,28 @@ def test_a_node_without_weight_keeps_what_it_cannot_place():
 
 
 # ------------------------------------------------------- rows at a time
+@given(st.integers(0, 10**6), st.integers(0, 20), st.integers(1, 4))
+def test_predictions_are_numbered(seed, n, n_classes):
+    """A single class has its code; each of the others, and targets, a number after those."""
+    answers = np.random.default_rng(seed).choice([0.0, 0.5, 1.0], (n, n_classes))
+    single = np.count_nonzero(answers, axis=1) == 1
+    for of_weights in (True, False):
+        number = np.empty(n, np.uint32)
+        number_answers(answers, of_weights, number)
+        single &= of_weights | (answers.sum(axis=1) == 1.0)
+        others = n_classes + np.cumsum(~single) - 1
+        np.testing.assert_array_equal(number, np.where(single, answers.argmax(axis=1), others))
+
+
+def test_rows_of_many_trees_are_divided_among_threads():
+    """A row costs another thread as much as it has trees."""
+    n, kernel = answers.FEWEST_ROWS // 4, SimpleNamespace(is_loaded=True)
+    for trees, threads, parts in [(4, 9, 1), (7, 9, 1), (8, 9, 2), (40, 4, 4), (40, 1, 1)]:
+        found = answers.run_blocks(n, threads, None, lambda *block: block, kernel, n, trees)
+        assert len(found) == parts
+    assert answers.run_blocks(1, 4, None, lambda *block: block, kernel, n, 10**6) == [(0, 1)]
+
+
 @pytest.mark.parametrize("n_threads", [1, 2])
 @pytest.mark.parametrize("is_loaded", [False, True])
 def test_blocks_cover_all_rows_in_order(is_loaded, n_threads):
