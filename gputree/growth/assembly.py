@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from gputree.backends.base import Backend, Bools, Floats, Int64s, Splits, Subtrees
 from gputree.backends.rules import missing_goes_left
 from gputree.base.dtypes import NO_CHILD, NO_FEATURE, NO_THRESHOLD, NODE
+from gputree.compilation import kernel
 from gputree.tree.nesting import Subsets
 
 
@@ -102,14 +103,26 @@ def _join(top: Any, below: Any, roots: Int64s, subtree_roots: Int64s) -> NDArray
 
 def breadth_first(first_child: NDArray[Any]) -> tuple[Int64s, NDArray[np.int32]]:
     """Nodes reachable from the root, breadth-first, and their depths."""
-    levels = [np.array([0])]
-    while levels[-1].size:
-        first = first_child[levels[-1]]
-        pairs = first[first >= 0].repeat(2)
-        pairs[1::2] += 1
-        levels.append(pairs)
-    depth = np.arange(len(levels), dtype=NODE).repeat([level.size for level in levels])
-    return np.concatenate(levels), depth
+    order, depth = np.zeros(first_child.size, np.int64), np.zeros(first_child.size, NODE)
+    size = walk_levels(first_child.astype(np.int64, copy=False), order, depth)
+    return order[:size], depth[:size]
+
+
+@kernel
+def walk_levels(first_child: Int64s, order: Int64s, depth: NDArray[np.int32]) -> int:
+    """Write the nodes reachable from node 0, breadth-first, and their depths; return how many."""
+    size = 1
+    place = 0
+    # The first `size` nodes are known, of these the children of the first `place`.
+    while place < size:
+        child = first_child[order[place]]
+        if child >= 0:
+            for side in range(2):
+                order[size] = child + side
+                depth[size] = depth[place] + 1
+                size += 1
+        place += 1
+    return size
 
 
 def renumber(nodes: GrownNodes) -> tuple[GrownNodes, NDArray[np.int32], NDArray[np.int32]]:
@@ -134,17 +147,20 @@ def over_leaves(first_child: NDArray[Any], leaf_sums: NDArray[Any]) -> NDArray[A
 
     `leaf_sums`, of shape (leaves, S), are in the order of the nodes' numbers.
     """
-    is_leaf = first_child < 0
-    sums = np.empty((is_leaf.size, leaf_sums.shape[1]), leaf_sums.dtype)
-    sums[is_leaf] = leaf_sums
-    inner = np.flatnonzero(~is_leaf)
-    levels = [0]  # first split node of each level
-    while levels[-1] < inner.size:
-        levels.append(int(inner.searchsorted(2 * levels[-1] + 1)))
-    for last, first in zip(levels[:0:-1], levels[-2::-1], strict=True):
-        children = sums[2 * first + 1 : 2 * last + 1]
-        sums[inner[first:last]] = children[::2] + children[1::2]
+    sums = np.empty((first_child.size, leaf_sums.shape[1]), leaf_sums.dtype)
+    sums[first_child < 0] = leaf_sums
+    add_up(first_child.astype(np.int64, copy=False), sums)
     return sums
+
+
+@kernel
+def add_up(first_child: Int64s, sums: NDArray[Any]) -> None:
+    """Set the sums of all split nodes to those of their children, which come behind them."""
+    for node in range(first_child.size - 1, -1, -1):
+        child = first_child[node]
+        if child >= 0:
+            for c in range(sums.shape[1]):
+                sums[node, c] = sums[child, c] + sums[child + 1, c]
 
 
 def list_subsets(

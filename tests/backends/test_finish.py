@@ -10,10 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from oracles import exact_tree
 from strategies import PROBLEMS, is_regression, make_task, problems, random_sample
-from tunings import finishing
+from tunings import DRAWN, RANKED, finishing, tuned
 
 from gputree import DecisionTreeClassifier
 from gputree.backends.cpu import block as blocks
+from gputree.backends.cpu.drawn_ranks import sort_keys
 
 
 def check_subtree(sample, task, device, subtrees, j, rows, depth, key):
@@ -118,3 +119,34 @@ def test_columns_of_two_values_and_missing_ones(seed):
         with finishing(rows):
             trees.append(DecisionTreeClassifier().fit(X, y).tree_)
     assert trees[0].equals(trees[1])
+
+
+@pytest.mark.parametrize(
+    ("m", "bits", "ranks"), [(40, 16, 30), (40, 16, 60_000), (700, 16, 900), (30, 32, 2**20)]
+)
+def test_keys_are_sorted_digit_by_digit(m, bits, ranks):
+    """Stably, by one digit of their ranks, by two and by three."""
+    rng = np.random.default_rng(m)
+    rank = rng.integers(ranks // 3, ranks, m)
+    keys = ((rank << bits) | np.arange(m)).astype(f"u{bits // 4}")
+    counts, out = np.empty(max(2 * m, 256) + 1, np.int64), np.empty_like(keys)
+    sort_keys(keys.copy(), m, bits, rank.min(), rank.max(), counts, out)
+    assert out.tolist() == sorted(keys.tolist())
+
+
+@pytest.mark.parametrize("tuning", [RANKED, DRAWN[0]])
+@pytest.mark.parametrize(("criterion", "weighted"), [("gini", False), ("squared_error", True)])
+def test_drawn_columns_that_become_constant(criterion, weighted, tuning):
+    """Most columns are constant in most nodes: others are drawn, until one can be cut."""
+    rng = np.random.default_rng(4)
+    values = (rng.random((60, 12)) < 0.1).astype(float)
+    values[rng.random(values.shape) < 0.05] = np.nan
+    values[:, 3], values[:, 4], values[:, 5] = 1.0, np.nan, rng.integers(0, 4, 60)
+    sample = random_sample(4, 60, 1, 0 if is_regression(criterion) else 3, weighted)
+    sample = sample._replace(values=values)
+    backend, begin, end = partial(devices.new_backend, "cpu"), np.array([0, 25]), np.array([25, 60])
+    for max_features, leaf, max_bins in ((1, 1, None), (2, 2, 64), (4, 2, 64), (6, 3, None)):
+        limits = {"max_features": max_features, "min_samples_leaf": leaf, "random_ties": True}
+        with tuned(tuning):
+            task = make_task(criterion, sample, **limits)
+            check(backend, sample, task, begin, end, max_bins=max_bins)

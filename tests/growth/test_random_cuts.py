@@ -10,6 +10,7 @@ from scipy.stats import chisquare, kstest
 
 from gputree import CodedTable, DecisionTreeClassifier, DecisionTreeRegressor, ExtraTreesClassifier
 from gputree.arithmetic.hashing import child_key, mix
+from gputree.backends.cpu import drawn_columns as columns_kernels
 from gputree.backends.cpu.cut import drawn_columns
 from gputree.backends.cpu.drawn_columns import first_difference
 from gputree.compilation.tiers import forced
@@ -117,9 +118,22 @@ def assert_same(expected, found):
         np.testing.assert_array_equal(one, other)
 
 
+def test_categories_whose_hashes_are_equal_in_a_node_may_differ_below_it(monkeypatch):
+    """A hash says 0 or a half only: other than numbers, columns are not constant for good."""
+    monkeypatch.setattr(columns_kernels, "fraction_of", lambda bits: int(bits >> np.uint64(63)) / 2)
+    monkeypatch.setitem(globals(), "fraction", lambda bits: int(bits >> np.uint64(63)) / 2)
+    with forced("never"):
+        for seed in range(8):
+            check_against_the_naive_tree(seed, np.float64)
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("seed", range(6))
 def test_the_tree_is_the_naive_one(seed, dtype):
+    check_against_the_naive_tree(seed, dtype)
+
+
+def check_against_the_naive_tree(seed, dtype):
     rng = np.random.default_rng(seed)
     n = 60
     X = np.round(rng.normal(size=(n, 4)), 1).astype(dtype)

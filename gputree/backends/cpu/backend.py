@@ -123,8 +123,15 @@ class CpuBackend:
 
     @property
     def _counts_drawn(self) -> bool:
-        """True where nodes have no histograms, and only the columns that they draw are counted."""
-        return self.data.draws_few(self.task.limits.max_features)
+        """True where nodes have no histograms, and only the columns that they draw are counted.
+
+        Not where most have codes, and a block is not too large: it counts them faster.
+        """
+        if not self.data.draws_few(self.task.limits.max_features):
+            return False
+        ranked = self.table.by_code.mean() >= tuning.TUNING.ranked_share
+        fits = block_bytes(self.table, self.entries.size) <= tuning.TUNING.block_bytes
+        return not (ranked and fits)
 
     @property
     def uncoded_cells(self) -> int:
@@ -166,12 +173,17 @@ class CpuBackend:
     @property
     def finishing(self) -> Finishing:
         tuned = tuning.TUNING
-        coded = np.count_nonzero(self.table.by_code)
-        columns = float(self.table.by_code.size - (1.0 - tuned.coded_column) * coded)
+        coded = self.table.by_code
+        columns = float(coded.size - (1.0 - tuned.coded_column) * np.count_nonzero(coded))
         most = max(self.entries.size // (2 * self.n_threads), tuned.shared_rows)
+        level_cells, drawn = tuned.level_cells, self.task.limits.max_features
         if self._sorts_drawn:
-            columns = tuned.sorted_column * self.task.limits.max_features
-        return Finishing(tuned.rows_per_statistic, columns, most, tuned.level_cells)
+            columns = tuned.sorted_column * drawn
+        elif drawn < coded.size:
+            level_cells = int(tuned.drawn_level_cells * coded.size / columns)
+            if coded.mean() >= tuned.ranked_share:
+                columns *= drawn / coded.size
+        return Finishing(tuned.rows_per_statistic, columns, most, level_cells)
 
     @property
     def _cell_dtype(self) -> np.dtype:

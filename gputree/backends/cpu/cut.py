@@ -38,6 +38,33 @@ def draw_columns(key, order, done, upto):
         order[i], order[j] = order[j], order[i]
 
 
+class Draws(NamedTuple):
+    """Columns in the order in which a node draws them, and those that may be cut below it.
+
+    A column that is constant in a node is constant below it: the first of `columns` are those that
+    were not seen to be constant. Their number belongs to a node; the others need not be read.
+    """
+
+    order: NDArray[np.int64]  # (d,)
+    columns: NDArray[np.int64]  # (d,)
+    place: NDArray[np.int64]  # (d,) place of each column in `columns`
+
+
+def new_draws(d: int) -> Draws:
+    """Draws of d columns, none of which was seen to be constant."""
+    return Draws(np.arange(d), np.arange(d), np.arange(d))
+
+
+@borrowing
+def drop_column(draws, f, active):
+    """Move a constant column f behind the active ones; returns how many remain."""
+    columns, place = draws.columns, draws.place
+    last, hole = columns[active - 1], place[f]
+    columns[hole], columns[active - 1] = last, f
+    place[last], place[f] = hole, active - 1
+    return active - 1
+
+
 @borrowing
 def tie_rank(limits, key, f):
     """Rank of column f among cuts of equal score in the node of `key`: the lowest wins."""

@@ -29,7 +29,9 @@ from gputree.backends.base import Int64s, Subtrees, Task
 from gputree.backends.cpu.cut import (
     admits,
     draw_columns,
+    drop_column,
     new_cut,
+    new_draws,
     no_cut,
     precedes,
     scan_pairs,
@@ -178,23 +180,20 @@ def first_difference(low, high):
 
 
 @borrowing
-def draw_cut(key, drawn, c, rows, nominal):
-    """Draw a cut of a column: (True if there is one, threshold, missing_left).
+def draw_cut(key, drawn, c, nominal):
+    """Draw a cut of a column that is not constant: (threshold, missing_left).
 
     Where all known values are equal, the cut separates them from the missing ones.
     """
     f, low, high = drawn.column[c], np.float64(drawn.low[c]), np.float64(drawn.high[c])
-    missing = drawn.missing[c]
-    if missing == rows or (low == high and missing == 0):
-        return False, 0.0, False
     if low == high:
-        return True, np.inf, False
-    missing_left = missing > 0 and hash_of(key, f, _MISSING) >> np.uint64(63) == 0
+        return np.inf, False
+    missing_left = drawn.missing[c] > 0 and hash_of(key, f, _MISSING) >> np.uint64(63) == 0
     if nominal:
-        return True, first_difference(low, high), missing_left
+        return first_difference(low, high), missing_left
     share = fraction_of(hash_of(key, f, _THRESHOLD))
     threshold = max(low * (1.0 - share) + high * share, low)
-    return True, threshold if threshold < high else low, missing_left
+    return threshold if threshold < high else low, missing_left
 
 
 @borrowing
@@ -243,8 +242,6 @@ def better_sorted_cut(scan, limits, drawn, sorting, c, cut):
         values[n_present] = numbers[i]
         items[n_present] = i
         n_present += np.int64(numbers[i] == numbers[i])
-    if n_present == 0 or (drawn.low[c] == drawn.high[c] and missing == 0):
-        return cut
     sort_pairs(values, items, 0, n_present, sorting.sorter)
     column_limits, rank = at_column(limits.monotonic, limits, f), tie_rank(limits, key, f)
     node = Node(criterion, column_limits, scan.weighted, total, key)
@@ -283,30 +280,43 @@ def take_columns(entries, key, drawn, k, s, t):
 
 
 @borrowing
-def find_cut(scan, entries, limits, order, drawn, sorting):
-    """The best cut of the columns that a node draws; more are drawn until there is one."""
-    d, s, t, key = order.size, scan.s, scan.t, scan.key
+def find_cut(scan, entries, limits, draws, active, drawn, sorting):
+    """The best cut of the columns that a node draws; more are drawn until there is one.
+
+    Also returns how many of the `active` columns remain.
+    """
+    order, s, t, key = draws.order, scan.s, scan.t, scan.key
     cut = no_cut()
-    most = min(limits.max_features, d)
-    first = np.int64(0)
-    # Columns `order[:first]` are drawn, and `cut` is the best of them.
-    while first < most or (first < d and cut.score == -np.inf):
-        k = min(most - first, drawn.column.size) if first < most else np.int64(1)
-        if most < d:
-            draw_columns(key, order, first, first + k)
-        for c in range(k):
-            drawn.column[c] = order[first + c]
+    most = min(limits.max_features, order.size)
+    first = seen = np.int64(0)
+    # Columns `order[:first]` are drawn, and `cut` is the best of them; `seen` of them are active.
+    # Those that remain are constant once all active ones are seen.
+    while (first < most or cut.score == -np.inf) and seen < active:
+        upto = min(first + drawn.column.size, most) if first < most else first + 1
+        if most < order.size:
+            draw_columns(key, order, first, upto)
+        k = np.int64(0)
+        for c in range(first, upto):
+            drawn.column[k] = order[c]
+            k += draws.place[order[c]] < active
+        first = upto
         take_columns(entries, key, drawn, k, s, t)
         for c in range(k):
+            f, missing = drawn.column[c], drawn.missing[c]
+            nominal = entries.categories[f] > 0
+            constant = missing == t - s or (missing == 0 and drawn.low[c] == drawn.high[c])
+            if constant and not nominal:  # hashes of categories may be equal in one node
+                active = drop_column(draws, f, active)
+                continue
+            seen += 1
+            if constant:
+                continue
             if sorting is not None:
                 cut = better_sorted_cut(scan, limits, drawn, sorting, c, cut)
             else:
-                nominal = entries.categories[drawn.column[c]] > 0
-                found, threshold, missing_left = draw_cut(key, drawn, c, t - s, nominal)
-                if found:
-                    cut = better_cut(scan, limits, drawn, c, threshold, missing_left, cut)
-        first += k
-    return cut
+                threshold, missing_left = draw_cut(key, drawn, c, nominal)
+                cut = better_cut(scan, limits, drawn, c, threshold, missing_left, cut)
+    return cut, active
 
 
 @borrowing
@@ -337,7 +347,7 @@ def part_entries(entries, drawn, c, cut, s, t):
 
 
 @borrowing
-def grow_one(rules, criterion, entries, free, waiting, order, drawn, sorting, total, left, out):
+def grow_one(rules, criterion, entries, free, waiting, draws, drawn, sorting, total, left, out):
     """Grow the subtree of the node on top of the stack; returns the next free node."""
     limits = rules.limits
     min_rows = fewest_rows(limits)
@@ -360,7 +370,8 @@ def grow_one(rules, criterion, entries, free, waiting, order, drawn, sorting, to
             continue
         if rules.regression and places_equal(scan, entries.local, limits.rounded):
             continue
-        cut = find_cut(scan, entries, bounded, order, drawn, sorting)
+        active = waiting.active[size]
+        cut, active = find_cut(scan, entries, bounded, draws, active, drawn, sorting)
         if cut.score == -np.inf:
             continue
         decrease = gain(criterion, cut.score, total)
@@ -389,14 +400,14 @@ def grow_one(rules, criterion, entries, free, waiting, order, drawn, sorting, to
             a, b = (middle, t) if side == 1 else (s, middle)
             splits = deeper and may_split(rules.regression, entries, a, b, min_rows)
             below = level + 1 if splits else limits.max_depth  # else it stays a leaf
-            wait(waiting, size, free + side, below, 0, child_key(key, side))
+            wait(waiting, size, free + side, below, active, child_key(key, side))
             size += 1
         free += 2
     return free
 
 
 @kernel
-def grow_drawn(rules, channels, entries, nodes, sorting, out):
+def grow_drawn(rules, channels, entries, nodes, draws, sorting, out):
     """Grow the subtrees of all nodes, and return their number of nodes."""
     most = np.int64(0)
     for j in range(nodes.begin.size):
@@ -419,7 +430,6 @@ def grow_drawn(rules, channels, entries, nodes, sorting, out):
         np.empty(k, entries.values.dtype),
         np.empty(k, np.int64),
     )
-    order = np.arange(d)
     total, left = np.empty(channels, np.int64), np.empty(channels, np.int64)
     criterion = restrict(rules.criterion, channels)
     free = np.int64(0)
@@ -428,9 +438,9 @@ def grow_drawn(rules, channels, entries, nodes, sorting, out):
         out.root[j] = free
         add_leaf(out, free, nodes.begin[j], nodes.end[j])
         put_bounds(rules.limits.monotonic, nodes.means, j, waiting.bounds)
-        wait(waiting, 0, free, nodes.depth[j], 0, nodes.key[j])
+        wait(waiting, 0, free, nodes.depth[j], d, nodes.key[j])
         free = grow_one(
-            rules, criterion, entries, free + 1, waiting, order, drawn, sorting, total, left, out
+            rules, criterion, entries, free + 1, waiting, draws, drawn, sorting, total, left, out
         )
     return free
 
@@ -464,5 +474,5 @@ def grow_of_drawn(
     if not task.draws_cuts:
         values, items = np.empty(most, table.values.dtype), np.empty(most, np.int64)
         sorting = CutScratch(values, items, new_sorter())
-    free = grow_drawn(rules, channels, entries, nodes, sorting, out)
+    free = grow_drawn(rules, channels, entries, nodes, new_draws(d), sorting, out)
     return Subtrees._make([out.root, *(field[:free].copy() for field in out[1:])])

@@ -2,7 +2,8 @@
 
 Each column of a node is sorted once (see `gputree.backends.cpu.block`); then every
 split partitions the sorted columns stably, so no column is sorted again. A column that
-is constant in a node stays so below it, and is left out there.
+is constant in a node stays so below it, and is left out there. Where nodes draw columns and most
+have few values, they are ranked once instead (see `gputree.backends.cpu.drawn_ranks`).
 """
 
 from __future__ import annotations
@@ -17,10 +18,12 @@ from gputree.backends.cpu import block as blocks
 from gputree.backends.cpu.block import missing_rank
 from gputree.backends.cpu.categories import new_scratch
 from gputree.backends.cpu.cut import draw_columns, narrow, no_cut
+from gputree.backends.cpu.drawn_ranks import best_drawn_cut, mark_ranks, new_ranks
 from gputree.backends.cpu.finish_scan import (
     Scan,
     clear,
     cut_pair,
+    is_nominal,
     known_end,
     mark_categories,
     scan_categories,
@@ -116,14 +119,6 @@ def drop_constants(order, bits, columns, active, s, t):
         else:
             c += 1
     return active
-
-
-@borrowing
-def is_nominal(scratch, f):
-    """Return True if column f is nominal; `scratch` is None where no column is."""
-    if scratch is None:
-        return False
-    return scratch.categories[f] > 0
 
 
 @pasted
@@ -224,18 +219,41 @@ def mark_sides(order, f, bits, s, first_missing, t, place, missing_left, left_si
 
 
 @borrowing
-def cut_threshold(bin_ends, order, distinct, f, bits, first, place):
-    """Threshold after `place` in the sorted list of column f; infinity before missing values.
+def cut_threshold(bin_ends, distinct, f, missing, low, high):
+    """Threshold of column f between two ranks; infinity before that of `missing` values.
 
-    `distinct` has the node's values by rank from `first` on.
+    `distinct` has the node's values by rank.
     """
-    low = np.int64(order[f, place]) >> bits
-    high = np.int64(order[f, place + 1]) >> bits
-    if high == missing_rank(bits):
+    if high == missing:
         return np.inf
     if bin_ends.by_code[f]:
         return midpoint(bin_ends.highest[f, low], bin_ends.lowest[f, high])
-    return midpoint(distinct[f, first + low], distinct[f, first + high])
+    return midpoint(distinct[low], distinct[high])
+
+
+@borrowing
+def mark_rows(scan, scratch, block, ranks, cut):
+    """Mark each row of a node with its side of a cut.
+
+    Returns the ranks on both sides of a threshold, and the number of missing values.
+    """
+    f, bits, s, t = cut.column, scan.bits, scan.s, scan.t
+    if is_nominal(scratch, f):
+        if scratch is not None:
+            mark_categories(scratch, scan, cut, block.left_side)
+        return np.int64(0), np.int64(0), t - known_end(block.order, f, bits, s, t)
+    if ranks is not None:
+        rank, missing_left = ranks.rank[f], cut.missing_left
+        after, missing = mark_ranks(
+            rank, block.local, bits, s, t, cut.place, missing_left, block.left_side
+        )
+        return cut.place, after, missing
+    first_missing = known_end(block.order, f, bits, s, t)
+    mark_sides(
+        block.order, f, bits, s, first_missing, t, cut.place, cut.missing_left, block.left_side
+    )
+    low = np.int64(block.order[f, cut.place]) >> bits
+    return low, np.int64(block.order[f, cut.place + 1]) >> bits, t - first_missing
 
 
 @borrowing
@@ -260,23 +278,27 @@ def places_equal(scan, local, rounded):
 
 
 @pasted
-def find_split(rules, scan, scratch, block, active, limits):
-    """The cut of a node and its gain; score -inf if the node stays a leaf."""
+def find_split(rules, scan, scratch, block, ranks, active, limits):
+    """The cut of a node, its gain and active columns; score -inf if the node stays a leaf."""
     if is_pure(scan.criterion, scan.total):
-        return no_cut(), 0.0
+        return no_cut(), 0.0, active
     if rules.regression and places_equal(scan, block.local, limits.rounded):
-        return no_cut(), 0.0
+        return no_cut(), 0.0, active
     cut, found = no_cut(), False
-    if scan.t - scan.s == 2 and block.plain:
-        found, cut = cut_pair(scan, limits)
-    if not found:
-        cut = best_cut(scan, scratch, block, active, limits)
+    if ranks is not None:
+        cut, active = best_drawn_cut(scan, scratch, block, ranks, active, limits)
+    else:
+        active = drop_constants(block.order, scan.bits, block.columns, active, scan.s, scan.t)
+        if scan.t - scan.s == 2 and block.plain:
+            found, cut = cut_pair(scan, limits)
+        if not found:
+            cut = best_cut(scan, scratch, block, active, limits)
     if cut.score == -np.inf:
-        return cut, 0.0
+        return cut, 0.0, active
     decrease = gain(scan.criterion, cut.score, scan.total)
     if decrease * scan.whole < limits.min_decrease:
-        return no_cut(), 0.0
-    return cut, decrease
+        return no_cut(), 0.0, active
+    return cut, decrease, active
 
 
 @borrowing
@@ -295,20 +317,12 @@ def may_split(regression, block, s, t, min_rows):
 
 
 @borrowing
-def split_block(rules, scan, scratch, block, active, first_missing, cut, further):
-    """Partition a node at a cut, and the columns of children that may split `further`.
+def split_block(rules, block, bits, s, t, active, in_order, further):
+    """Partition a node by marked sides, and the columns of children that may split `further`.
 
-    Returns the first place on the right, and for the left and the right child if it may split.
+    Those are the first `active`, but for the column `in_order`, which stays so. Returns the first
+    place on the right, and for the left and the right child if it may split.
     """
-    f, missing_left, bits, s, t = cut.column, cut.missing_left, scan.bits, scan.s, scan.t
-    nominal = is_nominal(scratch, f)
-    if nominal:
-        if scratch is not None:
-            mark_categories(scratch, scan, cut, block.left_side)
-    else:
-        mark_sides(
-            block.order, f, bits, s, first_missing, t, cut.place, missing_left, block.left_side
-        )
     middle = partition_rows(
         block.rows, block.local, block.rows_spill, block.local_spill, block.left_side, s, t
     )
@@ -316,8 +330,8 @@ def split_block(rules, scan, scratch, block, active, first_missing, cut, further
     right = may_split(rules.regression, block, middle, t, further)
     for c in range(active if left or right else 0):
         column = block.columns[c]
-        if column == f and not missing_left and not nominal:
-            continue  # it stays in order
+        if column == in_order:
+            continue
         if left and right:
             partition_column(block.order, column, bits, block.spill, block.left_side, s, t)
         else:
@@ -347,7 +361,7 @@ def wait(waiting, place, node, level, active, key):
 
 
 @borrowing
-def grow(rules, criterion, scratch, block, root, m, waiting, total, left, out):
+def grow(rules, criterion, scratch, block, ranks, root, m, waiting, total, left, out):
     """Grow the subtree of a loaded node of m rows; returns the next free node.
 
     Its first place in the block is ``root.s``. Scratch are the statistics `total` and `left`.
@@ -373,31 +387,34 @@ def grow(rules, criterion, scratch, block, root, m, waiting, total, left, out):
         t = out.end[node] - shift
         if level >= limits.max_depth or t - s < min_rows:
             continue
-        active = drop_constants(block.order, bits, block.columns, waiting.active[size], s, t)
         place_total(criterion, block, weighted, s, t, total)
         clear(left)
         scan = Scan(
             criterion, weighted, block.order, bits, block.target, block.weight, s, t, total, left,
             begin(criterion, total, total)[0], begin(criterion, left, total), key,
         )  # fmt: skip
-        cut, decrease = find_split(rules, scan, scratch, block, active, bounded)
+        cut, decrease, active = find_split(
+            rules, scan, scratch, block, ranks, waiting.active[size], bounded
+        )
         if cut.score == -np.inf:
             continue
         f = cut.column
-        first_missing = known_end(block.order, f, bits, s, t)
+        nominal = rules.bin_ends.categories[f] > 0
         out.first_child[node] = free
         out.feature[node] = f
-        if rules.bin_ends.categories[f] == 0:
+        low, high, missing = mark_rows(scan, scratch, block, ranks, cut)
+        if not nominal:
             out.threshold[node] = cut_threshold(
-                rules.bin_ends, block.order, block.distinct, f, bits, first, cut.place
+                rules.bin_ends, block.distinct[f, first:], f, missing_rank(bits), low, high
             )
         out.gain[node] = decrease
         further = min_rows if level + 1 < limits.max_depth else m + 1
         middle, left_splits, right_splits = split_block(
-            rules, scan, scratch, block, active, first_missing, cut, further
-        )
+            rules, block, bits, s, t, active if ranks is None else 0,
+            f if not (nominal or cut.missing_left) else -1, further,
+        )  # fmt: skip
         out.missing_left[node] = missing_goes_left(
-            first_missing < t, cut.missing_left, middle - s, t - middle
+            missing > 0, cut.missing_left, middle - s, t - middle
         )
         stack = waiting.bounds
         push_bounds(
@@ -415,7 +432,7 @@ def grow(rules, criterion, scratch, block, root, m, waiting, total, left, out):
 
 
 @kernel
-def grow_nodes(rules, entries, nodes, a, b, scratch, block, out, free):
+def grow_nodes(rules, entries, nodes, a, b, scratch, block, ranks, out, free):
     """Grow the subtrees of nodes ``a .. b`` of a block; entries end in leaf order.
 
     `free` is the next free node, before and after.
@@ -444,7 +461,9 @@ def grow_nodes(rules, entries, nodes, a, b, scratch, block, out, free):
         put_bounds(rules.limits.monotonic, nodes.means, j, waiting.bounds)
         root = Root(free + 0, first, nodes.depth[j], nodes.key[j], free + 1)
         restricted, sums = restrict(rules.criterion, channels), total[:channels]
-        free = grow(rules, restricted, scratch, block, root, m, waiting, sums, left[:channels], out)
+        free = grow(
+            rules, restricted, scratch, block, ranks, root, m, waiting, sums, left[:channels], out
+        )
         for i in range(m):
             entries[s + i] = block.rows[first + i]
         first += m
@@ -458,6 +477,7 @@ def finish_nodes(source: EntrySource, task: Task, nodes: SmallNodes) -> Subtrees
     sizes = end - begin
     most, block_rows = int(sizes.max()), blocks.block_rows(table, sizes)
     block = blocks.new_block(table, task, block_rows, entries.dtype)
+    ranks = new_ranks(table, task, block.order)
     sorting = blocks.new_sorting(table, task, most)
     scratch = new_scratch(table, task, most, sorted_=True)
     out = new_subtrees(sizes, nodes.depth, task.limits)
@@ -473,6 +493,6 @@ def finish_nodes(source: EntrySource, task: Task, nodes: SmallNodes) -> Subtrees
     given = table, rows.target, weight, not regression, entries, begin, end
     free = 0
     for a, b in blocks.share_blocks(sizes, block_rows):
-        blocks.load_nodes(*given, a, b, block, sorting)
-        free = grow_nodes(rules, entries, nodes, a, b, scratch, block, out, free)
+        blocks.load_nodes(*given, a, b, block, None if ranks is None else ranks.rank, sorting)
+        free = grow_nodes(rules, entries, nodes, a, b, scratch, block, ranks, out, free)
     return Subtrees._make([out.root, *(field[:free].copy() for field in out[1:])])

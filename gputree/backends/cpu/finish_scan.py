@@ -29,6 +29,14 @@ from gputree.backends.cpu.subsets import best_subset, mark_subset
 from gputree.criteria import add_row, begin, may_exceed, move, restrict, score
 
 
+@borrowing
+def is_nominal(scratch, f):
+    """Return True if column f is nominal; `scratch` is None where no column is."""
+    if scratch is None:
+        return False
+    return scratch.categories[f] > 0
+
+
 @written_out
 def listed_in(scratch, scan):
     """The rows of a node of a block, by category."""

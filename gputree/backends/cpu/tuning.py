@@ -66,6 +66,10 @@ class CpuTuning(NamedTuple):
     drawn_rows: float = 1 << 14
     sorted_column: float = 3.0
 
+    # Minimum fraction of columns whose cuts are by code with which nodes of a block count, or sort,
+    # the columns that they draw; else all columns are kept sorted.
+    ranked_share: float = 0.5
+
     # See `Finishing`.
     rows_per_statistic: float = 9.0
     # Weight in `Finishing` of a column whose cuts are by code: its values are sorted by counting
@@ -75,6 +79,8 @@ class CpuTuning(NamedTuple):
     shared_rows: int = 1 << 12
     # A level takes time however few rows are left.
     level_cells: int = 1 << 15
+    # The same where nodes draw columns, which they read alone; weighted by `coded_column`.
+    drawn_level_cells: int = 1 << 17
 
     # Of multiway trees: minimum entries x columns that one thread processes at a time; and entries
     # of a span of nodes, whose data stay in the cache of a core while all their lists are read.
