@@ -5,12 +5,9 @@ import logging
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from mixed_tables import mixed_table
 from sklearn.datasets import load_iris, load_wine
 from sklearn.exceptions import NotFittedError
-from strategies import examples
 
 from gputree import BoostedC45Classifier, C45Classifier, CodedTable, export_json
 from gputree.arithmetic.fixed_point import fix_weights
@@ -118,33 +115,6 @@ def test_class_weight_weighs_the_first_trial():
 
 
 # ------------------------------------------------------------ what may change nothing
-@pytest.mark.filterwarnings("ignore:.*boosting reduced to 1 of 4 trials")  # some tables are noise
-@pytest.mark.full
-@examples(15)
-@given(st.integers(0, 1000), st.booleans())
-def test_the_order_of_rows_changes_nothing(seed, weighted):
-    X, y = mixed_table(seed, 90)
-    rng = np.random.default_rng(seed)
-    weight = rng.integers(1, 5, len(y)) / 3.0 if weighted else None
-    order = rng.permutation(len(y))
-    plain = BoostedC45Classifier(n_trials=4, n_jobs=1).fit(X, y, weight)
-    moved = BoostedC45Classifier(n_trials=4, n_jobs=2).fit(
-        X[order], y[order], None if weight is None else weight[order]
-    )
-    assert same_trees(plain, moved)
-    np.testing.assert_array_equal(plain.predict_proba(X), moved.predict_proba(X))
-
-
-def test_rows_of_weight_zero_take_no_part():
-    X, y = mixed_table(1)
-    weight = np.random.default_rng(0).integers(0, 3, len(y)).astype(float)
-    kept = weight > 0
-    assert same_trees(
-        BoostedC45Classifier(n_trials=4).fit(X, y, weight),
-        BoostedC45Classifier(n_trials=4).fit(X[kept], y[kept], weight[kept]),
-    )
-
-
 def test_the_table_is_coded_once(monkeypatch):
     X, y = load_wine(return_X_y=True)
     coded, code_columns = [], tables.code_columns

@@ -116,21 +116,6 @@ def test_a_factor_of_all_costs_changes_nothing(seed, factor, errors):
     np.testing.assert_array_equal(one.predict(X), other.predict(X))
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("weighted", [False, True])
-def test_the_order_of_rows_changes_nothing(kind, weighted):
-    X, y = table(2)
-    rng = np.random.default_rng(0)
-    weight = rng.uniform(0.1, 2.0, len(y)) if weighted else None
-    order = rng.permutation(len(y))
-    one = make(kind, misclassification_costs=THREE).fit(X, y, weight)
-    other = make(kind, misclassification_costs=THREE).fit(
-        X[order], y[order], weight if weight is None else weight[order]
-    )
-    assert same_trees(one, other)
-    np.testing.assert_array_equal(one.predict(X[order]), other.predict(X)[order])
-
-
 # ---------------------------------------------------------------- predictions
 
 
