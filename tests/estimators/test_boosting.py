@@ -107,11 +107,11 @@ def test_every_parameter_of_c45_is_taken():
 
 
 def test_class_weight_weighs_the_first_trial():
-    X, y = mixed_table(0)
+    X, y = mixed_table(0, 60)
     share = {"low": 3.0, "middle": 1.0, "high": 0.5}
     weight = np.array([share[label] for label in y])
-    boosted = BoostedC45Classifier(n_trials=4, class_weight=share).fit(X, y)
-    assert same_trees(boosted, oracle(X, y, 4, weight)[0])
+    boosted = BoostedC45Classifier(n_trials=3, class_weight=share).fit(X, y)
+    assert same_trees(boosted, oracle(X, y, 3, weight)[0])
 
 
 # ------------------------------------------------------------ what may change nothing
@@ -119,8 +119,8 @@ def test_the_table_is_coded_once(monkeypatch):
     X, y = load_wine(return_X_y=True)
     coded, code_columns = [], tables.code_columns
     monkeypatch.setattr(tables, "code_columns", lambda *a: coded.append(a) or code_columns(*a))
-    boosted = BoostedC45Classifier().fit(X, y)
-    assert len(boosted.estimators_) > 2
+    boosted = BoostedC45Classifier(n_trials=3).fit(X, y)
+    assert len(boosted.estimators_) == 3
     assert len(coded) == 1
 
 
@@ -201,8 +201,8 @@ def test_trees_after_the_first_have_about_as_many_leaves():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(300, 3))
     y = np.where(rng.random(300) < 0.3, rng.integers(0, 2, 300), X[:, 0] > 0)
-    free = BoostedC45Classifier(max_leaf_ratio=None).fit(X, y)
-    bound = BoostedC45Classifier().fit(X, y)
+    free = BoostedC45Classifier(n_trials=4, max_leaf_ratio=None).fit(X, y)
+    bound = BoostedC45Classifier(n_trials=4).fit(X, y)
     first, *others = (tree.tree_ for tree in bound.estimators_)
     assert first.equals(free.estimators_[0].tree_)
     assert len(others) > 2
@@ -236,8 +236,8 @@ def test_votes_are_confidences_of_leaves():
 
 
 def test_stages_end_in_the_answers():
-    X, y = mixed_table(2)
-    boosted = BoostedC45Classifier(n_trials=5).fit(X, y)
+    X, y = mixed_table(2, 60)
+    boosted = BoostedC45Classifier(n_trials=3).fit(X, y)
     shares = list(boosted.staged_predict_proba(X))
     labels = list(boosted.staged_predict(X))
     assert len(shares) == len(labels) == len(boosted.estimators_)

@@ -194,13 +194,13 @@ def test_the_cross_validated_error_of_the_root_is_one(params):
 
 @pytest.mark.parametrize("class_weight", [{0: 0.3, 1: 2.0}, "balanced"])
 def test_pruning_counts_class_weights(class_weight):
-    X, y = table(10, n=200)
+    X, y = table(10, n=100)
     weight = compute_sample_weight(class_weight, y)
     ours = cross_validated(DecisionTreeClassifier(class_weight=class_weight), X, y, cv=4)
     theirs = cross_validated(DecisionTreeClassifier(), X, y, weight, cv=4)
     assert ours[0] == theirs[0]
     same_tables(ours[1], theirs[1])
-    other, answers = table(11, n=200)
+    other, answers = table(11, n=100)
     grown = DecisionTreeClassifier(class_weight=class_weight).fit(X, y)
     by_weight = compute_sample_weight(class_weight, answers)
     plain = DecisionTreeClassifier().fit(X, y, weight)
@@ -409,7 +409,7 @@ def test_reports_tell_the_mean_cost(model, weighted):
     is_rules = isinstance(model, C45Rules)
     costs = TWO if is_rules else THREE
     name = "estimator__misclassification_costs" if is_rules else "misclassification_costs"
-    X, y = table(6, len(costs))
+    X, y = table(6, len(costs), 60)
     weight = np.random.default_rng(0).uniform(0.0, 2.0, len(y)) if weighted else None
     model = clone(model.set_params(estimator=C45Classifier()) if is_rules else model)
     model.set_params(**{name: costs}).fit(X, y)

@@ -97,9 +97,9 @@ def test_onnx_takes_text(kind):
 @given(seed=st.integers(0, 2**32 - 1), missing=st.sampled_from([0.0, 0.2]))
 def test_sklearn_answers_as_the_tree_does(seed, missing):
     rng = np.random.default_rng(seed)
-    values = rng.normal(size=(300, 4)).astype(np.float32).round(1)
+    values = rng.normal(size=(120, 4)).astype(np.float32).round(1)
     values[rng.random(values.shape) < missing] = np.nan
-    y = rng.integers(0, 3, 300)
+    y = rng.integers(0, 3, 120)
     for model in (DecisionTreeClassifier().fit(values, y), DecisionTreeRegressor().fit(values, y)):
         theirs = to_sklearn(model)
         rows = rng.normal(size=(200, 4)).astype(np.float32).round(1)

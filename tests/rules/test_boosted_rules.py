@@ -39,7 +39,7 @@ def same_rules(ours, theirs):
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("weighted", [False, True])
 def test_the_rules_are_those_of_fresh_fits(seed, weighted):
-    X, y = mixed_table(seed, 80)
+    X, y = mixed_table(seed, 50)
     weight = np.random.default_rng(seed).uniform(0.2, 3.0, len(y)) if weighted else None
     model = BoostedC45Rules(n_trials=3).fit(X, y, weight)
     expected = oracle(X, y, 3, weight)

@@ -382,18 +382,6 @@ def test_names_of_categories_do_not_matter(kind, seed):
     assert rules(table.X) == rules(turned)
 
 
-@pytest.mark.full
-@pytest.mark.parametrize("weighted", [False, True])
-def test_blocks_and_threads_do_not_matter(weighted, monkeypatch):
-    table = random_mixed_table(5, 900, weighted)
-    whole = C45Rules(KINDS["c45"](table.nominal), n_jobs=1).fit(table.X, table.y, table.weight)
-    monkeypatch.setattr(masks_module, "BLOCK_BYTES", 1)
-    monkeypatch.setattr(masks_module, "LEAST_BLOCK", 64)
-    parts = C45Rules(KINDS["c45"](table.nominal), n_jobs=2).fit(table.X, table.y, table.weight)
-    assert whole.rules_.to_json() == parts.rules_.to_json()
-    np.testing.assert_array_equal(whole.apply(table.X), parts.apply(table.X))
-
-
 # -------------------------------------------------------------- missing values
 def test_a_missing_value_meets_no_condition_but_its_own():
     X = np.array([[0.0, 0.0]] * 8 + [[1.0, 0.0]] * 8 + [[np.nan, 1.0]] * 8)
