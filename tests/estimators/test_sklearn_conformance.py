@@ -117,7 +117,7 @@ def test_select_from_model(iris):
 
 
 def test_random_state():
-    X = np.random.default_rng(0).normal(size=(300, 8))
+    X = np.random.default_rng(0).normal(size=(120, 8))
     y = (X.sum(axis=1) > 0).astype(int)
 
     def fit(state, **params):
