@@ -32,7 +32,7 @@ def small_parts(monkeypatch):
     monkeypatch.setattr("gputree.growth.grower.finish_rows", lambda *_: 40)
 
 
-def frame(n: int = 200, seed: int = 0) -> tuple[pa.Table, np.ndarray]:
+def frame(n: int = 400, seed: int = 0) -> tuple[pa.Table, np.ndarray]:
     """Numbers, text, booleans and integers, with missing values, and classes."""
     rng = np.random.default_rng(seed)
     a, b = rng.normal(size=n), rng.integers(0, 40, n)
@@ -55,7 +55,7 @@ def cut(table: pa.Table, y: np.ndarray, sizes: list[int]) -> list[tuple[pa.Table
 
 
 @examples(12)
-@given(sizes=st.lists(st.integers(0, 75), max_size=6), exact=st.booleans(), seed=st.integers(0, 5))
+@given(sizes=st.lists(st.integers(0, 150), max_size=6), exact=st.booleans(), seed=st.integers(0, 5))
 def test_the_tree_does_not_depend_on_the_batches(sizes, exact, seed):
     table, y = frame(seed=seed)
     model = DecisionTreeClassifier(splitter="exact" if exact else "binned", max_depth=6)
@@ -79,8 +79,8 @@ def test_float64_in_one_batch_makes_it_float64():
 
 def test_parts_of_it_and_other_algorithms():
     table, y = frame()
-    read = CodedTable.from_batches(cut(table, y, [50, 50]))
-    rows = np.random.default_rng(3).permutation(200)[:75]
+    read = CodedTable.from_batches(cut(table, y, [100, 100]))
+    rows = np.random.default_rng(3).permutation(400)[:150]
     part = read.take(rows)
     assert (part.target == y[rows]).all()
     found = DecisionTreeClassifier().fit(part, part.target).tree_
@@ -205,9 +205,9 @@ def test_batches_that_change_between_the_passes(name):
 
 def test_record_batches_have_names_and_lists_keep_numbers():
     table, _ = frame()
-    found = CodedTable.from_batches(table.to_batches(max_chunksize=45))
+    found = CodedTable.from_batches(table.to_batches(max_chunksize=90))
     assert found.feature_names_in_.tolist() == table.column_names
-    assert found.shape == (200, 4)
+    assert found.shape == (400, 4)
     mixed = [[1.5, "a"], [2.5, "b"]]
     columns = DecisionTreeClassifier().fit(CodedTable.from_batches([mixed]), [0, 1]).columns_
     assert columns.nominal.tolist() == [False, True]
@@ -306,10 +306,10 @@ def test_progress_tells_rows_and_bytes(monkeypatch):
 def test_rows_of_weight_zero_stay_in_files(monkeypatch, tmp_path):
     """Bins of a binned fit are those of the rows that count: they are copied, to a file."""
     table, y = frame()
-    weight = np.random.default_rng(2).choice([0.0, 1.0, 2.0], 200)
+    weight = np.random.default_rng(2).choice([0.0, 1.0, 2.0], 400)
     model = DecisionTreeClassifier(splitter="binned", max_depth=5)
     expected = model.fit(table, y, weight).tree_
-    read = CodedTable.from_batches(cut(table, y, [50, 50]), folder=tmp_path)
+    read = CodedTable.from_batches(cut(table, y, [100, 100]), folder=tmp_path)
     made = []
     real = reading.temporary_file
     monkeypatch.setattr(reading, "temporary_file", lambda f: made.append(f) or real(f))
@@ -317,11 +317,11 @@ def test_rows_of_weight_zero_stay_in_files(monkeypatch, tmp_path):
     assert made == [tmp_path] * 2  # values and codes
 
 
-@pytest.mark.parametrize("rows", [[], [5], np.random.default_rng(0).permutation(200)[:99]])
+@pytest.mark.parametrize("rows", [[], [5], np.random.default_rng(0).permutation(400)[:99]])
 def test_answers_for_some_rows_are_found_in_blocks(monkeypatch, rows):
     table, y = frame()
     model = DecisionTreeClassifier(max_depth=4).fit(table, y)
-    read = CodedTable.from_batches(cut(table, y, [50]))
+    read = CodedTable.from_batches(cut(table, y, [100]))
     rows = np.asarray(rows, np.int64)
     wholes = [f(read)[rows] for f in (model.predict_proba, model.apply, model.decision_path)]
     monkeypatch.setattr("gputree.inputs.tables.BLOCK_BYTES", 600)
@@ -347,7 +347,7 @@ def test_files(tmp_path, suffix):
     table, y = frame()
     table = table.drop(["flag"]).append_column("y", pa.array(y))
     for k in range(4):
-        write_table(table.slice(50 * k, 50), tmp_path / f"part{k}{suffix}", 25)
+        write_table(table.slice(100 * k, 100), tmp_path / f"part{k}{suffix}", 50)
     (tmp_path / "notes.txt").write_text("no table")
     model = DecisionTreeClassifier()
     expected = model.fit(table.drop(["y"]), y).tree_

@@ -72,7 +72,7 @@ def in_small_blocks(monkeypatch):
     return patch
 
 
-def table(n=60):
+def table(n=90):
     X, y = mixed_table(5, n)
     X[:, 0] = np.array([f"w{k}" for k in range(25)])[np.arange(n) * 7 % 25]
     return X, y, np.unique(y, return_inverse=True)[1] + (np.arange(n) * 7 % 25) / 10
@@ -87,7 +87,7 @@ FITS = {
     "weighted": lambda: DecisionTreeClassifier(criterion="entropy").fit(NUMBERS, Y, WEIGHT),
     "drawn": lambda: DecisionTreeClassifier(max_features=1, random_state=0).fit(NUMBERS, Y),
     "binned": lambda: DecisionTreeClassifier(splitter="binned", max_bins=4).fit(NUMBERS, Y),
-    "coded": lambda: DecisionTreeClassifier().fit(CodedTable(X).take(np.arange(1, 50)), Y[1:50]),
+    "coded": lambda: DecisionTreeClassifier().fit(CodedTable(X).take(np.arange(1, 80)), Y[1:80]),
     "regression": lambda: DecisionTreeRegressor(max_depth=5, **WORDS).fit(X, T, WEIGHT),
     "poisson": lambda: DecisionTreeRegressor(criterion="poisson", max_depth=4).fit(NUMBERS, T),
     "C4.5": lambda: C45Classifier(soft_thresholds=True).fit(X, Y, WEIGHT),

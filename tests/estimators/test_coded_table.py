@@ -178,8 +178,8 @@ def test_folds_of_the_pruner_share_one_coding(kind, codings, monkeypatch):
 @pytest.mark.parametrize("words", [["red", "blue"], [f"w{i}" for i in range(400)]])
 def test_rows_to_prune_by_may_have_categories_that_fit_did_not_see(words, monkeypatch):
     rng = np.random.default_rng(0)
-    frame = pd.DataFrame({"word": rng.choice(words, 80), "x": rng.normal(size=80)})
-    y = rng.integers(0, 3, 80)
+    frame = pd.DataFrame({"word": rng.choice(words, 150), "x": rng.normal(size=150)})
+    y = rng.integers(0, 3, 150)
     fitted = DecisionTreeClassifier().fit(frame, y)
     frame.loc[::7, "word"] = "never seen"
     pruned = CostComplexityCV(cv=KFold(3)).prune(fitted, frame, y)

@@ -15,7 +15,7 @@ from gputree import BoostedC45Classifier, C45Classifier, ID3Classifier
 from gputree.base.dtypes import BRANCH_SPLIT, MISSING_TO_ALL, SUBSET_SPLIT, THRESHOLD_SPLIT
 from gputree.tree import Tree
 
-TABLES = st.one_of(mixed_tables(), random_mixed_tables(200))
+TABLES = st.one_of(mixed_tables(), random_mixed_tables())
 C45_RULES = st.fixed_dictionaries(
     {
         "min_samples_leaf": st.sampled_from([0.5, 1, 2, 3.5]),
