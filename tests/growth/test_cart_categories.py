@@ -292,6 +292,15 @@ def test_parameters_of_cart_hold_with_categories(limits):
         assert np.unique(tree.feature[1:3]).size == 2  # all columns choose one for both
 
 
+def test_weight_two_is_a_row_twice():
+    frame, y = mixed_frame(100)
+    twice = np.arange(100) % 3 == 0
+    rows = np.concatenate([np.arange(100), np.flatnonzero(twice)])
+    for model in (DecisionTreeClassifier(), DecisionTreeRegressor()):
+        weighted = model.fit(frame, y, 1.0 + twice).predict(frame)
+        assert np.array_equal(model.fit(frame.iloc[rows], y[rows]).predict(frame), weighted)
+
+
 def test_categories_by_name_index_and_mask():
     rng = np.random.default_rng(0)
     X = rng.integers(0, 6, (200, 2)).astype(float)

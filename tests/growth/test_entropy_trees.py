@@ -1,6 +1,7 @@
 """ID3 and C4.5 trees against the slow, obvious way to grow them, node by node."""
 
 import warnings
+from functools import partial
 from unittest import mock
 
 import numpy as np
@@ -218,10 +219,34 @@ def test_id3_answers_as_the_oracle_does(table, seed):
 
 
 # ---------------------------------------------------------------- theorems
+FITS = {"c45": fit_c45, "id3": fit_id3, "binary": partial(fit_c45, binary_splits=True)}
+
+
 def assert_equal_trees(a: Tree, b: Tree, scale: float = 1.0) -> None:
     for name in ("feature", "threshold", "n_children", "branch_code", "missing_child"):
         np.testing.assert_array_equal(getattr(a, name), getattr(b, name))
     np.testing.assert_allclose(a.statistics * scale, b.statistics, rtol=0, atol=1e-9 * scale)
+
+
+@pytest.mark.parametrize("fit", FITS.values(), ids=FITS)
+@given(table=TABLES, seed=st.integers(0, 10**6))
+def test_the_order_of_rows_does_not_matter(fit, table, seed):
+    rows = np.random.default_rng(seed).permutation(len(table.y))
+    assert_equal_trees(fit(table).tree_, fit(table.take(rows)).tree_)
+
+
+@pytest.mark.parametrize("fit", FITS.values(), ids=FITS)
+@given(table=TABLES)
+def test_rows_of_weight_zero_take_no_part(fit, table):
+    """Copies of rows with other classes; rows with other categories would add branches."""
+    n = len(table.y)
+    weight = np.ones(n) if table.weight is None else table.weight
+    more = table.take(np.arange(n).repeat(2))
+    more = more._replace(
+        y=np.where(np.arange(2 * n) % 2, np.roll(more.y, 3), more.y),
+        weight=np.where(np.arange(2 * n) % 2, 0.0, weight.repeat(2)),
+    )
+    assert_equal_trees(fit(table).tree_, fit(more).tree_)
 
 
 def test_rows_of_weight_zero_do_not_make_categories_few():
@@ -231,6 +256,13 @@ def test_rows_of_weight_zero_do_not_make_categories_few():
     twice = table.take(np.arange(8).repeat(2))
     twice = twice._replace(weight=np.tile([1.0, 0.0], 8))
     assert fit_c45(table).tree_.n_nodes == fit_c45(twice).tree_.n_nodes == 1
+
+
+@given(table=TABLES)
+def test_a_row_twice_is_a_row_of_weight_two_for_id3(table):
+    weight = np.ones(len(table.y)) if table.weight is None else table.weight
+    twice = table._replace(weight=weight).take(np.repeat(np.arange(len(table.y)), 2))
+    assert_equal_trees(fit_id3(twice).tree_, fit_id3(table._replace(weight=2 * weight)).tree_)
 
 
 @pytest.mark.parametrize("weighted", [False, True])

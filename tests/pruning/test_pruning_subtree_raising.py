@@ -265,6 +265,13 @@ def test_the_larger_branch_takes_its_parents_place():
     assert Pessimistic(subtree_raising=False).prune_tree(tree).equals(tree)
 
 
+def test_rows_of_weight_zero_are_not_counted():
+    tree, rows = _raising_case()
+    X, target = rows.X.repeat(2, axis=0), rows.target.repeat(2)
+    more = TrainingRows(X, target, np.tile([1.0, 0.0], rows.target.size))
+    assert Pessimistic().prune_tree(tree, more).equals(Pessimistic().prune_tree(tree, rows))
+
+
 def test_a_tree_without_raising_keeps_every_bit():
     tree, rows = _raising_case()
     grown_smaller = Pessimistic().prune_tree(tree, rows)

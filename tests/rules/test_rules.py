@@ -365,6 +365,18 @@ def test_probabilities(kind):
 
 # ------------------------------------------------- what must not make a difference
 @in_each_kind
+@given(table=random_mixed_tables(80), seed=st.integers(0, 100))
+def test_the_order_of_rows_does_not_matter(kind, table, seed):
+    order = np.random.default_rng(seed).permutation(table.y.size)
+    other = table.take(order)
+    fits = [
+        C45Rules(KINDS[kind](t.nominal)).fit(t.X, t.y, t.weight).rules_.to_json()
+        for t in (table, other)
+    ]
+    assert fits[0] == fits[1]
+
+
+@in_each_kind
 @pytest.mark.parametrize("seed", range(4))
 def test_names_of_categories_do_not_matter(kind, seed):
     table = random_mixed_table(seed, 300, False)
@@ -380,6 +392,29 @@ def test_names_of_categories_do_not_matter(kind, seed):
         }, found.predict(X).tolist()
 
     assert rules(table.X) == rules(turned)
+
+
+@given(table=random_mixed_tables(100))
+def test_a_weight_is_a_number_of_rows(table):
+    count = np.random.default_rng(0).integers(0, 4, table.y.size)
+    count[0] = 1
+    rows = np.repeat(np.arange(table.y.size), count)
+    tree = KINDS["cart"](table.nominal).fit(table.X, table.y, count)
+    weighted = to_rules(tree, table.X, table.y, count)
+    repeated = to_rules(tree, table.X[rows], table.y[rows])
+    assert weighted.rules_.to_json() == repeated.rules_.to_json()
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("weighted", [False, True])
+def test_blocks_and_threads_do_not_matter(weighted, monkeypatch):
+    table = random_mixed_table(5, 900, weighted)
+    whole = C45Rules(KINDS["c45"](table.nominal), n_jobs=1).fit(table.X, table.y, table.weight)
+    monkeypatch.setattr(masks_module, "BLOCK_BYTES", 1)
+    monkeypatch.setattr(masks_module, "LEAST_BLOCK", 64)
+    parts = C45Rules(KINDS["c45"](table.nominal), n_jobs=2).fit(table.X, table.y, table.weight)
+    assert whole.rules_.to_json() == parts.rules_.to_json()
+    np.testing.assert_array_equal(whole.apply(table.X), parts.apply(table.X))
 
 
 # -------------------------------------------------------------- missing values
