@@ -78,7 +78,7 @@ def test_the_classes_of_y_declared_grow_the_same_tree(table):
         assert plain.tree_.equals(listed.tree_)
 
 
-@given(random_mixed_tables(150), st.integers(1, 3))
+@given(random_mixed_tables(), st.integers(1, 3))
 def test_more_classes_do_not_change_the_trees_of_cart_and_id3(table, more):
     for kind in (DecisionTreeClassifier, ID3Classifier):
         plain = kind(device="cpu").fit(table.X, table.y, table.weight).tree_
