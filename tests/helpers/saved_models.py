@@ -29,7 +29,7 @@ from gputree.rules import RuleSet
 from gputree.tree import Tree
 
 RANDOM = np.random.default_rng(0)
-N = 80
+N = 120
 NUMBERS = RANDOM.normal(size=(N, 4))
 NUMBERS[RANDOM.random((N, 4)) < 0.1] = np.nan
 WORDS = np.array(["no", "perhaps", "yes"], dtype=object)[
