@@ -1,5 +1,6 @@
 """Fixtures and options of all tests: devices, growth on them, the profile of Hypothesis."""
 
+import gc
 import io
 import os
 import sys
@@ -91,6 +92,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> Iterator[None]:
         for _, items_of_file in groupby(items, lambda item: item.path)
         for item in sorted(items_of_file, key=opens_device)
     ]
+
+
+def pytest_collection_finish() -> None:
+    """Keep modules and collected tests, which stay to the end, out of garbage collections."""
+    gc.collect()
+    gc.freeze()
 
 
 def opens_device(item: pytest.Item) -> bool:

@@ -123,7 +123,7 @@ def tree_of(model: str, table: MixedTable, **parameters):
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("weighted", [False, True])
 def test_threads_do_not_matter(model, weighted, monkeypatch):
-    table = random_mixed_table(1, 1000, weighted)
+    table = random_mixed_table(1, 400, weighted)
     expected = tree_of(model, table, n_jobs=1)
     tune(monkeypatch, "cpu", lists_span_cells=64)
     for n_jobs in (2, 3, 5):
@@ -183,7 +183,7 @@ def test_the_largest_group_of_nodes_is_the_last(monkeypatch):
         return below
 
     monkeypatch.setattr(CpuLevel, "descend", recorded)
-    tree_of("c45", random_mixed_table(2, 3000, False))
+    tree_of("c45", random_mixed_table(2, 1000, False))
     assert sum(len(sizes) > 1 for sizes in opened.values()) > 3
     assert all(sizes[-1] == max(sizes) for sizes in opened.values())
 

@@ -100,10 +100,10 @@ def test_equal_targets_are_not_split(backend, weight):
 def test_few_bins_are_looked_into(backend):
     """One column separates the classes: the bounds of all others are below its score."""
     rng = np.random.default_rng(0)
-    values = rng.normal(size=(20_000, 10))
+    values = rng.normal(size=(5000, 10))
     sample = Sample(values, (values[:, 3] > 0.1).astype(np.uint8), None)
     task = make_task("gini", sample)
-    ends = np.array([20_000])
+    ends = np.array([5000])
     splits, _, device = refined(backend, sample, task, 256, np.array([0]), ends)
     assert splits.feature[0] == 3
     assert isinstance(splits, Splits)

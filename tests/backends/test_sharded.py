@@ -9,7 +9,6 @@ from devices import names, opened, tune
 from hypothesis import given
 from hypothesis import strategies as st
 from mixed_tables import random_mixed_table
-from part_cases import KINDS, mixed_case
 from shard_kinds import Case, in_shards
 from strategies import examples, random_sample
 
@@ -20,6 +19,22 @@ from gputree.backends.sharded import table as summary
 pytestmark = pytest.mark.filterwarnings("ignore:.* has a unique value in:UserWarning")
 
 HOSTS = ["local", "dask", pytest.param("tasks", marks=pytest.mark.full)]
+
+
+LIMITS = [
+    {},
+    {"min_samples_leaf": 9},
+    {"min_weight_fraction_leaf": 0.08, "max_depth": 6},
+    {"max_leaf_nodes": 6},
+    {"max_features": 1, "random_state": 3},
+    {"max_features": 2, "random_state": 4, "min_samples_leaf": 12},
+    {"splitter": "binned"},
+    {"ties": "random", "random_state": 5},
+]
+# Few of the many kinds of kernels that there are: each takes seconds to compile.
+KINDS = [("gini", place % 2 == 0, limits) for place, limits in enumerate(LIMITS)]
+KINDS += [("squared_error", True, limits) for limits in LIMITS[:4]]
+KINDS += [("entropy", False, {}), ("poisson", True, {})]
 
 
 def pytest_generate_tests(metafunc):
@@ -70,7 +85,10 @@ def assert_same(shards, case, seed=0):
 def test_trees_of_mixed_tables(shards, monkeypatch, criterion, weighted, limits, rows):
     skip_on_device(shards, rows == 1)
     finish(monkeypatch, rows)
-    sample, kind, y = mixed_case(criterion, weighted)
+    sample = random_mixed_table(1 + weighted, 100, weighted)
+    kind, y = DecisionTreeClassifier, sample.y
+    if criterion in ("squared_error", "poisson"):
+        kind, y = DecisionTreeRegressor, y + np.sin(np.arange(y.size)) ** 2
     model = kind(criterion=criterion, max_bins=12, **limits)
     nominal = np.flatnonzero(sample.nominal)
     assert_same(shards, Case(model, sample.X, y, sample.weight, nominal), len(limits))

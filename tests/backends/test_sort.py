@@ -82,7 +82,7 @@ def test_order_is_numpys(dtype, data):
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_long_columns(dtype):
     rng = np.random.default_rng(0)
-    for column in (rng.normal(size=20_000), rng.integers(0, 50, 20_000), np.zeros(9_000)):
+    for column in (rng.normal(size=5000), rng.integers(0, 50, 5000), np.zeros(900)):
         column = column.astype(dtype)
         column[::7] = np.nan
         np.testing.assert_array_equal(radix_argsort(column)[0], np.argsort(column, kind="stable"))

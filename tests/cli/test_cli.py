@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from gputree.cli import main
 from gputree.datasets import load_auto_mpg, load_golf, load_iris
 from gputree.persistence import load_model
 
@@ -18,18 +19,18 @@ IRIS = load_iris()
 CARS = load_auto_mpg()
 
 
-@pytest.fixture
-def iris_model(gputree, tmp_path):
-    path = tmp_path / "iris.gputree"
-    arguments = ["--target", "species", "--max-depth", 3, "-o", path]
-    assert gputree("train", IRIS.filename, *arguments)[0] == 0
+@pytest.fixture(scope="module")
+def iris_model(tmp_path_factory):
+    path = tmp_path_factory.mktemp("models") / "iris.gputree"
+    arguments = ["--target", "species", "--max-depth", "3", "--quiet", "-o", str(path)]
+    assert main(["train", IRIS.filename, *arguments]) == 0
     return path
 
 
-@pytest.fixture
-def cars_model(gputree, tmp_path):
-    path = tmp_path / "cars.gputree"
-    assert gputree("train", CARS.filename, "--target", "mpg", "-o", path)[0] == 0
+@pytest.fixture(scope="module")
+def cars_model(tmp_path_factory):
+    path = tmp_path_factory.mktemp("models") / "cars.gputree"
+    assert main(["train", CARS.filename, "--target", "mpg", "--quiet", "-o", str(path)]) == 0
     return path
 
 
@@ -274,7 +275,7 @@ def test_output_files(gputree, cars_model, tmp_path):
     assert gputree("predict", cars_model, CARS.filename, "-o", parquet_file) == (0, "", "")
     assert csv_file.read_text() == text
     assert pq.read_table(parquet_file).to_pydict() == {"prediction": expected}
-    assert {path.suffix for path in tmp_path.iterdir()} == {".csv", ".parquet", ".gputree"}
+    assert {path.suffix for path in tmp_path.iterdir()} == {".csv", ".parquet"}
 
 
 @pytest.fixture

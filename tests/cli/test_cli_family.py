@@ -18,6 +18,7 @@ from gputree import (
     export_text,
     load_model,
 )
+from gputree.cli import main
 from gputree.cli.costs import read_costs
 from gputree.cli.export import FORMATS
 from gputree.datasets import load_auto_mpg, load_golf, load_iris, read_table
@@ -51,22 +52,29 @@ def costs(tmp_path):
     return path
 
 
-@pytest.fixture
-def tree(train, tmp_path):
-    train(*ON_IRIS)
-    return tmp_path / "model"
+@pytest.fixture(scope="module")
+def models(tmp_path_factory):
+    """A model of iris of each kind, by its name; none of them is changed."""
+    folder = tmp_path_factory.mktemp("models")
+    kinds = {
+        "tree": [],
+        "rules": [*C45, "--rules"],
+        "boosted": [*C45, "--trials", "3"],
+        "boosted rules": [*C45, "--rules", "--trials", "3"],
+    }
+    for name, options in kinds.items():
+        assert main(["train", *ON_IRIS, *options, "--quiet", "-o", str(folder / name)]) == 0
+    return {name: folder / name for name in kinds}
 
 
 @pytest.fixture
-def rules(train, tmp_path):
-    train(*ON_IRIS, *C45, "--rules")
-    return tmp_path / "model"
+def rules(models):
+    return models["rules"]
 
 
 @pytest.fixture
-def boosted(train, tmp_path):
-    train(*ON_IRIS, *C45, "--trials", 3)
-    return tmp_path / "model"
+def boosted(models):
+    return models["boosted"]
 
 
 def same(model, expected):
@@ -296,8 +304,8 @@ def test_costs_are_checked_by_the_estimator(misused, tmp_path):
 
 # ---------------------------------------------------------------------- predictions
 @pytest.mark.parametrize("kind", ["tree", "rules", "boosted"])
-def test_answers(said, kind, request, tmp_path):
-    path = request.getfixturevalue(kind)
+def test_answers(said, kind, models):
+    path = models[kind]
     model = load_model(path)
     output = said("predict", path, IRIS, "--proba")
     rows = list(csv.DictReader(output.splitlines()))
@@ -319,7 +327,7 @@ def test_show(said, rules, misused):
     assert "--tree (--trial) is for boosted trees and rules" in misused("show", rules, "--tree", 1)
 
 
-def test_show_of_boosted_trees(said, gputree, boosted, misused, train, tmp_path):
+def test_show_of_boosted_trees(said, gputree, boosted, misused, models):
     output = said("show", boosted)
     model = load_model(boosted)
     head, _, body = output.partition("\n\n")
@@ -332,8 +340,7 @@ def test_show_of_boosted_trees(said, gputree, boosted, misused, train, tmp_path)
     second = gputree("show", boosted, "--tree", 2)[1]
     assert second.partition("\n\n")[2].rstrip() == parts[1].partition("\n")[2].rstrip()
     assert "--tree (--trial) must be from 1 to 3. Got 4" in misused("show", boosted, "--tree", 4)
-    train(*ON_IRIS)
-    error = misused("show", tmp_path / "model", "--tree", 1)
+    error = misused("show", models["tree"], "--tree", 1)
     assert "--tree (--trial) is for boosted trees and rules, and for forests" in error
 
 
@@ -371,15 +378,8 @@ def test_explain_of_boosted_trees(said, boosted, misused):
     assert "petal" in output
 
 
-@pytest.fixture
-def boosted_rules(train, tmp_path):
-    train(*ON_IRIS, *C45, "--rules", "--trials", 3)
-    return tmp_path / "model"
-
-
-def test_boosted_rules_are_shown_explained_and_exported_one_by_one(
-    said, gputree, boosted_rules, misused, tmp_path
-):
+def test_boosted_rules_are_shown_explained_and_exported_one_by_one(said, gputree, models, misused):
+    boosted_rules = models["boosted rules"]
     model = load_model(boosted_rules)
     first = model.estimators_[0]
     output = said("show", boosted_rules)
@@ -434,12 +434,10 @@ def test_export_of_rules(gputree, rules, misused, tmp_path):
     )
 
 
-def test_export_and_prune_of_boosted_trees(said, gputree, boosted, misused, rules, tmp_path, train):
-    train(*ON_IRIS, *C45, "--trials", 3)
+def test_export_and_prune_of_boosted_trees(said, gputree, boosted, misused, rules, tmp_path):
     assert "add --tree 1" in misused("export", boosted, "--format", "text")
     output = said("export", boosted, "--format", "text", "--tree", 1)
     assert output in gputree("show", boosted, "--tree", 1)[1]
     pruned = ["--pruning", "cost_complexity:alpha=0.1", "-o", tmp_path / "out"]
     assert "this one has 3 trials" in misused("prune", boosted, *pruned)
-    train(*ON_IRIS, *C45, "--rules")
     assert "this one has rules" in misused("prune", rules, *pruned)

@@ -22,12 +22,21 @@ GOLF = load_golf().filename
 CARS = load_auto_mpg().filename
 
 
-@pytest.fixture
-def golf(gputree, tmp_path):
+@pytest.fixture(scope="module")
+def golf(tmp_path_factory):
     """A model of text columns alone."""
-    path = tmp_path / "golf.gputree"
-    arguments = ["--target", "play", "--algorithm", "c45", "-o", path]
-    assert gputree("train", GOLF, *arguments)[0] == 0
+    path = tmp_path_factory.mktemp("golf") / "golf.gputree"
+    arguments = ["--target", "play", "--algorithm", "c45", "--quiet", "-o", str(path)]
+    assert main(["train", GOLF, *arguments]) == 0
+    return path
+
+
+@pytest.fixture(scope="module")
+def cars(tmp_path_factory):
+    """A model of numbers."""
+    path = tmp_path_factory.mktemp("cars") / "cars.gputree"
+    arguments = ["--target", "mpg", "--max-depth", "4", "--quiet", "-o", str(path)]
+    assert main(["train", CARS, *arguments]) == 0
     return path
 
 
@@ -133,28 +142,26 @@ def test_batches_are_the_table(tmp_path, monkeypatch, suffix):
     assert read_names(path) == list(columns)
 
 
-def test_predictions_do_not_depend_on_batches(gputree, tmp_path, monkeypatch):
-    model, table = tmp_path / "cars.gputree", tmp_path / "out.parquet"
-    assert gputree("train", CARS, "--target", "mpg", "-o", model)[0] == 0
-    expected = gputree("predict", model, CARS)
+def test_predictions_do_not_depend_on_batches(gputree, cars, tmp_path, monkeypatch):
+    table = tmp_path / "out.parquet"
+    expected = gputree("predict", cars, CARS)
     monkeypatch.setattr(delimited, "BATCH_BYTES", 500)
-    assert gputree("predict", model, CARS) == expected
-    assert gputree("predict", model, CARS, "-o", table) == (0, "", "")
+    assert gputree("predict", cars, CARS) == expected
+    assert gputree("predict", cars, CARS, "-o", table) == (0, "", "")
     assert pq.ParquetFile(table).num_row_groups > 3
     assert pq.read_table(table)["prediction"].to_pylist() == list(
         map(float, predictions(expected[1]))
     )
 
 
-def test_what_is_wrong_further_down_leaves_no_file(fails, gputree, tmp_path, monkeypatch):
-    model, data, out = tmp_path / "model", tmp_path / "data.csv", tmp_path / "out.csv"
-    assert gputree("train", CARS, "--target", "mpg", "-o", model)[0] == 0
+def test_what_is_wrong_further_down_leaves_no_file(fails, cars, tmp_path, monkeypatch):
+    data, out = tmp_path / "data.csv", tmp_path / "out.csv"
     text = Path(CARS).read_text()
     data.write_text(text + text.splitlines()[-1].replace(".", "?", 1) + "\n")
     monkeypatch.setattr(delimited, "BATCH_BYTES", 500)
-    error = fails("predict", model, data, "-o", out)
+    error = fails("predict", cars, data, "-o", out)
     assert "must hold numbers; it holds" in error
-    assert sorted(tmp_path.iterdir()) == [data, model]
+    assert sorted(tmp_path.iterdir()) == [data]
 
 
 def test_numbers_that_are_categories_are_read_whole(said, gputree, tmp_path, monkeypatch):
@@ -167,8 +174,8 @@ def test_numbers_that_are_categories_are_read_whole(said, gputree, tmp_path, mon
     assert predictions(output) == ["a", "b"] * 20 + ["a"]
 
 
-def test_marks_of_missing_cells(gputree, fails, golf, tmp_path):
-    data, cars = tmp_path / "golf.csv", tmp_path / "cars.csv"
+def test_marks_of_missing_cells(gputree, fails, golf, cars, tmp_path):
+    data, marked = tmp_path / "golf.csv", tmp_path / "cars.csv"
     text = Path(GOLF).read_text()
     data.write_text(text.replace("sunny", " ?").replace("rain", "n/k"))
     holes = tmp_path / "holes.csv"
@@ -186,11 +193,9 @@ def test_marks_of_missing_cells(gputree, fails, golf, tmp_path):
     assert (
         "no cell of 'outlook', such as 'fair', is a category that training had, such as" in warned
     )
-    model = tmp_path / "cars.gputree"
-    assert gputree("train", CARS, "--target", "mpg", "-o", model)[0] == 0
-    cars.write_text(Path(CARS).read_text().replace(",,", ",-,"))
-    assert "If that stands for a missing value, add --missing -" in fails("predict", model, cars)
-    assert gputree("predict", model, cars, "--missing", "-") == gputree("predict", model, CARS)
+    marked.write_text(Path(CARS).read_text().replace(",,", ",-,"))
+    assert "If that stands for a missing value, add --missing -" in fails("predict", cars, marked)
+    assert gputree("predict", cars, marked, "--missing", "-") == gputree("predict", cars, CARS)
 
 
 def test_no_bar_runs_through_rows_on_a_terminal(golf, tmp_path, monkeypatch):

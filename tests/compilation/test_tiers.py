@@ -274,15 +274,15 @@ def test_kernels_that_are_kept_are_not_done_without(auto, uncompiled, monkeypatc
 
 
 def test_a_tree_without_levels_is_the_same(monkeypatch):
-    """1,500 rows in one block, and level by level: with signal, ties and missing values."""
+    """500 rows in one block, and level by level: with signal, ties and missing values."""
     rng = np.random.default_rng(0)
-    X = np.round(rng.normal(size=(1500, 3)), 2)
+    X = np.round(rng.normal(size=(500, 3)), 2)
     X[rng.random(X.shape) < 0.1] = np.nan
-    y = np.nan_to_num(X[:, 0] * X[:, 1]) > rng.normal(size=1500)
+    y = np.nan_to_num(X[:, 0] * X[:, 1]) > rng.normal(size=500)
     fitted = []
     for cells in (0, X.size):
         monkeypatch.setattr(CpuBackend, "uncoded_cells", cells)
-        with tiers.forced("never" if cells else "auto"), finishing(300):
+        with tiers.forced("never"), finishing(100):
             fitted.append(DecisionTreeClassifier(max_depth=4, device="cpu").fit(X, y))
     levels, block = fitted
     assert block.growth_report_["scanned_pairs"] == 0 < levels.growth_report_["scanned_pairs"]

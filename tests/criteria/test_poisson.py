@@ -121,7 +121,7 @@ def test_zeros_are_zeros_in_fixed_point(y):
 
 
 # ------------------------------------------------------------------------ trees
-def counts(n=600, seed=0, missing=0.0, rate=0.5):
+def counts(n=400, seed=0, missing=0.0, rate=0.5):
     """Columns of distinct values, and events whose rate depends on three of them."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, 5)).astype(np.float32)
@@ -162,7 +162,7 @@ def test_the_tree_is_that_of_scikit_learn(kind, weighting, seed):
 
 
 def test_missing_values_go_where_scikit_learn_sends_them():
-    X, y = counts(1500, missing=0.2)
+    X, y = counts(500, missing=0.2)
     ours, theirs = fit_both(DecisionTreeRegressor, X, y, criterion="poisson")
     assert_same_tree(ours, theirs, rtol=1e-9)
 
@@ -227,7 +227,7 @@ def grown_on_counts(n):
 
 
 def test_cross_validated_errors_are_deviances():
-    X, y, model = grown_on_counts(400)
+    X, y, model = grown_on_counts(200)
     pruner = CostComplexityCV(cv=4, random_state=0)
     pruner.prune(model.fit(X, y), X, y)
     rows = [row for row in pruner.cp_table_ if row["n_leaves"] == 1]
@@ -241,7 +241,7 @@ def test_cross_validated_errors_are_deviances():
 
 def test_the_pruning_is_that_of_least_deviance():
     """Reduced error keeps a pruning as good as the best one along the sequence."""
-    X, y, model = grown_on_counts(600)
+    X, y, model = grown_on_counts(300)
     model.fit(X[::2], y[::2])
     pruned = ReducedError().prune(model, X[1::2], y[1::2])
     path = model.cost_complexity_pruning_path(X[::2], y[::2])

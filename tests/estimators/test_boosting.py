@@ -5,12 +5,9 @@ import logging
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from mixed_tables import mixed_table
 from sklearn.datasets import load_iris, load_wine
 from sklearn.exceptions import NotFittedError
-from strategies import examples
 
 from gputree import BoostedC45Classifier, C45Classifier, CodedTable, export_json
 from gputree.arithmetic.fixed_point import fix_weights
@@ -110,31 +107,14 @@ def test_every_parameter_of_c45_is_taken():
 
 
 def test_class_weight_weighs_the_first_trial():
-    X, y = mixed_table(0)
+    X, y = mixed_table(0, 60)
     share = {"low": 3.0, "middle": 1.0, "high": 0.5}
     weight = np.array([share[label] for label in y])
-    boosted = BoostedC45Classifier(n_trials=4, class_weight=share).fit(X, y)
-    assert same_trees(boosted, oracle(X, y, 4, weight)[0])
+    boosted = BoostedC45Classifier(n_trials=3, class_weight=share).fit(X, y)
+    assert same_trees(boosted, oracle(X, y, 3, weight)[0])
 
 
 # ------------------------------------------------------------ what may change nothing
-@pytest.mark.filterwarnings("ignore:.*boosting reduced to 1 of 4 trials")  # some tables are noise
-@pytest.mark.full
-@examples(15)
-@given(st.integers(0, 1000), st.booleans())
-def test_the_order_of_rows_changes_nothing(seed, weighted):
-    X, y = mixed_table(seed, 90)
-    rng = np.random.default_rng(seed)
-    weight = rng.integers(1, 5, len(y)) / 3.0 if weighted else None
-    order = rng.permutation(len(y))
-    plain = BoostedC45Classifier(n_trials=4, n_jobs=1).fit(X, y, weight)
-    moved = BoostedC45Classifier(n_trials=4, n_jobs=2).fit(
-        X[order], y[order], None if weight is None else weight[order]
-    )
-    assert same_trees(plain, moved)
-    np.testing.assert_array_equal(plain.predict_proba(X), moved.predict_proba(X))
-
-
 def test_rows_of_weight_zero_take_no_part():
     X, y = mixed_table(1)
     weight = np.random.default_rng(0).integers(0, 3, len(y)).astype(float)
@@ -149,8 +129,8 @@ def test_the_table_is_coded_once(monkeypatch):
     X, y = load_wine(return_X_y=True)
     coded, code_columns = [], tables.code_columns
     monkeypatch.setattr(tables, "code_columns", lambda *a: coded.append(a) or code_columns(*a))
-    boosted = BoostedC45Classifier().fit(X, y)
-    assert len(boosted.estimators_) > 2
+    boosted = BoostedC45Classifier(n_trials=3).fit(X, y)
+    assert len(boosted.estimators_) == 3
     assert len(coded) == 1
 
 
@@ -231,8 +211,8 @@ def test_trees_after_the_first_have_about_as_many_leaves():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(300, 3))
     y = np.where(rng.random(300) < 0.3, rng.integers(0, 2, 300), X[:, 0] > 0)
-    free = BoostedC45Classifier(max_leaf_ratio=None).fit(X, y)
-    bound = BoostedC45Classifier().fit(X, y)
+    free = BoostedC45Classifier(n_trials=4, max_leaf_ratio=None).fit(X, y)
+    bound = BoostedC45Classifier(n_trials=4).fit(X, y)
     first, *others = (tree.tree_ for tree in bound.estimators_)
     assert first.equals(free.estimators_[0].tree_)
     assert len(others) > 2
@@ -266,8 +246,8 @@ def test_votes_are_confidences_of_leaves():
 
 
 def test_stages_end_in_the_answers():
-    X, y = mixed_table(2)
-    boosted = BoostedC45Classifier(n_trials=5).fit(X, y)
+    X, y = mixed_table(2, 60)
+    boosted = BoostedC45Classifier(n_trials=3).fit(X, y)
     shares = list(boosted.staged_predict_proba(X))
     labels = list(boosted.staged_predict(X))
     assert len(shares) == len(labels) == len(boosted.estimators_)

@@ -64,9 +64,9 @@ def rows_of(X: Any, rows: np.ndarray) -> Any:
 @given(st.integers(0, 1000), st.booleans())
 @examples(15)
 def test_the_tree_of_a_part_is_that_of_its_rows(kind, seed, weighted):
-    X, y = table_of(kind)
+    X, y = table_of(kind, 150)
     rng = np.random.default_rng(seed)
-    rows = rng.choice(len(y), rng.integers(40, 150), replace=bool(seed % 2))
+    rows = rng.choice(len(y), rng.integers(40, 80), replace=bool(seed % 2))
     weight = rng.integers(0, 3, rows.size).astype(float) if weighted else None
     part = CodedTable(X, max_bins=16).take(rows)
     alone = estimator_of(kind).fit(rows_of(X, rows), y[rows], weight)

@@ -116,21 +116,6 @@ def test_a_factor_of_all_costs_changes_nothing(seed, factor, errors):
     np.testing.assert_array_equal(one.predict(X), other.predict(X))
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("weighted", [False, True])
-def test_the_order_of_rows_changes_nothing(kind, weighted):
-    X, y = table(2)
-    rng = np.random.default_rng(0)
-    weight = rng.uniform(0.1, 2.0, len(y)) if weighted else None
-    order = rng.permutation(len(y))
-    one = make(kind, misclassification_costs=THREE).fit(X, y, weight)
-    other = make(kind, misclassification_costs=THREE).fit(
-        X[order], y[order], weight if weight is None else weight[order]
-    )
-    assert same_trees(one, other)
-    np.testing.assert_array_equal(one.predict(X[order]), other.predict(X)[order])
-
-
 # ---------------------------------------------------------------- predictions
 
 
@@ -209,13 +194,13 @@ def test_the_cross_validated_error_of_the_root_is_one(params):
 
 @pytest.mark.parametrize("class_weight", [{0: 0.3, 1: 2.0}, "balanced"])
 def test_pruning_counts_class_weights(class_weight):
-    X, y = table(10, n=200)
+    X, y = table(10, n=100)
     weight = compute_sample_weight(class_weight, y)
     ours = cross_validated(DecisionTreeClassifier(class_weight=class_weight), X, y, cv=4)
     theirs = cross_validated(DecisionTreeClassifier(), X, y, weight, cv=4)
     assert ours[0] == theirs[0]
     same_tables(ours[1], theirs[1])
-    other, answers = table(11, n=200)
+    other, answers = table(11, n=100)
     grown = DecisionTreeClassifier(class_weight=class_weight).fit(X, y)
     by_weight = compute_sample_weight(class_weight, answers)
     plain = DecisionTreeClassifier().fit(X, y, weight)
@@ -424,7 +409,7 @@ def test_reports_tell_the_mean_cost(model, weighted):
     is_rules = isinstance(model, C45Rules)
     costs = TWO if is_rules else THREE
     name = "estimator__misclassification_costs" if is_rules else "misclassification_costs"
-    X, y = table(6, len(costs))
+    X, y = table(6, len(costs), 60)
     weight = np.random.default_rng(0).uniform(0.0, 2.0, len(y)) if weighted else None
     model = clone(model.set_params(estimator=C45Classifier()) if is_rules else model)
     model.set_params(**{name: costs}).fit(X, y)

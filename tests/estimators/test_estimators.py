@@ -14,7 +14,7 @@ from gputree.pruning import CostComplexity, PenalizedLoss
 KINDS = [DecisionTreeClassifier, DecisionTreeRegressor]
 
 
-def make_table(kind, n=600, seed=0):
+def make_table(kind, n=300, seed=0):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, 4))
     X[:, 3] = np.round(X[:, 3])

@@ -37,7 +37,7 @@ def test_leaves_answer_as_the_oracles_do(table):
     np.testing.assert_allclose(model.predict_proba(table.X), expected, rtol=0, atol=1e-6)
 
 
-@given(random_mixed_tables(100))
+@given(random_mixed_tables(60))
 def test_the_tree_is_the_same(table):
     trees = [
         C45Classifier(laplace=laplace, categorical_features=table.nominal, device="cpu")

@@ -37,7 +37,7 @@ def test_a_small_tree_is_shown_whole():
 
 
 def test_a_large_tree_is_shown_to_a_depth():
-    X = np.random.default_rng(0).normal(size=(3000, 3))
+    X = np.random.default_rng(0).normal(size=(300, 3))
     tree = DecisionTreeRegressor().fit(X, X.sum(axis=1))
     lines = below(tree).splitlines()
     assert 2 <= len(lines) <= 41

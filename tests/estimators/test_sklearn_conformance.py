@@ -35,13 +35,13 @@ ESTIMATORS = [
     DecisionTreeRegressor(max_leaf_nodes=8, pruning=CostComplexity(0.001)),
     C45Classifier(),
     ID3Classifier(),
-    BoostedC45Classifier(n_trials=3),
+    BoostedC45Classifier(n_trials=2),
     C45Rules(),
-    BoostedC45Rules(n_trials=3),
-    RandomForestClassifier(n_estimators=3),
-    RandomForestRegressor(n_estimators=3),
-    ExtraTreesClassifier(n_estimators=3),
-    ExtraTreesRegressor(n_estimators=3),
+    BoostedC45Rules(n_trials=2),
+    RandomForestClassifier(n_estimators=2),
+    RandomForestRegressor(n_estimators=2),
+    ExtraTreesClassifier(n_estimators=2),
+    ExtraTreesRegressor(n_estimators=2),
 ]
 # Variants of others, and checks of seconds that a base class passes or fails for all of it.
 VARIANTS = [estimator for estimator in ESTIMATORS[2:4]]
@@ -67,7 +67,7 @@ def checks():
         yield pytest.param(estimator, check, marks=marks, id=f"{estimator}-{name}")
 
 
-@pytest.mark.filterwarnings("ignore:.*boosting reduced to 1 of 3 trials")  # labels of chance
+@pytest.mark.filterwarnings("ignore:.*boosting reduced to 1 of 2 trials")  # labels of chance
 @pytest.mark.parametrize(("estimator", "check"), list(checks()))
 def test_scikit_learn_checks(estimator, check, request):
     if "check_array_api_input" in request.node.name:
@@ -117,7 +117,7 @@ def test_select_from_model(iris):
 
 
 def test_random_state():
-    X = np.random.default_rng(0).normal(size=(300, 8))
+    X = np.random.default_rng(0).normal(size=(120, 8))
     y = (X.sum(axis=1) > 0).astype(int)
 
     def fit(state, **params):

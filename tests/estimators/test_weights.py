@@ -1,4 +1,4 @@
-"""Laws of weights, for every model: copies of rows, rows without weight, one weight for all."""
+"""Laws for every model: of weights, of the order of rows, of the form of the table."""
 
 import re
 from dataclasses import fields
@@ -13,6 +13,7 @@ from gputree import (
     BoostedC45Rules,
     C45Classifier,
     C45Rules,
+    CodedTable,
     DecisionTreeClassifier,
     DecisionTreeRegressor,
     ExtraTreesClassifier,
@@ -38,25 +39,29 @@ from gputree.pruning import (
 )
 
 N = 30
-NOMINAL = {"categorical_features": [0]}
 C45 = {"min_samples_leaf": 1}
+COSTS = {"misclassification_costs": [[0, 1, 2], [5, 0, 1], [20, 4, 0]]}
 CLASSIFIERS = {
-    "gini": DecisionTreeClassifier(**NOMINAL),
-    "entropy": DecisionTreeClassifier(criterion="entropy", max_leaf_nodes=6, **NOMINAL),
-    "binned": DecisionTreeClassifier(splitter="binned", max_bins=255, **NOMINAL),
-    "cost complexity": DecisionTreeClassifier(pruning=CostComplexity(0.01), **NOMINAL),
-    "penalized": DecisionTreeClassifier(pruning=PenalizedLoss(0.5), **NOMINAL),
+    "gini": DecisionTreeClassifier(),
+    "entropy": DecisionTreeClassifier(criterion="entropy", max_leaf_nodes=6),
+    "binned": DecisionTreeClassifier(splitter="binned", max_bins=255),
+    "cost complexity": DecisionTreeClassifier(pruning=CostComplexity(0.01)),
+    "penalized": DecisionTreeClassifier(pruning=PenalizedLoss(0.5)),
     "C4.5": C45Classifier(**C45),
     "C4.5 binary": C45Classifier(binary_splits=True, pruning=None, collapse=False, **C45),
     "soft": C45Classifier(soft_thresholds=True, laplace=True, **C45),
     "ID3": ID3Classifier(max_depth=3),
+    "costs": DecisionTreeClassifier(**COSTS),
     "rules": C45Rules(C45Classifier(**C45)),
+    "rules of CART": C45Rules(DecisionTreeClassifier()),
+    "rules of ID3": C45Rules(ID3Classifier()),
     "boosted": BoostedC45Classifier(n_trials=2, **C45),
+    "boosted costs": BoostedC45Classifier(n_trials=2, **COSTS, **C45),
     "boosted rules": BoostedC45Rules(n_trials=2, **C45),
 }
 REGRESSORS = {
-    "squared error": DecisionTreeRegressor(max_depth=4, **NOMINAL),
-    "poisson": DecisionTreeRegressor(criterion="poisson", max_depth=4, **NOMINAL),
+    "squared error": DecisionTreeRegressor(max_depth=4),
+    "poisson": DecisionTreeRegressor(criterion="poisson", max_depth=4),
 }
 MODELS = {name: (model, False) for name, model in CLASSIFIERS.items()}
 MODELS |= {name: (model, True) for name, model in REGRESSORS.items()}
@@ -71,7 +76,7 @@ def rows_of(name, of_numbers):
     """Numbers, categories, missing values; for ID3 few different ones."""
     X, y = mixed_table(3, N)
     X = X[:, :3]
-    if name == "ID3":
+    if "ID3" in name:
         X[:, 1:] = np.where(X[:, 1:].astype(float) > 0, "high", "low")
     return X, np.unique(y, return_inverse=True)[1] * 1.5 + 0.25 if of_numbers else y
 
@@ -157,6 +162,22 @@ def test_soft_thresholds_without_rows_of_no_weight():
     expected = numbers(model.fit(X[kept], y[kept], weight[kept]), X)
     assert expected["0 soft_lower"].size > 1
     assert_same(numbers(model.fit(X, y, weight), X), expected)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_the_order_of_rows_threads_and_codes_change_nothing(name):
+    model, of_numbers = MODELS[name]
+    X, y = rows_of(name, of_numbers)
+    rng = np.random.default_rng(3)
+    weight, order = rng.uniform(0.2, 3.0, N), rng.permutation(N)
+    expected = numbers(model.fit(X, y, weight), X)
+    moved = clone(model).fit(X[order], y[order], weight[order])
+    one = clone(model).set_params(n_jobs=1).fit(CodedTable(X), y, weight)
+    for other in (moved, one):
+        found = numbers(other, X)
+        assert found.keys() == expected.keys()
+        for field, value in expected.items():
+            np.testing.assert_array_equal(found[field], value, err_msg=field)
 
 
 # C4.5's limits, costs and pruning are in rows.

@@ -7,7 +7,7 @@ from sklearn.utils import check_random_state
 from gputree import BoostedC45Classifier, C45Classifier, CodedTable
 
 
-def table(seed: int, n: int = 300):
+def table(seed: int, n: int = 200):
     """Categories, numbers and missing values; two columns matter and six do not."""
     rng = np.random.default_rng(seed)
     X = np.empty((n, 8), object)

@@ -1,54 +1,17 @@
 """Trees as Python and C: the code predicts as `predict_proba` does, bit for bit."""
 
-import ctypes
-import shutil
-import subprocess
-
 import numpy as np
 import pytest
 from hypothesis import given
 from multiway_trees import multiway_cases
+from programs import Library, module_of, needs_compiler
 
 from gputree import C45Classifier, DecisionTreeClassifier, DecisionTreeRegressor, ID3Classifier
 from gputree.datasets import load_auto_mpg, load_golf
 from gputree.export import export_c, export_python
 from gputree.prediction import class_distributions
 
-COMPILER = shutil.which("gcc") or shutil.which("cc")
-needs_compiler = pytest.mark.skipif(COMPILER is None, reason="no C compiler is installed")
 GOLF = load_golf()
-
-
-def module_of(source: str) -> dict:
-    module: dict = {}
-    exec(compile(source, "tree.py", "exec"), module)
-    return module
-
-
-class Library:
-    """The functions of a compiled file."""
-
-    def __init__(self, source: str, folder) -> None:
-        (folder / "tree.c").write_text(source, "ascii")
-        options = ["-std=c99", "-Wall", "-Wextra", "-Werror", "-pedantic", "-O2"]
-        options += ["-Wno-overlength-strings", "-shared", "-fPIC"]
-        command = [COMPILER, *options, "tree.c", "-o", "tree.so"]
-        subprocess.run(command, cwd=folder, check=True, capture_output=True)
-        self.functions = ctypes.CDLL(str(folder / "tree.so"))
-
-    def answers(self, values: np.ndarray, n_outputs: int) -> np.ndarray:
-        rows = np.ascontiguousarray(values, np.float64)
-        out = np.full((len(rows), n_outputs), np.nan)
-        for row, place in zip(rows, out, strict=True):
-            assert self.functions.tree_predict(_pointer(row), _pointer(place)) == 0
-        return out
-
-    def classes(self, values: np.ndarray) -> list[int]:
-        return [self.functions.tree_class(_pointer(row)) for row in np.float64(values)]
-
-
-def _pointer(row: np.ndarray) -> ctypes.c_void_p:
-    return row.ctypes.data_as(ctypes.c_void_p)
 
 
 @given(multiway_cases())

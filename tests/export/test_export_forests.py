@@ -4,8 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 from databases import in_duckdb, in_sqlite
+from programs import PROGRAMS, booster_of, coded, predictions, run_onnx
 from sklearn.exceptions import NotFittedError
-from test_export_code import Library, module_of, needs_compiler
 
 import gputree.export
 from gputree import (
@@ -23,7 +23,6 @@ from gputree.export import (
     shap_values,
     to_onnx,
     to_sklearn,
-    to_treelite,
 )
 
 RANDOM = np.random.default_rng(0)
@@ -48,75 +47,31 @@ CASES = {
 }
 
 
-@pytest.fixture(scope="module", params=CASES)
-def forest(request):
-    kind, target, n = CASES[request.param]
-    return kind(n_estimators=n, min_samples_leaf=3, random_state=0).fit(TABLE, target)
-
-
-def answers(forest, rows=ROWS):
-    """Probabilities of classes, or targets, of shape (n, K)."""
-    shares = hasattr(forest, "classes_")
-    return forest.predict_proba(rows) if shares else forest.predict(rows)[:, None]
-
-
-def coded(forest):
-    return forest._values(ROWS).astype(np.float64)
-
-
-def columns():
+@pytest.fixture(scope="module")
+def forests():
     return {
-        name: [None if x is None or x != x else x for x in ROWS[name].tolist()] for name in ROWS
+        name: kind(n_estimators=n, min_samples_leaf=3, random_state=0).fit(TABLE, target)
+        for name, (kind, target, n) in CASES.items()
     }
 
 
 # ---------------------------------------------------------------- formats of programs
-def test_lightgbm(forest):
-    lightgbm = pytest.importorskip("lightgbm", reason="lightgbm is not installed")
-    found = lightgbm.Booster(model_str=export_lightgbm(forest)).predict(coded(forest))
-    expected = answers(forest)
-    expected = expected[:, 1:] if expected.shape[1] == 2 else expected
-    assert np.array_equal(found.reshape(expected.shape), expected)
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_programs_answer_as_the_forest_does(program, forests, tmp_path):
+    for name, forest in forests.items():
+        (tmp_path / name).mkdir()
+        PROGRAMS[program](forest, ROWS, tmp_path / name)
 
 
 def test_lightgbm_adds_contributions_and_raw_scores_up():
-    lightgbm = pytest.importorskip("lightgbm", reason="lightgbm is not installed")
     forest = RandomForestRegressor(n_estimators=3, max_depth=4, random_state=0).fit(TABLE, TARGET)
-    booster = lightgbm.Booster(model_str=export_lightgbm(forest))
-    found = booster.predict(coded(forest), pred_contrib=True) / 3
+    booster = booster_of(forest)
+    found = booster.predict(coded(forest, ROWS), pred_contrib=True) / 3
     expected = shap_values(forest, ROWS)
     np.testing.assert_allclose(found[:, :-1], expected.values, atol=1e-12)
     np.testing.assert_allclose(found[:, -1], expected.base_values, atol=1e-12)
-    raw = booster.predict(coded(forest), raw_score=True)
+    raw = booster.predict(coded(forest, ROWS), raw_score=True)
     assert np.array_equal(raw / 3, forest.predict(ROWS))
-
-
-def test_treelite(forest):
-    treelite = pytest.importorskip("treelite", reason="treelite is not installed")
-    model = to_treelite(forest)
-    assert model.num_tree == len(forest.estimators_)
-    again = treelite.Model.deserialize_bytes(model.serialize_bytes())
-    for one in (model, again):
-        found = treelite.gtil.predict(one, coded(forest), nthread=1)
-        assert np.array_equal(found.reshape(-1, answers(forest).shape[1]), answers(forest))
-
-
-def run_onnx(made, cells, threads=1):
-    onnxruntime = pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = threads
-    return onnxruntime.InferenceSession(made.SerializeToString(), options).run(None, cells)
-
-
-def test_onnx(forest):
-    cells = {
-        "a": ROWS[["a"]].to_numpy(), "c": ROWS[["c"]].to_numpy(),
-        "T0_0": np.array([[word or ""] for word in columns()["T0_0"]], object),
-    }  # fmt: skip
-    *labels, found = run_onnx(to_onnx(forest), cells)
-    assert np.array_equal(found.reshape(N, -1), answers(forest))
-    if labels:
-        assert labels[0].tolist() == forest.predict(ROWS).tolist()
 
 
 def test_onnx_adds_many_trees_in_their_order_on_any_number_of_threads():
@@ -146,36 +101,10 @@ def test_sklearn(case):
     theirs = to_sklearn(forest)
     assert type(theirs).__name__ == kind.__name__
     assert theirs.predict(X).tolist() == forest.predict(X).tolist()
-    assert np.array_equal(answers(theirs, X), answers(forest, X))
+    assert np.array_equal(predictions(theirs, X), predictions(forest, X))
 
 
-# ------------------------------------------------------------------------------- code
-def test_python(forest):
-    module = module_of(export_python(forest))
-    rows = list(zip(*columns().values(), strict=True))
-    assert [module["predict"](row) for row in rows] == forest.predict(ROWS).tolist()
-    if hasattr(forest, "classes_"):
-        found = [module["predict_proba"](row) for row in rows]
-        assert np.array_equal(found, answers(forest))
-
-
-@needs_compiler
-def test_c(forest, tmp_path):
-    library, expected = Library(export_c(forest), tmp_path), answers(forest)
-    assert np.array_equal(library.answers(coded(forest), expected.shape[1]), expected)
-    if hasattr(forest, "classes_"):
-        assert library.classes(coded(forest)) == expected.argmax(axis=1).tolist()
-
-
-def test_sql(forest):
-    """In the other databases: test_export_sql.py."""
-    asked = {"dialect": "sqlite", "table": "rows"}
-    assert in_sqlite(export_sql(forest, **asked), columns()) == forest.predict(ROWS).tolist()
-    if hasattr(forest, "classes_"):
-        asked |= {"output": "probability", "probability_of": forest.classes_.tolist()[-1]}
-        assert in_sqlite(export_sql(forest, **asked), columns()) == answers(forest)[:, -1].tolist()
-
-
+# ------------------------------------------------------------------------------- limits
 @pytest.mark.parametrize("ask", [in_sqlite, pytest.param(in_duckdb, marks=pytest.mark.full)])
 def test_sql_of_deep_trees(ask):
     """Parsers have a depth, of which the query around the trees takes some."""

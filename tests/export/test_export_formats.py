@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from multiway_trees import heaviest, heaviest_answers, multiway_cases
+from programs import booster_of, run_onnx
 from sklearn.tree import export_text as sklearn_text
 
 import gputree
@@ -31,28 +32,16 @@ CARS = load_auto_mpg()
 ALL = [export_lightgbm, to_onnx, to_treelite]
 
 
-def booster(tree, **options):
-    lightgbm = pytest.importorskip("lightgbm", reason="lightgbm is not installed")
-    return lightgbm.Booster(model_str=export_lightgbm(tree, **options))
-
-
 def by_lightgbm(tree, values):
-    found = booster(tree, missing="largest").predict(values)
+    found = booster_of(tree, missing="largest").predict(values)
     if tree.n_classes == 2:
         return np.stack([1.0 - found, found], axis=1), slice(1, 2)  # 1 - x is rounded
     return found.reshape(len(values), -1), slice(None)
 
 
-def session(model):
-    onnxruntime = pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
-    return onnxruntime.InferenceSession(model.SerializeToString())
-
-
 def by_onnx(tree, values):
-    pytest.importorskip("onnx", reason="onnx is not installed")
-    label, found = session(to_onnx(tree, missing="largest")).run(
-        None, {"X": values.astype(np.float64)}
-    )
+    made = to_onnx(tree, missing="largest")
+    label, found = run_onnx(made, {"X": values.astype(np.float64)})
     assert label.tolist() == found.argmax(axis=1).tolist()
     return found, slice(None)
 
@@ -76,7 +65,7 @@ def test_lightgbm_reads_its_own_writing_again():
     lightgbm = pytest.importorskip("lightgbm", reason="lightgbm is not installed")
     model = DecisionTreeRegressor(max_depth=4).fit(CARS.data, CARS.target)
     coded = model.columns_.encode(CARS.data)
-    first = booster(model)
+    first = booster_of(model)
     again = lightgbm.Booster(model_str=first.model_to_string())
     assert again.predict(coded).tolist() == model.predict(CARS.data).tolist()
 
@@ -86,7 +75,7 @@ def test_lightgbm_codes_the_categories_of_data_frames():
     names = ["out look", "temp,erature", "humidity", "wind"]
     frame = pandas.DataFrame(GOLF.data, columns=names).astype("category")
     model = DecisionTreeClassifier().fit(frame, GOLF.target)
-    found = booster(model).predict(frame, validate_features=False)
+    found = booster_of(model).predict(frame, validate_features=False)
     assert found.tolist() == model.predict_proba(frame)[:, 1].tolist()
 
 
@@ -100,25 +89,17 @@ def test_onnx_takes_text(kind):
         for name, column in zip(GOLF.feature_names, zip(*rows, strict=True), strict=True)
     }
     made = to_onnx(model, feature_names=GOLF.feature_names)
-    label, shares = session(made).run(None, inputs)
+    label, shares = run_onnx(made, inputs)
     assert label.tolist() == model.predict(np.array(rows, object)).tolist()
     assert np.array_equal(shares, model.predict_proba(np.array(rows, object)))
-
-
-def test_onnx_regression():
-    pytest.importorskip("onnx", reason="onnx is not installed")
-    model = DecisionTreeRegressor(min_samples_leaf=4).fit(CARS.data, CARS.target)
-    coded = model.columns_.encode(CARS.data).astype(np.float64)
-    (found,) = session(to_onnx(model, inputs="matrix")).run(None, {"X": coded})
-    assert found.tolist() == model.predict(CARS.data).tolist()
 
 
 @given(seed=st.integers(0, 2**32 - 1), missing=st.sampled_from([0.0, 0.2]))
 def test_sklearn_answers_as_the_tree_does(seed, missing):
     rng = np.random.default_rng(seed)
-    values = rng.normal(size=(300, 4)).astype(np.float32).round(1)
+    values = rng.normal(size=(120, 4)).astype(np.float32).round(1)
     values[rng.random(values.shape) < missing] = np.nan
-    y = rng.integers(0, 3, 300)
+    y = rng.integers(0, 3, 120)
     for model in (DecisionTreeClassifier().fit(values, y), DecisionTreeRegressor().fit(values, y)):
         theirs = to_sklearn(model)
         rows = rng.normal(size=(200, 4)).astype(np.float32).round(1)
@@ -208,11 +189,11 @@ def test_columns_named_as_values_of_the_graph(trees, name):
     table, *both = trees
     for model, truth in both:
         for names in (["t", name], [name, f"{name}_"]):
-            runs = session(to_onnx(model, feature_names=names))
             cells = {
                 names[0]: table[["t"]].to_numpy(object), names[1]: table[["x"]].to_numpy(float),
             }  # fmt: skip
-            assert runs.run(None, cells)[0].tolist() == truth.tolist()
+            found = run_onnx(to_onnx(model, feature_names=names), cells)[0]
+            assert found.tolist() == truth.tolist()
 
 
 def test_columns_named_as_outputs(trees):

@@ -8,9 +8,10 @@ import zipfile
 import numpy as np
 import pandas as pd
 import pytest
-from databases import in_duckdb, in_sqlite
+from databases import in_duckdb
 from figures import close_figures, pyplot  # noqa: F401  which closes them
 from ordered_tables import LEVELS, asked, ordered_table
+from programs import PROGRAMS, Library, booster_of, columns_of, needs_compiler, predictions
 
 from gputree import (
     BoostedC45Rules,
@@ -31,13 +32,9 @@ from gputree.export import (
     export_graphviz,
     export_html,
     export_lightgbm,
-    export_python,
-    export_sql,
     path_rules,
     plot_partition,
-    to_onnx,
     to_sklearn,
-    to_treelite,
 )
 
 X, LABELS, TARGET = ordered_table(n=80)
@@ -57,8 +54,7 @@ def rows_of(model):
 
 
 def answers(model):
-    found = getattr(model, "predict_proba", model.predict)(rows_of(model))
-    return found.reshape(len(ROWS), -1)
+    return predictions(model, rows_of(model))
 
 
 def test_one_tree_separates_missing_values():
@@ -68,23 +64,39 @@ def test_one_tree_separates_missing_values():
 
 
 @of_trees
-@pytest.mark.parametrize("dialect", ["duckdb", "sqlite"])
-def test_sql(model, dialect):
-    ask = {"duckdb": in_duckdb, "sqlite": in_sqlite}[dialect]
-    columns = {name: column.tolist() for name, column in rows_of(model).items()}
-    columns["level"] = [None if pd.isna(word) else word for word in columns["level"]]
-    forms = [{}] if hasattr(model, "estimators_") else [{}, {"nodes": "t"}]
-    for form in forms:
-        query = export_sql(model, dialect=dialect, table="rows", **form)
-        assert ask(query, columns) == model.predict(rows_of(model)).tolist()
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_programs_answer_as_the_model_does(program, model, tmp_path):
+    PROGRAMS[program](model, rows_of(model), tmp_path)
+
+
+@needs_compiler
+@of_trees
+def test_c_codes_levels_by_their_text(model, tmp_path):
+    library = Library(export_c(model), tmp_path)
+    unknown = library.functions.tree_code(0, b"beyond")
+    assert unknown == -1
+    assert library.functions.tree_code(0, LEVELS[4].encode()) == 4
+    values = model.columns_.encode(rows_of(model)).astype(np.float64)
+    values[rows_of(model)["level"].to_numpy() == "beyond", 0] = unknown
+    expected = answers(model)
+    np.testing.assert_array_equal(library.answers(values, expected.shape[1]), expected)
+
+
+@of_trees
+def test_lightgbm_takes_frames(model):
+    rows = rows_of(model)
+    known = rows["level"].where(rows["level"].isin(LEVELS), None)
+    frame = rows.assign(level=pd.Categorical(known, LEVELS, ordered=True))
+    if "c" in frame:
+        frame["c"] = frame["c"].astype("category")
+    found = booster_of(model).predict(frame)
+    np.testing.assert_array_equal(found.reshape(len(ROWS), -1), answers(model))
 
 
 def test_sql_and_json_of_rules():
     model = C45Rules(C45Classifier(pruning=None)).fit(X, LABELS)
     expected = model.predict(ROWS).tolist()
-    columns = {name: column.tolist() for name, column in ROWS.items()}
-    columns["level"] = [None if pd.isna(word) else word for word in columns["level"]]
-    assert in_duckdb(model.rules_.to_sql(table="rows"), columns) == expected
+    assert in_duckdb(model.rules_.to_sql(table="rows"), columns_of(ROWS)) == expected
     document = json.loads(model.rules_.to_json())
     assert [by_rules(document, row) for row in ROWS.to_dict("records")] == expected
 
@@ -105,73 +117,6 @@ def holds(condition, value):
         return value in condition["values"]
     at_most = condition["operator"] == "present" or value <= condition["threshold"]
     return at_most != (condition["operator"] == ">")
-
-
-@of_trees
-def test_python(model):
-    module = {}
-    exec(export_python(model), module)
-    answer = module["predict_proba" if hasattr(model, "classes_") else "predict"]
-    rows = [
-        [None if value is None or value != value else value for value in row]
-        for row in rows_of(model).to_numpy(object).tolist()
-    ]
-    np.testing.assert_array_equal(
-        np.array([answer(row) for row in rows]).reshape(len(rows), -1), answers(model)
-    )
-
-
-@of_trees
-def test_c(model, tmp_path):
-    from test_export_code import COMPILER, Library
-
-    if COMPILER is None:
-        pytest.skip("no C compiler is installed")
-    library = Library(export_c(model), tmp_path)
-    coded = model.columns_.encode(rows_of(model)).astype(np.float64)
-    unknown = rows_of(model)["level"].to_numpy() == "beyond"
-    assert library.functions.tree_code(0, b"beyond") == -1
-    assert library.functions.tree_code(0, LEVELS[4].encode()) == 4
-    coded[unknown, 0] = -1  # as tree_code gives it
-    expected = answers(model)
-    np.testing.assert_array_equal(library.answers(coded, expected.shape[1]), expected)
-
-
-@of_trees
-def test_onnx(model):
-    onnxruntime = pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
-    cells = {
-        name: column.fillna("").to_numpy(object)[:, None]
-        if column.dtype == object
-        else column.to_numpy()[:, None]
-        for name, column in rows_of(model).items()
-    }
-    coded = {"X": model.columns_.encode(rows_of(model)).astype(np.float64)}
-    for inputs, given in (("columns", cells), ("matrix", coded)):
-        made = to_onnx(model, inputs=inputs).SerializeToString()
-        found = onnxruntime.InferenceSession(made).run(None, given)[-1]
-        np.testing.assert_array_equal(found.reshape(len(ROWS), -1), answers(model))
-
-
-@of_trees
-def test_treelite(model):
-    treelite = pytest.importorskip("treelite", reason="treelite is not installed")
-    coded = model.columns_.encode(rows_of(model)).astype(np.float64)
-    found = treelite.gtil.predict(to_treelite(model), coded)
-    np.testing.assert_array_equal(found.reshape(len(ROWS), -1), answers(model))
-
-
-@of_trees
-def test_lightgbm_takes_matrices_and_frames(model):
-    lightgbm = pytest.importorskip("lightgbm", reason="lightgbm is not installed")
-    booster = lightgbm.Booster(model_str=export_lightgbm(model))
-    rows = rows_of(model)
-    known = rows["level"].where(rows["level"].isin(LEVELS), None)
-    frame = rows.assign(level=pd.Categorical(known, LEVELS, ordered=True))
-    if "c" in frame:
-        frame["c"] = frame["c"].astype("category")
-    for given in (model.columns_.encode(rows).astype(np.float64), frame):
-        np.testing.assert_array_equal(booster.predict(given).reshape(len(ROWS), -1), answers(model))
 
 
 def test_lightgbm_of_an_order_without_levels():

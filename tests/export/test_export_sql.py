@@ -278,11 +278,11 @@ def test_an_expression_alone():
 
 @in_each_database
 def test_trees_that_no_expression_holds(dialect):
-    tree = chain(2000)
+    tree = chain(600)
     with pytest.raises(ValueError, match=r"represent this tree: its depth .* Pass nodes='NAME'"):
         export_sql(tree, dialect=dialect, table="rows")
     query = export_sql(tree, dialect=dialect, output="node", table="rows", nodes="tree")
-    asked = np.append(np.arange(0.0, 2010.0, 67), np.nan)
+    asked = np.append(np.arange(0.0, 610.0, 20), np.nan)
     columns = {"x0": [None if x != x else x for x in asked.tolist()]}
     assert DATABASES[dialect](query, columns) == apply(tree, asked[:, None]).tolist()
 

@@ -41,7 +41,7 @@ def boxes(ax):
 TREES = {
     "root alone": lambda: iris_tree().collapse(np.arange(17) == 0),
     "binary": iris_tree,
-    "regression": lambda: diabetes_tree(max_depth=5),
+    "regression": lambda: diabetes_tree(max_depth=4),
     "multiway": multiway_tree,
     "many branches": lambda: multiway_tree(40),
     "spine": lambda: tree_of_shape(

@@ -1,6 +1,7 @@
 """CART with categories: lists against histograms, subsets against brute force, what users see."""
 
 import json
+from functools import cache
 
 import numpy as np
 import pytest
@@ -106,7 +107,7 @@ def test_the_tree_does_not_depend_on_where_subtrees_are_finished(criterion, tabl
 @pytest.mark.parametrize("split", SPLITS)
 def test_a_column_may_be_missing_throughout_a_node(split, categories):
     rng = np.random.default_rng(0)
-    X = np.stack([rng.random(900), rng.integers(0, categories, 900)], axis=1)
+    X = np.stack([rng.random(500), rng.integers(0, categories, 500)], axis=1)
     X[X[:, 0] < 0.5, 1] = np.nan
     y = np.where(X[:, 0] < 0.5, X[:, 0] * 20 % 3, X[:, 1] % 4 + 3).astype(int)
     table = MixedTable(X, np.array([False, True]), y, None)
@@ -162,7 +163,7 @@ def test_branch_tables_name_the_categories_of_a_node(table, criterion):
 
 @given(st.integers(0, 10**6), st.sampled_from(["auto", "exhaustive", "ordered", "one_vs_rest"]))
 def test_neither_threads_nor_the_order_of_rows_change_the_tree(seed, split):
-    table = random_mixed_table(seed, 300, weighted=seed % 2 == 0)
+    table = random_mixed_table(seed, 150, weighted=seed % 2 == 0)
     tree = grow(table, "gini", split)
     with pytest.MonkeyPatch.context() as patch:
         tune(patch, "cpu", chunk_rows=50)
@@ -242,7 +243,8 @@ def test_of_two_categories_too_the_absent_one_goes_as_missing_values_do(seed, cr
 
 
 # ---------------------------------------------------------------------- estimators
-def mixed_frame(n: int = 400):
+@cache
+def mixed_frame(n=400):
     pandas = pytest.importorskip("pandas")
     rng = np.random.default_rng(5)
     colour = rng.choice(["red", "green", "blue", None], n)
@@ -251,6 +253,11 @@ def mixed_frame(n: int = 400):
     frame = pandas.DataFrame({"colour": colour, "size": size, "round": rng.random(n) < 0.5})
     y = (colour == "red") ^ (np.nan_to_num(size) > 0.5)
     return frame, y.astype(int) + (rng.random(n) < 0.1)
+
+
+@cache
+def leaves_without_limits() -> int:
+    return DecisionTreeClassifier().fit(*mixed_frame()).get_n_leaves()
 
 
 @pytest.mark.parametrize(
@@ -273,7 +280,7 @@ def test_parameters_of_cart_hold_with_categories(limits):
     model = DecisionTreeClassifier(**limits).fit(frame, y)
     tree = model.tree_
     tree.check()
-    assert 1 < tree.n_leaves < DecisionTreeClassifier().fit(frame, y).get_n_leaves()
+    assert 1 < tree.n_leaves < leaves_without_limits()
     assert model.feature_importances_.sum() == pytest.approx(1.0)
     if "min_samples_leaf" in limits:
         assert tree.n_rows.min() >= 20

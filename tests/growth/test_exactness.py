@@ -23,7 +23,7 @@ def test_tiny_tables_of_ties(grow_tree, problem):
 @pytest.mark.parametrize(("criterion", "weighted"), PROBLEMS)
 def test_random_tables(grow_tree, criterion, weighted, seed):
     rng = np.random.default_rng([seed, len(criterion), weighted])
-    n, d, n_classes = int(rng.integers(3, 301)), int(rng.integers(1, 7)), int(rng.integers(2, 13))
+    n, d, n_classes = int(rng.integers(3, 161)), int(rng.integers(1, 7)), int(rng.integers(2, 13))
     if is_regression(criterion):
         n_classes = 0
     sample = random_sample(seed, n, d, n_classes, weighted)

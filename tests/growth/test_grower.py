@@ -164,7 +164,7 @@ def test_monotone_columns(grow_tree, problem, f):
     assert a._replace(threshold=[]) == b._replace(threshold=[])
 
 
-def continuous(seed, n=100, d=4):
+def continuous(seed, n=60, d=4):
     """Normal columns and a target that depends on two of them."""
     rng = np.random.default_rng(seed)
     values = rng.normal(size=(n, d))
@@ -175,7 +175,7 @@ def continuous(seed, n=100, d=4):
 def test_order_of_columns(grow_tree, seed, order):
     """Normal targets do not tie: a column is chosen by what it holds, not by its number."""
     sample = continuous(seed)
-    limits = {"min_samples_leaf": 10}
+    limits = {"min_samples_leaf": 6}
     moved = sample._replace(values=np.ascontiguousarray(sample.values[:, order]))
     a = grow_tree(sample, make_task("squared_error", sample, **limits), **COARSE)
     b = grow_tree(moved, make_task("squared_error", moved, **limits), **COARSE)
@@ -198,7 +198,7 @@ def has_ties(sample, task, tree):
 def test_gini_is_squared_error_on_0_1_targets(grow_tree, seed):
     sample = continuous(seed)
     sample = sample._replace(y=(sample.y > 0).astype(np.uint8))
-    limits = {"min_samples_leaf": 12, "max_depth": 3}
+    limits = {"min_samples_leaf": 7, "max_depth": 3}
     gini = make_task("gini", sample, **limits)
     by_gini = grow_tree(sample, gini, **COARSE)
     by_error = grow_tree(sample, make_task("squared_error", sample, **limits), **COARSE)

@@ -12,7 +12,7 @@ TWIN = {
 }
 
 
-def make_table(n_classes, *, n=1500, d=5, seed=0, missing=0.0, dtype=np.float32):
+def make_table(n_classes, *, n=600, d=5, seed=0, missing=0.0, dtype=np.float32):
     """Normal columns, all values distinct; `n_classes` 0 for regression."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, d)).astype(dtype)

@@ -18,6 +18,7 @@ for `import_module`: laziness is about the cost of an import, not about its dire
 import ast
 import re
 from collections.abc import Iterator
+from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -73,8 +74,13 @@ def package(module: str) -> str:
     return first_two if first_two in LAYERS else module.partition(".")[0]
 
 
-def imported_modules(source: str, module: str, is_package: bool = False) -> Iterator[str]:
+@cache
+def imported_modules(source: str, module: str, is_package: bool = False) -> tuple[str, ...]:
     """Names below `gputree` that `source`, the text of `module`, imports: of modules or in them."""
+    return tuple(_imported_modules(source, module, is_package))
+
+
+def _imported_modules(source: str, module: str, is_package: bool) -> Iterator[str]:
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
             yield from (_below(alias.name) for alias in node.names if _is_ours(alias.name))

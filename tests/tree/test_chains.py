@@ -33,8 +33,8 @@ from gputree.pruning.cost_complexity_cv import _loss_along
 from gputree.tree.importance import impurity_importances
 from gputree.tree.sums import add_up
 
-# A row at every leaf passes 5e8 nodes, which are interpreted by default, or 5e9.
-DEEP = {True: 30_000, False: 100_000}
+# A row at every leaf passes 7e7 nodes, which are interpreted by default, or 5e9.
+DEEP = {True: 12_000, False: 100_000}
 
 BY_NODES = [CostComplexity(1e-6), PenalizedLoss(0.5), Pessimistic(subtree_raising=False)]
 BY_ROUTED_ROWS = [ReducedError(), ValidationPrePruning()]
