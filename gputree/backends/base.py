@@ -184,6 +184,9 @@ class Finishing(NamedTuple):
     # Entries x columns, per remaining level, up to which every node of a level is small: much of
     # the cost of splitting a level does not depend on its size.
     level_cells: int = 0
+    # Statistics of the deepest level, up to which small nodes stay in a level with larger ones: it
+    # is split anyway, and building subtrees as well would cost more than it saves.
+    whole_statistics: int = 0
 
 
 class Sharding(NamedTuple):

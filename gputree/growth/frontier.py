@@ -199,6 +199,9 @@ ROWS_PER_STATISTIC_OF_MANY = 6.0  # with which that was measured
 # and 7.4, 6.2 and 8.0, 7.9 and 8.6, 10.4 and 9.7, 13.0 and 12.3.
 LEVELS_SAVED = 4
 
+# Levels below which a number of nodes is too large to matter.
+DEEPEST = 40
+
 # The root of a table this small is a small node: coding the table costs more than it saves.
 FEWEST_ROWS = 256
 
@@ -213,15 +216,15 @@ def can_split(rows: Int64s, depth: int, limits: Limits) -> Bools:
 
 
 def finish_rows(
-    finishing: Finishing, level: tuple[int, int], statistics: int, levels: int, many: int
+    finishing: Finishing, sizes: Int64s, columns: int, statistics: int, levels: int, many: int
 ) -> int:
-    """Maximum number of rows of small nodes, `levels` above the depth limit.
+    """Maximum number of rows of small nodes of a level, `levels` above the depth limit.
 
     A node's histogram costs its statistics, over all columns, whatever its rows; building its
-    subtree costs its rows. `level` has (entries, columns); `many` of the columns have more
-    categories than bins.
+    subtree costs its rows. `sizes` are the rows of the level's nodes; `many` of the columns have
+    more categories than bins.
     """
-    rows, columns = level
+    rows = int(sizes.sum())
     if rows * columns <= min(levels, LEVELS_SAVED) * finishing.level_cells:
         return rows
     cost, share = finishing.columns, finishing.rows_per_statistic
@@ -230,4 +233,7 @@ def finish_rows(
     share = min(share, ROWS_PER_STATISTIC_LEVEL * levels)
     most = min(MOST_CELLS // columns, finishing.most_rows)
     row = cost / share - many * STATISTICS_PER_CODE if share > 0.0 else np.inf
-    return max(FEWEST_ROWS, most if row * most <= statistics else int(statistics / row))
+    small = max(FEWEST_ROWS, most if row * most <= statistics else int(statistics / row))
+    deepest = sizes.size << min(max(levels - 1, 0), DEEPEST)  # nodes of the last level, at most
+    is_whole = deepest * statistics <= finishing.whole_statistics and sizes.max(initial=0) > small
+    return 0 if is_whole else small

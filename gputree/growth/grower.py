@@ -58,9 +58,9 @@ def grow(
     while frontier.size:
         progress.level(depth, frontier.size, frontier.rows, table.n_nodes)
         frontier = frontier.take(can_split(frontier.end - frontier.begin, depth, limits))
-        level = frontier.rows, columns
-        small = _small_rows(backend, level, plan, limits.max_depth - depth, coded=coded)
-        is_small = frontier.end - frontier.begin <= small
+        sizes = frontier.end - frontier.begin
+        small = _small_rows(backend, sizes, columns, plan, limits.max_depth - depth, coded=coded)
+        is_small = sizes <= small
         aside.append(frontier.take(is_small))
         depth += 1
         if is_small.all():
@@ -74,18 +74,18 @@ def grow(
 
 
 def _small_rows(
-    backend: Backend, level: tuple[int, int], plan: GrowthPlan, levels: int, *, coded: bool
+    backend: Backend, sizes: Int64s, columns: int, plan: GrowthPlan, levels: int, *, coded: bool
 ) -> int:
-    """Maximum number of rows of small nodes in a level of (entries, columns)."""
+    """Maximum number of rows of small nodes in a level of nodes of these sizes."""
     if not coded or backend.histogram_bytes > plan.histogram_bytes:
-        return level[0]  # there are no codes, or one histogram exceeds the memory limit
+        return int(sizes.sum())  # there are no codes, or one histogram exceeds the memory limit
     if plan.finish_rows is not None:
         return plan.finish_rows
     statistics = backend.histogram_cells * backend.channels
     finishing = backend.finishing
     if plan.max_leaf_nodes is not None:  # few nodes of a level may remain
         finishing = finishing._replace(level_cells=0)
-    return finish_rows(finishing, level, statistics, levels, plan.coded_again)
+    return finish_rows(finishing, sizes, columns, statistics, levels, plan.coded_again)
 
 
 def _grow_level(

@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+from cuda_emulator import launches
+from cuda_traffic import Traffic
 from devices import to_host, tune
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,7 +12,9 @@ from twins import assert_equal, assert_same_bins, pair, table
 
 from gputree.backends import binning
 from gputree.backends.base import Larger
-from gputree.backends.cuda import encode, histogram, kernels
+from gputree.backends.cuda import encode, finish, histogram, kernels, pieces, tuning
+from gputree.backends.cuda.backend import CudaBackend
+from gputree.backends.cuda.table import CudaTable
 from gputree.growth.assembly import GrownNodes, renumber
 
 
@@ -96,6 +100,26 @@ def test_histograms(cuda_device, monkeypatch, criterion, weighted, shared_bytes)
         assert_equal(expected, found)
 
 
+@pytest.mark.parametrize("d", [1, 7, 9, 28, 32, 45])
+def test_histograms_of_two_classes(cuda_device, monkeypatch, d):
+    """One to four rows at once, or several groups of columns; pieces that end within 32 rows."""
+    tune(monkeypatch, "cuda", chunk_rows=70)
+    sample = table("gini", False, n=200, d=d)
+    sample = sample._replace(y=sample.y % 2)
+    cells = []
+    launches.clear()
+    for backend in pair(sample, make_task("gini", sample), 256):
+        cells.append(backend.new_histograms(2))
+        slots = np.array([1, 0])
+        backend.histogram(np.array([100, 0]), np.array([200, 93]), cells[-1], slots)
+    assert_equal(*cells)
+    assert launches["histogram_of_two"] == 1
+
+
+def test_a_block_counts_fewer_rows_than_16_bits_hold():
+    assert tuning.TUNING.chunk_rows < 1 << 16
+
+
 @pytest.mark.parametrize("leaf", [1, 15])
 @pytest.mark.parametrize(("criterion", "weighted"), PROBLEMS)
 def test_scores_and_splits(cuda_device, criterion, weighted, leaf):
@@ -145,6 +169,20 @@ def test_node_statistics(cuda_device, monkeypatch, criterion, weighted, shared_b
     assert_equal(cpu.node_statistics(begin, end), cuda.node_statistics(begin, end))
 
 
+@pytest.mark.parametrize(
+    ("rows", "expected"), [(0, 1024), (500_000, 1024), (1_000_000, 1894), (10_000_000, 8192)]
+)
+def test_blocks_process_fewer_entries_where_there_are_few(monkeypatch, rows, expected):
+    """Blocks of an H100: 528 for 1,000,000 entries of a node, not 123."""
+    monkeypatch.setattr(pieces, "filling_chunks", lambda: 4 * 132)
+    assert pieces.chunk_rows(rows) == expected
+    _, first, last = pieces.cut(np.array([0, rows // 2]), np.array([rows // 2, rows]))
+    assert (last - first).sum() == rows
+    assert (last - first).max() <= expected
+    tune(monkeypatch, "cuda", chunk_rows=50)
+    assert pieces.chunk_rows(rows) == 50
+
+
 @pytest.mark.parametrize("max_features", [4, 2])
 @pytest.mark.parametrize(("criterion", "weighted"), PROBLEMS)
 def test_subtrees(cuda_device, monkeypatch, criterion, weighted, max_features):
@@ -160,6 +198,45 @@ def test_subtrees(cuda_device, monkeypatch, criterion, weighted, max_features):
         trees = breadth_first(expected, int(a)), breadth_first(found, int(b))
         for name, x, y in zip(GrownNodes._fields, *trees, strict=True):
             assert_equal(x, y, name)
+
+
+def test_subtrees_wait_for_the_device_a_few_times(emulated_device, monkeypatch):
+    """Twice in global memory and twice in shared memory: for numbers of nodes, and for nodes."""
+    tune(monkeypatch, "cuda", finish_bytes=20 * 2 * (5 * 4 + 6 * 4))  # nodes of 20 rows
+    sample = table("gini", False, n=200, d=5, dtype=np.float32)
+    _, cuda = pair(sample, make_task("gini", sample), 8)
+    before = Traffic.now()
+    cuda.finish(np.array([0, 60]), np.array([60, 200]), np.zeros(2, int), np.zeros(2, np.uint64))
+    spent = Traffic._make(np.subtract(Traffic.now(), before))
+    assert spent.waits == spent.downloads == 4
+    assert spent.uploads == 5  # places; twice the roots, and where their nodes go
+
+
+def test_small_nodes_are_grown_in_order_of_size(cuda_device):
+    """The largest first, in launches whose shared memory is at most twice what a node needs."""
+    sample = table("gini", False)
+    _, cuda = pair(sample, make_task("gini", sample))
+    most = finish.shared_rows(cuda.grower)
+    sizes = np.array([3, most, 1, most // 2 - 1, most // 2 + 1, most // 4 + 1, most - 1])
+    ordered = sizes[finish.largest_first(sizes)]
+    spans = list(finish._launches(cuda.grower, ordered))
+    assert [ordered[a:b].tolist() for a, b in spans] == [
+        [most, most - 1, most // 2 + 1], [most // 2 - 1, most // 4 + 1], [3, 1],
+    ]  # fmt: skip
+
+
+def test_coding_waits_for_the_device_once(emulated_device, monkeypatch):
+    """For all bins at once; where bins are fitted to picked values, for those before."""
+    monkeypatch.setattr(binning, "SAMPLE_ROWS", 60)
+    monkeypatch.setattr(binning, "FEWEST_DISTINCT", 10)
+    sample = table("gini", False, n=500)
+    values = np.random.default_rng(0).normal(size=(500, 4))
+    for exact, waits in ((True, 1), (False, 2)):
+        table_ = CudaTable(kernels.cupy().asarray(values), np.zeros(4, bool))
+        backend = CudaBackend(table_, make_task("gini", sample, exact=exact), 1)
+        before = Traffic.now()
+        backend.encode(16)
+        assert Traffic.now().waits - before.waits == waits
 
 
 def breadth_first(subtrees, root):

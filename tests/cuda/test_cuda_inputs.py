@@ -327,7 +327,7 @@ def test_files_mapped_to_be_read(cupy, monkeypatch, tmp_path, locks_read_only):
 def test_memory_that_cannot_be_mapped_is_copied(cupy, monkeypatch, reason):
     sample = table("gini", False, n=700, d=6)
     if reason == "device":
-        monkeypatch.setattr(cupy.cuda.Device, "attributes", {})
+        monkeypatch.setattr(cupy.cuda.Device, "attributes", {"MultiProcessorCount": 2})
     else:
         cupy.cuda.runtime.hostRegister(sample.values.ctypes.data, 8, 0)
     expected = DecisionTreeClassifier(device="cpu").fit(sample.values, sample.y)
@@ -340,7 +340,7 @@ def test_values_that_can_be_read_nowhere_are_an_error(cupy, monkeypatch):
     def refuse(size, flags):
         raise cupy.cuda.runtime.CUDARuntimeError(2)
 
-    monkeypatch.setattr(cupy.cuda.Device, "attributes", {})
+    monkeypatch.setattr(cupy.cuda.Device, "attributes", {"MultiProcessorCount": 2})
     monkeypatch.setattr(cupy.cuda, "PinnedMemory", refuse)
     sample = table("gini", False, n=700, d=6)
     model = DecisionTreeClassifier(device="cuda", max_device_memory=NO_ROOM)

@@ -31,7 +31,7 @@ def test_blocks_that_run_side_by_side_stay_within_their_list():
 def test_a_race_between_blocks_is_found():
     """A race that no order of blocks that run one after another shows."""
     compare_old_take("ascending", 0)
-    with pytest.raises(LaunchError, match=r"mark_others: .*out of bounds write .*inside\.cu"):
+    with pytest.raises(LaunchError, match=r"mark_inside: .*out of bounds write .*inside\.cu"):
         any(compare_old_take("random", seed) for seed in SCHEDULES)
 
 

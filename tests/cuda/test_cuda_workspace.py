@@ -162,19 +162,24 @@ def test_growth_gives_its_memory_back(emulated_device, exact):
 
 
 def test_rows_are_gathered_where_the_room_inside_bins_was(cuda_device, monkeypatch):
-    tune(monkeypatch, "cuda", candidate_pairs=10)
+    """Sub-bins reuse memory unless it is far more than they need."""
+    tune(monkeypatch, "cuda", candidate_pairs=0)
     sample = numeric_table(500, 4, "gini")
     task = make_task("gini", sample, max_depth=3)
-    gathered, look_inside = [], refine._look_inside
+    backend = new_backend("cuda", sample, task)
+    backend.grower.workspace.inside.allocate([(1 << 24, np.uint8)], lambda: 1 << 24)
+    left, subdivide = [], refine.subdivide
 
-    def looked(grower, *rest):
-        gathered.append(grower.workspace.inside.nbytes)
-        return look_inside(grower, *rest)
+    def subdivided(grower, level):
+        candidates = subdivide(grower, level)
+        left.append(grower.memory.gathered_bytes - candidates.free_bytes)
+        assert left[-1] == grower.workspace.inside.nbytes
+        return candidates
 
-    monkeypatch.setattr(refine, "_look_inside", looked)
-    grown(new_backend("cuda", sample, task), sample, task, max_bins=4, finish_rows=30)
-    assert gathered
-    assert set(gathered) == {0}
+    monkeypatch.setattr(refine, "subdivide", subdivided)
+    grown(backend, sample, task, max_bins=4, finish_rows=30)
+    assert len(left) == 3
+    assert max(left) < 1 << 20
 
 
 def test_batches_of_a_level_take_turns(cuda_device, monkeypatch):

@@ -58,16 +58,26 @@ def test_levels_of_little_are_finished_whole(monkeypatch, max_depth, cells):
 
 def test_which_nodes_are_small():
     """Small nodes depend on costs of histograms, the remaining depth, the threads, the level."""
-    cost = Finishing(6.0, 10.0, 10**6)
-    assert finish_rows(cost, (10**6, 10), 5_000, 100, 0) == 3_000
-    assert finish_rows(cost, (10**6, 10), 5_000, 1, 0) == 750
-    assert finish_rows(cost, (10**6, 10), 5_000, 0, 0) == 256
-    assert finish_rows(cost._replace(columns=5.0), (10**6, 10), 5_000, 100, 0) == 6_000
-    assert finish_rows(cost._replace(most_rows=1_000), (10**6, 10), 5_000, 100, 0) == 1_000
-    assert finish_rows(cost, (10**6, 10), 10**9, 100, 0) == 2**19 // 10
-    level = cost._replace(level_cells=1_000)
-    assert finish_rows(level, (400, 10), 1, 4, 0) == finish_rows(level, (400, 10), 1, 9, 0) == 400
-    assert finish_rows(level, (400, 10), 1, 3, 0) == finish_rows(level, (401, 10), 1, 9, 0) == 256
+    cost, root = Finishing(6.0, 10.0, 10**6), np.array([10**6])
+    assert finish_rows(cost, root, 10, 5_000, 100, 0) == 3_000
+    assert finish_rows(cost, root, 10, 5_000, 1, 0) == 750
+    assert finish_rows(cost, root, 10, 5_000, 0, 0) == 256
+    assert finish_rows(cost._replace(columns=5.0), root, 10, 5_000, 100, 0) == 6_000
+    assert finish_rows(cost._replace(most_rows=1_000), root, 10, 5_000, 100, 0) == 1_000
+    assert finish_rows(cost, root, 10, 10**9, 100, 0) == 2**19 // 10
+    level, few = cost._replace(level_cells=1_000), np.array([150, 250])
+    assert finish_rows(level, few, 10, 1, 4, 0) == finish_rows(level, few, 10, 1, 9, 0) == 400
+    assert finish_rows(level, few, 10, 1, 3, 0) == finish_rows(level, few + 1, 10, 1, 9, 0) == 256
+
+
+def test_no_node_is_small_where_levels_are_split_to_the_depth_limit():
+    """One node is large, and the deepest level, of 2 or 64 nodes here, may be split whole."""
+    whole = Finishing(6.0, 10.0, 10**6, whole_statistics=10 * 5_000)
+    sizes = np.array([10**6, 100])
+    assert finish_rows(whole, sizes, 10, 5_000, 1, 0) == 0
+    assert finish_rows(whole, sizes, 10, 5_000, 6, 0) == 3_000
+    assert finish_rows(whole, sizes, 10, 5_000, 100, 0) == 3_000
+    assert finish_rows(whole, sizes[1:], 10, 5_000, 1, 0) == 750
 
 
 @given(random_problems(100, kinds=[("squared_error", False), ("squared_error", True)]))

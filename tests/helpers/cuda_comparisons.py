@@ -44,13 +44,19 @@ def compare_trees() -> None:
 
 
 def compare_cells() -> None:
-    """Bins counted into cells: of a row each, and of more rows than a warp has lanes."""
-    for cell_rows in (1, 100):
+    """Bins counted into cells: of a row each, all listed; of more rows than lanes, few listed."""
+    for cell_rows, listed in ((1, 100.0), (100, 0.1)):
         with pytest.MonkeyPatch.context() as patch:
             tune(patch, "cuda", counted_pairs=1, candidate_share=0.0, cell_rows=cell_rows)
+            tune(patch, "cuda", listed_share=listed)
             sample = table("gini", False, n=300, seed=3)
             task = make_task("gini", sample, max_depth=4)
             assert_same_tree(sample, task, finish_rows=20, max_bins=3)
+            # No boundary is admitted, so that blocks list pairs more than once.
+            values = np.random.default_rng(0).normal(size=(80, 40))
+            sample = Sample(values, (values[:, 0] > values[:, 1]).astype(np.uint8), None)
+            task = make_task("gini", sample, max_depth=1, min_samples_leaf=40)
+            assert_same_tree(sample, task, finish_rows=1, max_bins=3)
             sample = crowded(2200)
             task = make_task("gini", sample, max_depth=1)
             assert_same_tree(sample, task, finish_rows=1, max_bins=2)
@@ -86,14 +92,14 @@ def compare_places() -> None:
 
     No boundary is admitted, so every bin of two rows is a candidate.
     """
-    rng = np.random.default_rng(0)
-    for columns in range(16, 21):
-        values = rng.normal(size=(240, columns))
-        sample = Sample(values, rng.integers(0, 2, 240).astype(np.uint8), None)
-        task = make_task("gini", sample, max_depth=1, min_weight_leaf=121)
+    for columns, fitting in product((8, 16, 24), (2, 3, 6)):
+        rng = np.random.default_rng(columns)
+        values = rng.normal(size=(60, columns))
+        sample = Sample(values, rng.integers(0, 2, 60).astype(np.uint8), None)
+        task = make_task("gini", sample, max_depth=1, min_weight_leaf=31)
         with pytest.MonkeyPatch.context() as patch:
-            tune(patch, "cuda", candidate_pairs=1200)
-            assert_same_tree(sample, task, finish_rows=1, max_bins=120)
+            tune(patch, "cuda", candidate_pairs=60 * fitting)
+            assert_same_tree(sample, task, finish_rows=1, max_bins=30)
 
 
 def compare_bins() -> None:

@@ -35,7 +35,9 @@ WIDE = TUNING._replace(block_bytes=0)
 DEVICE = {
     "never": cuda_tuning.TUNING._replace(counted_pairs=np.inf),
     "asked": cuda_tuning.TUNING._replace(counted_pairs=np.inf, candidate_pairs=0),
-    "few cells": cuda_tuning.CudaTuning(counted_pairs=1, candidate_share=0.0, cell_rows=5),
+    "few cells": cuda_tuning.CudaTuning(
+        counted_pairs=1, candidate_share=0.0, cell_rows=5, listed_share=0.0
+    ),
     "always": cuda_tuning.CudaTuning(counted_pairs=1, candidate_share=0.0, cell_rows=1),
 }
 

@@ -106,7 +106,11 @@ class CudaBackend:
 
     @property
     def finishing(self) -> Finishing:
-        return Finishing(tuning.TUNING.rows_per_statistic, self.data.shape[1], np.iinfo(ROW).max)
+        tuned, most = tuning.TUNING, np.iinfo(ROW).max
+        columns = self.data.shape[1]
+        return Finishing(
+            tuned.rows_per_statistic, columns, most, whole_statistics=tuned.whole_statistics
+        )
 
     @on_own_device
     def new_histograms(self, m: int) -> Any:

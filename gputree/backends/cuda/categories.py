@@ -18,7 +18,6 @@ from gputree.backends.binning import MAX_BINS
 from gputree.backends.cuda import tuning
 from gputree.backends.cuda.kernels import LANES, PAIRS, RUN_MEMORY, Packed, cupy
 from gputree.backends.cuda.layout import (
-    DeviceChunks,
     Grower,
     LevelPlan,
     batches,
@@ -26,6 +25,7 @@ from gputree.backends.cuda.layout import (
     sort_segments,
     to_device,
 )
+from gputree.backends.cuda.pieces import DeviceChunks
 from gputree.backends.cuda.score import DeviceScores
 from gputree.backends.cuda.workspace import Shaped, allocate, bytes_of, send
 

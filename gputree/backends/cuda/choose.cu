@@ -32,13 +32,42 @@ extern "C" __global__ void __launch_bounds__(256) draw_orders(
     for (i64 i = 0; i < columns; ++i) ranks[j * columns + orders[j * columns + i]] = i32(i);
 }
 
-// Grid: nodes; block: one warp. Each node's best boundary among the columns it visits, and its
-// leading column.
+// Grid: nodes; block: one warp. Each node's best cut, of boundaries of the columns it visits. At
+// the first visit (`is_first`) it has no cut before, and visits no column if it is pure: if it has
+// one class, or a single target may be true of all its rows (low[j] <= high[j]; null for classes).
 extern "C" __global__ void __launch_bounds__(32) choose_boundary(
-    Rules rules, i64 columns, Level level, Boundaries boundaries
+    Rules rules, i64 columns, Level level, i64 is_first, const i64* low, const i64* high,
+    Scores scores, Visits visits, i64* cuts
 ) {
-    i32 leading;
-    boundaries.choose(rules, level, blockIdx.x, columns, leading);
+    const i64 j = blockIdx.x;
+    const int lane = threadIdx.x;
+    Cut cut = no_cut();
+    i64 done = 0, upto = rules.max_features;
+    if (!is_first) {
+        cut = ((Cut*)cuts)[j];
+        done = visits.done[j];
+        upto = visits.upto[j];
+    } else if (
+        REGRESSION ? low[j] <= high[j]
+                   : is_pure(rules.criterion, level.totals + j * rules.channels)
+    ) {
+        done = columns;
+    }
+    for (i64 f = lane; f < columns; f += 32) {
+        const i64 pair = j * columns + f, rank = visits.rank(j, f, columns);
+        if (rank < done || rank >= upto || scores.best[pair] == -infinity()) continue;
+        const Cut found = {
+            scores.best[pair], i32(f), scores.sides[pair], scores.bins[pair], 1, 0.0,
+            level.rank(j, f)
+        };
+        if (precedes(found, cut)) cut = found;
+    }
+    cut = warp_first(cut);
+    __syncwarp();
+    if (lane != 0) return;
+    visits.done[j] = i32(done);
+    visits.upto[j] = i32(upto);
+    ((Cut*)cuts)[j] = cut;
 }
 
 // Send a node without a cut to its next column that may have one; returns false if none has.
@@ -77,7 +106,7 @@ extern "C" __global__ void __launch_bounds__(32) choose_splits(
 ) {
     const i64 j = blockIdx.x, columns = table.columns;
     const int lane = threadIdx.x;
-    const bool overflows = (tally[OVERFLOWS] | tally[OVERFLOWS + 1]) != 0;
+    const bool overflows = tally[OVERFLOWS] != 0;
     Cut cut = ((Cut*)cuts)[j];
     if (found.cuts && !overflows) {
         for (i64 f = lane; f < columns; f += 32) cut = found.better(cut, j * columns + f);

@@ -14,6 +14,7 @@ from gputree.backends.cuda.kernels import Kernels, cupy
 from gputree.backends.cuda.layout import HostTable, UploadedTable, to_device
 from gputree.backends.cuda.machine import device_of
 from gputree.backends.cuda.source import Source, bits_of
+from gputree.backends.cuda.workspace import Shaped, allocate_in, bytes_of, send, views
 
 # Number of columns whose codes are read as one word.
 WORD = 4
@@ -30,12 +31,28 @@ class KeyBins(NamedTuple):
     highest: Any  # (d, MAX_BINS)
     count: Any  # (d,) int64
     distinct: Any  # (d,) int64: distinct values that they were fitted to
+    picked: Any  # (d,) uint32: values of the sample, which may keep fewer
+    inexact: Any  # (d,) int32: 1 where a column taken for lossless is not
+    most: Any  # (d,) int64: maximum number of bins
+    block: Any  # uint8: memory of all fields but `most`
 
     @classmethod
-    def empty(cls, d: int, bits: np.dtype) -> KeyBins:
-        xp = cupy()
-        keys = (xp.empty((d, binning.MAX_BINS), dtype=bits) for _ in range(3))
-        return cls(*keys, *(xp.empty(d, dtype=np.int64) for _ in range(2)))
+    def of(cls, most: Int64s, bits: np.dtype) -> KeyBins:
+        """Bins that are not fitted yet, on the device."""
+        arrays = _bin_arrays(most.size, bits)
+        block = cupy().zeros(bytes_of(*arrays), dtype=np.uint8)
+        return cls._make([*allocate_in(block.data, *arrays), to_device(most), block])
+
+    def get(self) -> KeyBins:
+        """Copy to the host, at once; the last two fields stay on the device."""
+        fields = views(self.block.get(), *_bin_arrays(len(self.count), self.edge.dtype))
+        return self._replace(**dict(zip(self._fields[:-2], fields, strict=True)))
+
+
+def _bin_arrays(d: int, bits: np.dtype) -> list[Shaped]:
+    """Arrays of `KeyBins` that are in one block."""
+    shape, i8 = (d, binning.MAX_BINS), np.int64
+    return [*3 * [(shape, bits)], (d, i8), (d, i8), (d, np.uint32), (d, np.int32)]
 
 
 def row_stride(columns: int) -> int:
@@ -70,17 +87,18 @@ def encode(
     n, d = source.shape
     few = categories + missing <= binning.MAX_BINS  # numeric columns, too
     most = np.where(categories > 0, binning.MAX_BINS, max_bins - missing)
-    bins = KeyBins.empty(d, source.bits)
+    bins = KeyBins.of(most, source.bits)
     delimited = _fit(kernels, source, bins, most, exact) & (categories == 0)
     for f in np.flatnonzero(categories):
         _fit_categories(bins, int(f), int(categories[f]) if few[f] else 0)
     codes = cupy().empty((n, row_stride(d)), dtype=np.uint8)
-    again = _encode_values(kernels, source, bins, most, codes)
+    found = _encode_values(kernels, source, bins, codes)
+    again = np.flatnonzero(found.inexact)
     for f in again:  # the sample missed values of columns that looked lossless
         _fit_whole(kernels, source, bins, most, f, exact)
     if again.size:
-        _encode_values(kernels, source, bins, most, codes)
-    host_bins = _to_host(bins, most, delimited)
+        found = _encode_values(kernels, source, bins, codes)
+    host_bins = _host_bins(found, most, delimited)
     offset, single = binning.single_bins(host_bins, missing)
     single[np.repeat(categories > 0, np.diff(offset))] = True  # no cut is in such a bin
     host = HostTable(
@@ -137,17 +155,17 @@ def _fit_by_value(
     n, d = source.shape
     picks = min(4 * binning.SAMPLE_ROWS, n)
     share = int(2.0**63 * binning.SAMPLE_ROWS / n)
-    taken = xp.zeros(d, dtype=np.uint32)
     picked = xp.empty((d, picks), dtype=source.bits)
     picked.fill(~source.bits.type(0))  # MISSING_KEY
     source.visit(
         lambda block, first: kernels.each(
-            "encode", "pick_values", block.size, block, block.shape[0], d, share, picks, taken,
-            picked,
+            "encode", "pick_values", block.size, block, block.shape[0], d, share, picks,
+            bins.picked, picked,
         )
     )  # fmt: skip
     _fit_keys(kernels, picked, np.arange(d), most, bins, exact=False)
-    few = (bins.distinct.get() <= binning.FEWEST_DISTINCT) | (taken.get() > picks)
+    found = bins.get()
+    few = (found.distinct <= binning.FEWEST_DISTINCT) | (found.picked > picks)
     for f in np.flatnonzero(few):
         _fit_whole(kernels, source, bins, most, f, exact=False)
     return ~few
@@ -167,47 +185,42 @@ def _fit_keys(
     kernels: Kernels, keys: Any, columns: Int64s, most: Int64s, bins: KeyBins, exact: bool
 ) -> None:
     """Fit `columns` to the rows of `keys`."""
-    quantiles = None
-    if exact:
-        padded = np.zeros((columns.size, binning.MAX_BINS))
-        for fractions, f in zip(padded, columns.tolist(), strict=True):
-            fractions[: most[f] - 1] = binning.uneven_quantiles(int(most[f]))
-        quantiles = to_device(padded)
+    quantiles = np.zeros((columns.size if exact else 0, binning.MAX_BINS))
+    for fractions, f in zip(quantiles, columns.tolist(), strict=False):
+        fractions[: most[f] - 1] = binning.uneven_quantiles(int(most[f]))
+    numbers, padded = send(columns, quantiles)
     kernels(
         "encode", "fit_bins", (columns.size,), cupy().sort(keys, axis=1), keys.shape[1],
-        to_device(columns), to_device(most), quantiles, *bins, threads=binning.MAX_BINS,
+        numbers, bins.most, padded if exact else None, *bins[:5], threads=binning.MAX_BINS,
     )  # fmt: skip
 
 
-def _encode_values(
-    kernels: Kernels, source: Source, bins: KeyBins, most: Int64s, codes: Any
-) -> Int64s:
-    """Code the table; returns the columns taken for lossless that are not."""
+def _encode_values(kernels: Kernels, source: Source, bins: KeyBins, codes: Any) -> KeyBins:
+    """Code the table; returns the bins on the host, with the columns that are `inexact`."""
     d, words, chunk = source.shape[1], codes.shape[1] // WORD, tuning.TUNING.chunk_rows
     word_bytes = WORD * EDGE_STRIDE * source.bits.itemsize  # of edges
     groups = -(-words // max(tuning.TUNING.shared_bytes // word_bytes, 1))
     width = -(-words // groups)
-    inexact = cupy().zeros(d, dtype=np.int32)
-    lossless = to_device(bins.distinct.get() <= most, np.uint8)
+    lossless = (bins.distinct <= bins.most).astype(np.uint8)
     source.visit(
         lambda block, first: kernels(
             "encode", "encode_values", (-(-block.shape[0] // chunk) * groups,), block,
             block.shape[0], d, words, chunk, width, bins.edge, bins.lowest, bins.count, lossless,
-            codes[first : first + block.shape[0]], inexact, shared=width * word_bytes,
+            codes[first : first + block.shape[0]], bins.inexact, shared=width * word_bytes,
         )
     )  # fmt: skip
-    return np.flatnonzero(inexact.get())
+    return bins.get()
 
 
-def _to_host(bins: KeyBins, most: Int64s, delimited: NDArray[np.bool_]) -> binning.Bins:
-    """Bins as arrays on the host; those `delimited` extend from edge to edge."""
-    edge, lowest, highest = (values_of(keys.get()) for keys in bins[:3])
+def _host_bins(found: KeyBins, most: Int64s, delimited: NDArray[np.bool_]) -> binning.Bins:
+    """Bins of keys on the host; those `delimited` extend from edge to edge."""
+    edge, lowest, highest = map(values_of, found[:3])
     highest[delimited] = edge[delimited]
     lowest[delimited, 1:] = edge[delimited, :-1]
     return binning.empty_bins(len(lowest), lowest.dtype)._replace(
         edge=edge,
-        count=bins.count.get(),
-        lossless=bins.distinct.get() <= most,
+        count=found.count,
+        lossless=found.distinct <= most,
         lowest=lowest,
         highest=highest,
     )

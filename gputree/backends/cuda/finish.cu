@@ -299,6 +299,21 @@ struct Nodes {
         key[node] = hash;
     }
 
+    // Copy a node of another subtree memory, whose children and places are shifted.
+    __device__ void copy(i64 node, const Nodes& from, i64 child_shift, i64 place_shift) const {
+        const i32 child = from.first_child[node];
+        first_child[node] = child < 0 ? child : i32(child + child_shift);
+        feature[node] = from.feature[node];
+        threshold[node] = from.threshold[node];
+        missing_left[node] = from.missing_left[node];
+        gain[node] = from.gain[node];
+        begin[node] = i32(from.begin[node] + place_shift);
+        end[node] = i32(from.end[node] + place_shift);
+        depth[node] = from.depth[node];
+        key[node] = from.key[node];
+        if (MONOTONIC) bound(node, from.lower[node], from.upper[node]);
+    }
+
     __device__ void close(i64 node, i32 child) const {
         first_child[node] = child;
         feature[node] = -1;
@@ -407,18 +422,19 @@ struct Roots {
     const i64* channel;
 };
 
-// Grid: roots; block: one warp. `lefts` has 32 copies of the statistics; rows have the classes of
-// their root. `used` becomes the number of nodes.
+// Grid: roots from `first_root` on; block: one warp. `lefts` has 32 copies of the statistics; rows
+// have the classes of their root. `used` becomes the number of nodes.
 //
 // Nodes of at most `small` rows are put off. Where `small` is 0, lists are copied to shared memory,
 // and only the order of entries is copied back; there are no spills then.
 extern "C" __global__ void __launch_bounds__(32, 1) grow_subtrees(
-    Rules rules, Search search, Table table, Rows rows, Lists lists, i64 small, Roots roots,
-    Monotonic monotonic, i64* totals, i64* lefts, i32* drawn, Nodes all, i32* used, RunMemory heap,
+    Rules rules, Search search, Table table, Rows rows, Lists lists, i64 small, i64 first_root,
+    Roots roots, Monotonic monotonic, i64* totals, i64* lefts, i32* drawn, Nodes all, i32* used, RunMemory heap,
     u8* run_sides
 ) {
     extern __shared__ u64 memory[];
-    const i64 j = blockIdx.x, channel = roots.channel[j], channels = roots.channel[j + 1] - channel;
+    const i64 j = first_root + blockIdx.x;
+    const i64 channel = roots.channel[j], channels = roots.channel[j + 1] - channel;
     const i64 first = roots.first[j], size = roots.last[j] - first;
     rules.criterion.n_classes = channels;
     const Nodes nodes = all.from(roots.room[j]);
@@ -456,6 +472,17 @@ extern "C" __global__ void __launch_bounds__(32, 1) grow_subtrees(
             items[i] = copies.items[lists.columns * size + i];
     }
     if (threadIdx.x == 0) used[j] = i32(number);
+}
+
+// Grid: roots. Copy the `used` nodes of each subtree to start[j] and on, with children by their
+// places there and places of all rows.
+extern "C" __global__ void __launch_bounds__(256) compact_nodes(
+    Nodes all, Roots roots, const i32* used, const i64* start, Nodes out
+) {
+    const i64 j = blockIdx.x;
+    const Nodes from = all.from(roots.room[j]), to = out.from(start[j]);
+    for (i64 i = threadIdx.x; i < used[j]; i += blockDim.x)
+        to.copy(i, from, start[j], roots.first[j]);
 }
 
 // One thread a row: the entries of all nodes in leaf order.

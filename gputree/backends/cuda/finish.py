@@ -21,10 +21,16 @@ from gputree.backends.cuda.layout import (
     offsets,
     pack_bounds,
     sort_segments,
-    to_device,
 )
 from gputree.backends.cuda.memory import SORTED_BYTES
-from gputree.backends.cuda.workspace import allocate
+from gputree.backends.cuda.workspace import (
+    Shaped,
+    allocate,
+    allocate_in,
+    bytes_of,
+    send,
+    views,
+)
 from gputree.base.dtypes import PUT_OFF
 
 # A deeper tree would have more nodes than rows.
@@ -94,17 +100,23 @@ class SubtreeNodes(NamedTuple):
     upper: Any
 
     @classmethod
-    def empty(cls, size: int, is_bounded: bool) -> SubtreeNodes:
-        i4, u1, f8 = np.int32, np.uint8, np.float64
-        types = (i4, i4, f8, u1, f8, i4, i4, i4, np.uint64)
-        bounds = (cupy().empty(size, dtype=f8) if is_bounded else None for _ in range(2))
-        return cls(*(cupy().empty(size, dtype=t) for t in types), *bounds)
+    def arranged(cls, arrays: list[Any]) -> SubtreeNodes:
+        """Nodes with or without bounds from arrays as `node_arrays` has them."""
+        bounds = arrays[9:] or [None, None]
+        return cls(*arrays[:9], *bounds)
 
     @classmethod
     def join(cls, parts: list[SubtreeNodes]) -> SubtreeNodes:
         """Nodes on the host, one part after another."""
         fields = zip(*parts, strict=True)
         return cls(*(None if field[0] is None else np.concatenate(field) for field in fields))
+
+
+def node_arrays(size: int, is_bounded: bool) -> list[Shaped]:
+    """Arrays of `size` nodes, with bounds or without."""
+    i4, u1, f8 = np.int32, np.uint8, np.float64
+    types = (i4, i4, f8, u1, f8, i4, i4, i4, np.uint64, *is_bounded * (f8, f8))
+    return [(size, kind) for kind in types]
 
 
 class GrownSubtrees(NamedTuple):
@@ -164,7 +176,7 @@ def _group_memory(grower: Grower, sizes: Int64s, channels: Int64s) -> tuple[Pack
     # all nodes of a subtree have the offsets of its root
     ends = group_ends(most, (most + 3) * channels)
     arrays = allocate(*group_arrays(*ends))
-    packed = RUN_MEMORY.pack(*(to_device(end[:-1]) for end in ends), *arrays)
+    packed = RUN_MEMORY.pack(*send(*(end[:-1] for end in ends)), *arrays)
     return packed, cupy().empty(arrays[0].size, dtype=np.uint8)
 
 
@@ -191,7 +203,7 @@ def _finish_batch(
     most = shared_rows(grower)
     grown = _grow(grower, lists, statistics, roots, max(most, 1))
     if most:
-        grown = _grow_small(grower, lists, statistics, roots, grown, most)
+        grown = _grow_small(grower, lists, statistics, roots, grown)
     _order_entries(grower, places, lists.items[-1])
     nodes = grown.nodes
     shift = (begin - places.start[:-1])[np.searchsorted(places.start, nodes.begin, "right") - 1]
@@ -216,7 +228,6 @@ def _grow_small(
     statistics: Statistics,
     roots: Roots,
     grown: GrownSubtrees,
-    most: int,
 ) -> GrownSubtrees:
     """Grow the nodes that were put off, in shared memory."""
     nodes = grown.nodes
@@ -226,7 +237,7 @@ def _grow_small(
     first, last, depth, key = (field[off] for field in nodes[5:9])
     small = Roots(first, last, depth, key, channels, bounds)
     parts, number = [nodes], nodes.feature.size
-    for chosen in _launches(grower, small, most):
+    for chosen in _groups(grower, small):
         root, part = _grow(grower, lists, statistics, small.take(chosen), 0)
         child = np.where(part.first_child < 0, part.first_child, part.first_child + number)
         parts.append(part._replace(first_child=child))
@@ -237,8 +248,8 @@ def _grow_small(
     return GrownSubtrees(grown.root, SubtreeNodes.join(parts))
 
 
-def _launches(grower: Grower, small: Roots, most: int) -> Iterator[Int64s]:
-    """Groups of nodes that are grown together: of similar size, and within memory."""
+def _groups(grower: Grower, small: Roots) -> Iterator[Int64s]:
+    """Groups of nodes, the largest first, that fit memory together."""
     size = small.last - small.first
     scratch = NODE_BYTES * node_room(size, small.depth, grower.task.limits)
     scratch += (LANES + 1) * 8 * small.channels
@@ -246,21 +257,21 @@ def _launches(grower: Grower, small: Roots, most: int) -> Iterator[Int64s]:
     scratch += 8 * words * _most_categories(grower, size)
     sorted_bytes = SORTED_BYTES * grower.memory.sorted_pairs
     most_scratch = min(tuning.TUNING.scratch_bytes, sorted_bytes // SCRATCH_SHARE)
-    classes = tuning.TUNING.shared_classes
-    share = np.minimum(np.log2(most / size).astype(np.int64), classes - 1)
-    for one in range(classes):
-        nodes = np.flatnonzero(share == one)
-        bounds = batches(scratch[nodes], most_scratch)
-        for a, b in zip(bounds, bounds[1:], strict=False):
-            yield nodes[a:b]
+    order = largest_first(size)
+    bounds = batches(scratch[order], most_scratch)
+    for a, b in zip(bounds, bounds[1:], strict=False):
+        yield order[a:b]
+
+
+def largest_first(size: Int64s) -> Int64s:
+    """Order of nodes by descending size: the last warps at work have little left to do."""
+    return np.argsort(-size, kind="stable")
 
 
 def _list_places(grower: Grower, begin: Int64s, end: Int64s) -> Places:
     start = offsets(end - begin)
     entry, node = (cupy().empty(int(start[-1]), dtype=np.int32) for _ in range(2))
-    grower.kernels(
-        "finish", "list_places", (begin.size,), to_device(begin), to_device(start), entry, node
-    )
+    grower.kernels("finish", "list_places", (begin.size,), *send(begin, start), entry, node)
     return Places(start, entry, node)
 
 
@@ -282,14 +293,15 @@ def _sort_columns(grower: Grower, places: Places) -> SortedLists:
 
 
 def _local_statistics(grower: Grower, places: Places) -> Statistics:
-    """Renumber the classes present in each node 0, 1, ... in their order."""
+    """Renumber the classes present in each node 0, 1, ... in their order, unless they are few."""
     xp = cupy()
     rows = grower.entries[places.entry]
     target = grower.rows.target[rows]
     weight = None if grower.rows.weight is None else grower.rows.weight[rows]
     nodes = places.start.size - 1
-    if grower.task.n_classes == 0:
-        return Statistics(target, weight, 2 * np.arange(nodes + 1))
+    channels = grower.task.n_classes or 2
+    if channels <= tuning.TUNING.few_classes:
+        return Statistics(target, weight, channels * np.arange(nodes + 1))
     pairs = places.node.astype(np.int64) * grower.task.n_classes + target
     order = xp.argsort(pairs)
     ordered = pairs[order]
@@ -309,40 +321,59 @@ def _grow(
     xp = cupy()
     table, limits = grower.table, grower.task.limits
     m, d = roots.depth.size, table.columns
+    order = largest_first(roots.last - roots.first)
+    roots = roots.take(order)
     sizes = roots.last - roots.first
-    place, channel = offsets(node_room(sizes, roots.depth, limits)), offsets(roots.channels)
-    nodes = SubtreeNodes.empty(int(place[-1]), roots.bounds is not None)
+    room, channel = offsets(node_room(sizes, roots.depth, limits)), offsets(roots.channels)
+    sent = send(*roots[:4], room, channel, *(roots.bounds or ()))
+    packed, bounds = ROOTS.pack(*sent[:6]), sent[6:] or None
+    nodes = SubtreeNodes.arranged(allocate(*node_arrays(int(room[-1]), bounds is not None)))
     used = xp.empty(m, dtype=np.int32)
-    spill = small > 0
     drawing = limits.max_features < d
-    groups, is_left = _group_memory(grower, sizes, roots.channels)
-    grower.kernels(
-        "finish", "grow_subtrees", (m,), grower.rules, grower.search, table.packed,
-        ROWS.pack(statistics.target, statistics.weight, None, None), lists.pack(spill), small,
-        ROOTS.pack(*map(to_device, (*roots[:4], place, channel))),
-        pack_bounds(grower, roots.bounds), xp.empty(channel[-1], dtype=np.int64),
-        xp.empty(LANES * channel[-1], dtype=np.int64),
-        xp.empty(m * d if drawing else 1, dtype=np.int32), NODES.pack(*nodes), used, groups,
-        is_left, threads=LANES, shared=0 if spill else int(sizes.max()) * _shared_row_bytes(grower),
+    before = (
+        grower.rules, grower.search, table.packed,
+        ROWS.pack(statistics.target, statistics.weight, None, None), lists.pack(small > 0), small,
     )  # fmt: skip
-    return _compact(nodes, used.get().astype(np.int64), place, roots.first)
+    after = (
+        packed, pack_bounds(grower, bounds), xp.empty(channel[-1], dtype=np.int64),
+        xp.empty(LANES * channel[-1], dtype=np.int64),
+        xp.empty(m * d if drawing else 1, dtype=np.int32), NODES.pack(*nodes), used,
+        *_group_memory(grower, sizes, roots.channels),
+    )  # fmt: skip
+    for first, last in [(0, m)] if small else _launches(grower, sizes):
+        shared = 0 if small else int(sizes[first]) * _shared_row_bytes(grower)
+        grower.kernels(
+            "finish", "grow_subtrees", (last - first,), *before, first, *after, threads=LANES,
+            shared=shared,
+        )  # fmt: skip
+    return _compact(grower, nodes, used, packed, order)
 
 
-def _compact(nodes: SubtreeNodes, used: Int64s, begin: Int64s, first: Int64s) -> GrownSubtrees:
-    """Nodes in use, on the host, one subtree after another, with places of all rows."""
-    starts = np.cumsum(used) - used
-    owner = np.repeat(np.arange(used.size), used)
-    place = to_device(np.arange(owner.size) - starts[owner] + begin[owner])
-    host = SubtreeNodes(*(None if field is None else field[place].get() for field in nodes))
-    child = host.first_child.astype(np.int64)
-    host = host._replace(
-        first_child=np.where(child < 0, child, child + starts[owner]),
-        missing_left=host.missing_left != 0,
-        begin=host.begin + first[owner],
-        end=host.end + first[owner],
-        depth=host.depth.astype(np.int64),
-    )
-    return GrownSubtrees(starts, host)
+def _launches(grower: Grower, sizes: Int64s) -> Iterator[tuple[int, int]]:
+    """Spans of roots, the largest first: each begins with half the size of the one before."""
+    share = np.log2(shared_rows(grower) / sizes).astype(np.int64)
+    classes = np.minimum(share, tuning.TUNING.shared_classes - 1)
+    ends = np.flatnonzero(np.diff(classes, append=-1)) + 1
+    return zip([0, *ends[:-1].tolist()], ends.tolist(), strict=True)
+
+
+def _compact(
+    grower: Grower, nodes: SubtreeNodes, used: Any, roots: Packed, order: Int64s
+) -> GrownSubtrees:
+    """Nodes in use, on the host, one subtree after another; subtree j has root ``order[j]``."""
+    starts = offsets(used.get().astype(np.int64))
+    arrays = node_arrays(int(starts[-1]), nodes.lower is not None)
+    block = cupy().zeros(bytes_of(*arrays), dtype=np.uint8)
+    grower.kernels(
+        "finish", "compact_nodes", (order.size,), NODES.pack(*nodes), roots, used,
+        *send(starts[:-1]), NODES.pack(*SubtreeNodes.arranged(allocate_in(block.data, *arrays))),
+    )  # fmt: skip
+    host = SubtreeNodes.arranged(views(block.get(), *arrays))
+    root = np.empty_like(order)
+    root[order] = starts[:-1]
+    wide = ("first_child", "begin", "end", "depth")
+    host = host._replace(**{name: getattr(host, name).astype(np.int64) for name in wide})
+    return GrownSubtrees(root, host._replace(missing_left=host.missing_left != 0))
 
 
 def _order_entries(grower: Grower, places: Places, order: Any) -> None:

@@ -47,6 +47,52 @@ extern "C" __global__ void __launch_bounds__(256) histogram(
         if (cells[i] != 0) add_to_global(cells_out + i, cells[i]);
 }
 
+#define READ_AT_ONCE 8  // rows whose codes a lane reads before it counts the first
+
+// The same of two classes that are counted: a lane keeps to a column, and to its bank of shared
+// memory, which no other lane uses. Lane l counts column l % width of the group, of every
+// `copies`-th row, a power of two up to 32 / READ_AT_ONCE; width = 32 / copies. A cell has 16 bits
+// for each class: a chunk has fewer than 2**16 rows. Group g has the columns group[g] ..
+// group[g + 1], of at most `bins` bins each. Lanes without a column count what is not read.
+extern "C" __global__ void __launch_bounds__(256) histogram_of_two(
+    Table table, Rows rows, const i32* entries, Chunks chunks, const i64* slot, const i64* group,
+    i64 groups, i64 copies, i64 bins, Cell* out
+) {
+    extern __shared__ i64 dynamic[];
+    u32* words = (u32*)dynamic;
+    const i64 c = blockIdx.x / groups, g = blockIdx.x % groups, last = chunks.last[c];
+    const i64 first = group[g], end = group[g + 1];
+    const u32 lane = threadIdx.x & 31, step = u32(copies), width = 32 / step, size = u32(bins) * 32;
+    for (u32 i = threadIdx.x; i < size; i += blockDim.x) words[i] = 0;
+    __syncthreads();
+    const i64 f = first + lane % width;
+    const u8* codes = table.codes + (f < end ? f : first);
+    // A warp counts 32 rows, whose lanes know row and class; 0 is added for rows behind the last.
+    for (i64 i0 = chunks.first[c] + (threadIdx.x & ~31u); i0 < last; i0 += blockDim.x) {
+        const i64 row = i0 + lane < last ? entries[i0 + lane] : entries[i0];
+        const u32 one = i0 + lane < last ? 1u << 16 * u32(rows.target[row]) : 0;
+        for (u32 k = lane / width; k < 32; k += READ_AT_ONCE * step) {
+            u32 code[READ_AT_ONCE];
+#pragma unroll
+            for (u32 a = 0; a < READ_AT_ONCE; ++a)
+                code[a] = codes[__shfl_sync(ALL_LANES, row, k + a * step) * table.stride];
+#pragma unroll
+            for (u32 a = 0; a < READ_AT_ONCE; ++a)
+                atomicAdd(words + code[a] * 32 + lane, __shfl_sync(ALL_LANES, one, k + a * step));
+        }
+    }
+    __syncthreads();
+    Cell* node = out + slot[chunks.owner[c]] * table.offset[table.columns] * 2;
+    for (u32 i = threadIdx.x; i < size; i += blockDim.x) {
+        const u32 both = words[i];
+        const i64 column = first + (i & 31) % width;
+        if (both == 0 || column >= end) continue;
+        Cell* cell = node + (table.offset[column] + i / 32) * 2;
+        if (both & 0xffff) add_to_global(cell, Cell(both & 0xffff));
+        if (both >> 16) add_to_global(cell + 1, Cell(both >> 16));
+    }
+}
+
 // The same without shared memory, for cells that do not fit it. One group of columns.
 extern "C" __global__ void __launch_bounds__(256) histogram_global(
     Table table, Rows rows, const i32* entries, Chunks chunks, const i64* slot, const i64* group,

@@ -6,7 +6,7 @@ Rows counted by ranges of their values, or by category, on the device.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 from gputree.backends.base import Int64s, Larger
 from gputree.backends.cuda import tuning
 from gputree.backends.cuda.encode import WORD, values_of
-from gputree.backends.cuda.kernels import INTERVALS, cupy
-from gputree.backends.cuda.layout import DeviceChunks, Grower, cut
+from gputree.backends.cuda.kernels import INTERVALS, LANES, cupy
+from gputree.backends.cuda.layout import Grower
+from gputree.backends.cuda.pieces import DeviceChunks, cut
 from gputree.backends.cuda.workspace import bytes_of, send
 
 
@@ -59,26 +60,17 @@ def histogram(
     `columns` first .. last, or all columns; columns whose codes share words with these are counted,
     too.
     """
-    table, cell_bytes = grower.table, grower.cell_bytes
-    groups = column_groups(table.host.offset, cell_bytes)
-    kernel, shared = "histogram", 0
-    if groups is None:
-        kernel, groups = "histogram_global", np.array([0, table.stride // WORD])
-    else:
-        edges = table.host.offset[np.minimum(groups * WORD, table.columns)]
-        shared = int(np.diff(edges).max()) * cell_bytes
-    if columns is not None:
-        groups = np.unique(groups.clip(columns[0] // WORD, -(-columns[1] // WORD)))
+    way = _way(grower, columns)
     rest = () if larger is None else larger[1:]
     sent = grower.workspace.counted.send(
-        (*cut(begin, end), slots, groups, *rest), lambda: _most_bytes(grower, groups.size)
+        (*cut(begin, end), slots, way.groups, *rest), lambda: _most_bytes(grower, way.groups.size)
     )
     owner, first, last, slot_of_node, bounds, *differences = sent
-    chunks = DeviceChunks.over(owner, first, last)
+    chunks, groups = DeviceChunks.over(owner, first, last), way.groups.size - 1
     grower.kernels(
-        "histogram", kernel, (chunks.number * (groups.size - 1),), table.packed,
-        grower.statistics, grower.entries, chunks.packed, slot_of_node, bounds, groups.size - 1,
-        grower.task.channels, out, shared=shared,
+        "histogram", way.kernel, (chunks.number * groups,), grower.table.packed,
+        grower.statistics, grower.entries, chunks.packed, slot_of_node, bounds, groups,
+        *way.sizes, out, shared=way.shared,
     )  # fmt: skip
     if larger is None:
         return
@@ -90,9 +82,46 @@ def histogram(
     )  # fmt: skip
 
 
+class _Way(NamedTuple):
+    """Kernel that counts, and its arguments."""
+
+    kernel: str
+    groups: Int64s  # bounds of groups of columns: in words, or in columns for two classes
+    sizes: tuple[int, ...]
+    shared: int = 0  # bytes of shared memory
+
+
+# Maximum number of rows that a warp counts at once in the same columns: see histogram.cu.
+MOST_COPIES = 4
+
+# Bytes of a word in every bank of shared memory.
+BANKS_BYTES = 4 * LANES
+
+
+def _way(grower: Grower, columns: tuple[int, int] | None) -> _Way:
+    """Choose how to count columns first .. last, or all."""
+    table, channels = grower.table, grower.task.channels
+    bins = int(np.diff(table.host.offset).max())
+    of_two = grower.task.n_classes == 2 and grower.cell_dtype == np.uint32
+    if of_two and columns is None and BANKS_BYTES * bins <= tuning.TUNING.shared_bytes:
+        number = -(-table.columns // LANES)
+        width = -(-table.columns // number)
+        copies = min(1 << (LANES // width).bit_length() - 1, MOST_COPIES)
+        groups = np.minimum(np.arange(number + 1) * width, table.columns)
+        return _Way("histogram_of_two", groups, (copies, bins), BANKS_BYTES * bins)
+    found = column_groups(table.host.offset, grower.cell_bytes)
+    groups = np.array([0, table.stride // WORD]) if found is None else found
+    edges = table.host.offset[np.minimum(groups * WORD, table.columns)]
+    if columns is not None:
+        groups = np.unique(groups.clip(columns[0] // WORD, -(-columns[1] // WORD)))
+    if found is None:
+        return _Way("histogram_global", groups, (channels,))
+    return _Way("histogram", groups, (channels,), int(np.diff(edges).max()) * grower.cell_bytes)
+
+
 def _most_bytes(grower: Grower, groups: int) -> int:
     """Maximum bytes sent for the nodes of a level that are counted or subtracted."""
-    chunks = grower.most_pieces(tuning.TUNING.chunk_rows)
+    chunks = grower.most_chunks
     sizes = (*3 * (chunks,), *4 * (grower.most_nodes,), groups)
     return bytes_of(*((size, np.int64) for size in sizes))
 

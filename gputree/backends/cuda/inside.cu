@@ -4,7 +4,6 @@
 //   slots              |xxxxxxx|xxxxx|               anywhere, each bin's together,
 //   a warp             |sort, scan   |               and sorted in shared memory
 //
-// First in the leading column of each node, whose cuts raise the best score, then in all others.
 // Where slots do not suffice, or a bin has more rows than a warp sorts, the tally says so: the rest
 // is left out, and refine.cu searches everything.
 
@@ -14,25 +13,22 @@ struct Inside {
     i64* tally;  // see Tally of record.cuh
     i32* place;  // of every bin of a column that is searched: its first slot, or -1
     u32* taken;  // of its slots
-    i64 rest;    // place where bins of columns other than leading ones are listed
     Pieces bins;
     Found found;
 
-    __device__ __forceinline__ bool overflows() const {
-        return (tally[OVERFLOWS] | tally[OVERFLOWS + 1]) != 0;
-    }
+    __device__ __forceinline__ bool overflows() const { return tally[OVERFLOWS] != 0; }
 };
 
 // One lane: reserve slots and bins of a column; returns the first of each, or -1 if they do not
 // fit.
 __device__ __forceinline__ i64 take(
-    const Inside& inside, i64 pair, i64 others, i64 rows, i64 bins, bool is_large, i64& first
+    const Inside& inside, i64 pair, i64 rows, i64 bins, bool is_large, i64& first
 ) {
-    u64* tally = (u64*)inside.tally + others;
+    u64* tally = (u64*)inside.tally;
     const i64 slot = i64(atomicAdd(tally + SLOTS, u64(rows)));
     const bool fits = !is_large && slot + rows <= inside.slots;
     // Only of columns that fit: their bins, of two rows or more, are as many as the list can have.
-    first = others * inside.rest + i64(atomicAdd(tally + BINS, u64(fits ? bins : 0)));
+    first = i64(atomicAdd(tally + BINS, u64(fits ? bins : 0)));
     if (!fits) atomicMax(tally + OVERFLOWS, u64(1));
     inside.found.first[pair] = first;
     inside.found.number[pair] = fits ? i32(bins) : 0;
@@ -43,10 +39,10 @@ __device__ __forceinline__ i64 take(
 // slots.
 __device__ void mark_column(
     const Rules& rules, const Table& table, const Level& level, const Inside& inside, i64 j, i64 f,
-    i64 others, double needed
+    double needed
 ) {
     const Criterion& criterion = rules.criterion;
-    const i64 columns = table.columns, channels = rules.channels, pair = j * columns + f;
+    const i64 columns = table.columns, channels = rules.channels;
     const i64 bins = table.offset[columns];
     const int lane = threadIdx.x;
     const Column column = column_of(table, f);
@@ -61,8 +57,8 @@ __device__ void mark_column(
     };
     const i64 rows = mark_bins(rules, table, level, j, f, needed, place, count);
     i64 slot = -1, first = 0;
-    if (lane == 0 && number > 0) slot = take(inside, pair, others, rows, number, is_large, first);
-    if (lane == 0 && number == 0) inside.found.number[pair] = 0;
+    if (lane == 0 && number > 0)
+        slot = take(inside, j * columns + f, rows, number, is_large, first);
     slot = __shfl_sync(ALL_LANES, slot, 0);
     first = __shfl_sync(ALL_LANES, first, 0);
     const u32 before = (1u << lane) - 1u;  // lanes
@@ -74,7 +70,7 @@ __device__ void mark_column(
             const i64 entry = first + __popc(vote & before);
             place[b] += i32(slot);
             inside.taken[j * bins + b] = 0;
-            inside.bins.column[entry] = pair;
+            inside.bins.column[entry] = j * columns + f;
             inside.bins.bin[entry] = i32(b0 + lane);
             inside.bins.first[entry] = place[b];
             inside.bins.last[entry] = place[b] + rows_in(criterion, cells + b * channels, channels);
@@ -83,49 +79,30 @@ __device__ void mark_column(
     }
 }
 
-// Grid: nodes; block: one warp. Like choose_boundary of choose.cu; also list the candidate bins of
-// the leading columns.
-extern "C" __global__ void __launch_bounds__(32, 1) mark_leading(
-    Rules rules, Table table, Level level, Boundaries boundaries, Inside inside
-) {
-    const i64 j = blockIdx.x;
-    const i64* total = level.totals + j * rules.channels;
-    i32 leading;
-    const Cut best = boundaries.choose(rules, level, j, table.columns, leading);
-    if (leading < 0) return;
-    const double needed = needed_bound(rules.criterion, best, total);
-    mark_column(rules, table, level, inside, j, leading, 0, needed);
-}
-
-// Grid: nodes x columns; block: one warp. List the candidate bins of all other columns; cuts in the
-// leading columns count.
-extern "C" __global__ void __launch_bounds__(32, 1) mark_others(
+// Grid: nodes x columns; block: one warp. List the candidate bins.
+extern "C" __global__ void __launch_bounds__(32, 1) mark_inside(
     Rules rules, Table table, Level level, const double* bounds, Visits visits, const i64* cuts,
-    const i32* lead, Inside inside
+    Inside inside
 ) {
     const i64 columns = table.columns, pair = blockIdx.x, f = pair % columns, j = pair / columns;
-    if (f == lead[j]) return;
     if (threadIdx.x == 0) inside.found.number[pair] = 0;
-    if (inside.tally[OVERFLOWS] != 0 || !visits.include(j, f, columns)) return;
-    Cut best = ((const Cut*)cuts)[j];
-    if (lead[j] >= 0) best = inside.found.better(best, j * columns + lead[j]);
-    const i64* total = level.totals + j * rules.channels;
-    const double needed = needed_bound(rules.criterion, best, total);
-    if (bounds[pair] >= needed) mark_column(rules, table, level, inside, j, f, 1, needed);
+    if (!visits.include(j, f, columns)) return;
+    const Cut cut = ((const Cut*)cuts)[j];
+    const double needed =
+        needed_bound(rules.criterion, cut, level.totals + j * rules.channels);
+    if (bounds[pair] >= needed) mark_column(rules, table, level, inside, j, f, needed);
 }
 
-// Grid: chunks of entries. Put the rows of the candidate bins of the leading columns, or of all
-// others, into slots, each with the key of its value.
+// Grid: chunks of entries. Put the rows of the candidate bins into slots, each with the key of its
+// value.
 extern "C" __global__ void __launch_bounds__(256) gather_inside(
-    const Bits* values, Table table, const i32* entries, Chunks of, const i32* lead, i64 others,
-    Inside inside, Bits* keys, i32* items
+    const Bits* values, Table table, const i32* entries, Chunks of, Inside inside, Bits* keys,
+    i32* items
 ) {
     if (inside.overflows()) return;
     const i64 c = blockIdx.x, j = of.owner[c], columns = table.columns;
-    const i64 lead_column = lead[j], bins = j * table.offset[columns];
-    const auto is_searched = [&](i64 f) {
-        return (f == lead_column) != (others != 0) && inside.found.number[j * columns + f] > 0;
-    };
+    const i64 bins = j * table.offset[columns];
+    const auto is_searched = [&](i64 f) { return inside.found.number[j * columns + f] > 0; };
     visit_searched(of, c, entries, columns, is_searched, [&](i64 f, i64 row) {
         const i64 bin = bins + table.offset[f] + table.codes[row * table.stride + f];
         if (inside.place[bin] < 0) return;
@@ -138,17 +115,17 @@ extern "C" __global__ void __launch_bounds__(256) gather_inside(
 // Block: one warp; blocks process the listed bins in turn. The best cut inside each. A lane has a
 // piece of the rows; `lefts` is of size 32 x channels per block.
 extern "C" __global__ void __launch_bounds__(32, 1) scan_inside(
-    Rules rules, Table table, Level level, Monotonic monotonic, Rows rows, i64 others,
-    Inside inside, const Bits* keys, const i32* items, i64* lefts
+    Rules rules, Table table, Level level, Monotonic monotonic, Rows rows, Inside inside,
+    const Bits* keys, const i32* items, i64* lefts
 ) {
     __shared__ Bits own_keys[MOST_SORTED];
     __shared__ i32 own_items[MOST_SORTED];
     if (inside.overflows()) return;
     const int lane = threadIdx.x;
     const i64 channels = rules.channels, bins = table.offset[table.columns];
-    const i64 begin = others * inside.rest, end = begin + inside.tally[BINS + others];
+    const i64 end = inside.tally[BINS];
     const Strided left = {lefts + blockIdx.x * channels * 32 + lane, 32};
-    for (i64 i = begin + blockIdx.x; i < end; i += gridDim.x) {
+    for (i64 i = blockIdx.x; i < end; i += gridDim.x) {
         const i64 pair = inside.bins.column[i], j = pair / table.columns;
         const i64 slot = inside.bins.first[i], n = inside.bins.last[i] - slot;
         const i32 b = inside.bins.bin[i];

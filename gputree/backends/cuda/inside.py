@@ -16,8 +16,9 @@ import numpy as np
 from gputree.backends.cuda import tuning
 from gputree.backends.cuda.categories import MASK_WORDS, Sides
 from gputree.backends.cuda.kernels import FOUND, INSIDE, LANES, Packed
-from gputree.backends.cuda.layout import TALLY_WORDS, DeviceChunks, Grower, LevelPlan
+from gputree.backends.cuda.layout import TALLY_WORDS, Grower, LevelPlan
 from gputree.backends.cuda.partition import RECORD_WORDS
+from gputree.backends.cuda.pieces import DeviceChunks
 from gputree.backends.cuda.score import DeviceScores
 from gputree.backends.cuda.workspace import Shaped, bytes_of
 
@@ -45,20 +46,23 @@ def has_small_bins(grower: Grower, level: SearchLevel) -> bool:
     return level.largest <= MOST_SORTED * grower.table.divisible
 
 
-def look_inside(grower: Grower, level: SearchLevel, boundaries: Packed) -> Packed:
-    """Choose boundaries, and find the best cuts inside candidate bins if their rows fit memory."""
+def look_inside(grower: Grower, level: SearchLevel) -> Packed:
+    """Find the best cuts inside candidate bins if their rows fit memory."""
     inside = _allocate(grower, level)
     kernels, table = grower.kernels, grower.table
-    shared = grower.rules, table.packed, level.packed
     kernels(
-        "inside", "mark_leading", (level.nodes,), *shared, boundaries, inside.packed, threads=LANES
-    )
-    _scan(grower, level, inside, 0)
-    kernels(
-        "inside", "mark_others", (level.nodes * table.columns,), *shared, level.scores.bound,
-        level.visited, level.cuts, level.lead, inside.packed, threads=LANES,
+        "inside", "mark_inside", (level.nodes * table.columns,), grower.rules, table.packed,
+        level.packed, level.scores.bound, level.visited, level.cuts, inside.packed, threads=LANES,
     )  # fmt: skip
-    _scan(grower, level, inside, 1)
+    kernels(
+        "inside", "gather_inside", (level.chunks.number,), table.values, table.packed,
+        grower.entries, level.chunks.packed, inside.packed, inside.keys, inside.items,
+    )  # fmt: skip
+    kernels(
+        "inside", "scan_inside", (len(inside.lefts),), grower.rules, table.packed, level.packed,
+        level.scores.monotonic, grower.statistics, inside.packed, inside.keys, inside.items,
+        inside.lefts, threads=LANES,
+    )  # fmt: skip
     return inside.found
 
 
@@ -72,9 +76,8 @@ def _allocate(grower: Grower, level: SearchLevel) -> Inside:
     )
     found = first, number, cuts
     packed = INSIDE.pack(
-        keys.size, level.plan.tally, place, taken, _leading_bins(grower, m, rows),
-        (column, bin_of, begin, end), found,
-    )  # fmt: skip
+        keys.size, level.plan.tally, place, taken, (column, bin_of, begin, end), found
+    )
     return Inside(keys, items, lefts, packed, FOUND.pack(*found))
 
 
@@ -82,7 +85,7 @@ def _arrays(grower: Grower, m: int, rows: int) -> list[Shaped]:
     """Arrays for the search inside bins of m nodes that have `rows` rows together."""
     table, channels = grower.table, grower.task.channels
     cells, pairs, slots = grower.cells, m * table.columns, _slots(grower, rows)
-    bins = _leading_bins(grower, m, rows) + min(m * cells, slots // 2)
+    bins = min(m * cells, slots // 2)  # a candidate has two rows or more
     blocks = scanning_blocks(grower, bins)
     i4, i8 = np.int32, np.int64
     return [
@@ -98,33 +101,12 @@ def scanning_blocks(grower: Grower, bins: int) -> int:
     return max(min(tuning.TUNING.candidate_blocks, most, bins), 1)
 
 
-def _leading_bins(grower: Grower, m: int, rows: int) -> int:
-    """Maximum number of candidate bins of the leading columns: each has two rows or more."""
-    widest = int(np.diff(grower.table.host.offset).max())
-    return min(m * widest, _slots(grower, rows) // 2)
-
-
 def _slots(grower: Grower, rows: int) -> int:
     """Rows of candidate bins up to which sub-bins are not worth it, and that fit memory."""
     tuned = tuning.TUNING
     least_worth = max(tuned.counted_pairs, tuned.candidate_share * rows)
     most = min(tuned.candidate_pairs, grower.most_gathered_pairs)
     return int(min(least_worth, most, rows * grower.table.columns))
-
-
-def _scan(grower: Grower, level: SearchLevel, inside: Inside, others: int) -> None:
-    """Find the best cut inside each candidate bin of the leading columns, or of all others."""
-    kernels, table = grower.kernels, grower.table
-    kernels(
-        "inside", "gather_inside", (level.chunks.number,), table.values, table.packed,
-        grower.entries, level.chunks.packed, level.lead, others, inside.packed, inside.keys,
-        inside.items,
-    )  # fmt: skip
-    kernels(
-        "inside", "scan_inside", (len(inside.lefts),), grower.rules, table.packed, level.packed,
-        level.scores.monotonic, grower.statistics, others, inside.packed, inside.keys,
-        inside.items, inside.lefts, threads=LANES,
-    )  # fmt: skip
 
 
 class SearchLevel(NamedTuple):
@@ -135,14 +117,12 @@ class SearchLevel(NamedTuple):
     plan: LevelPlan
     histograms: Any
     scores: DeviceScores
-    visits: tuple[Any, ...]  # the fields of Visits in cut.cuh
     cuts: Any  # (m, CUT_WORDS) int64
-    lead: Any  # (m,) int32
     results: Any  # int64: the host reads it, see `Results`
     lefts: Any  # of the parts that are partitioned, int64
     sides: Sides | None
     packed: Packed  # its histograms, for kernels
-    visited: Packed  # `visits`
+    visited: Packed  # columns that nodes visit, see Visits of cut.cuh
     scored: Packed  # `scores`
 
     @property
@@ -180,8 +160,11 @@ class CandidateSubBins(NamedTuple):
     # (3, m x d + 1) int64: slots, candidates, and those too large for a warp, in the columns
     # before.
     starts: Any
+    totals: Any  # (4,) int64: the same of all columns, and pairs in candidate bins
     grid: Packed  # for kernels: sub-bins that have rows
     counted: Packed  # their statistics
+    listed: Packed  # pairs in candidate bins
+    room: int  # for so many pairs
     free_bytes: int  # for gathering rows
 
 

@@ -71,10 +71,10 @@ HEADERS = {
     "encode": ("values.cuh", "draw.cuh"),
     "histogram": ("table.cuh", "atomics.cuh", "add_row.cuh"),
     "score": _CUT,
-    "inside": ("values.cuh", *_CUT, "record.cuh", "boundary.cuh", *_INSIDE),
+    "inside": ("values.cuh", *_CUT, "record.cuh", *_INSIDE),
     "refine": ("values.cuh", *_CUT, *_INSIDE, "sub_bins.cuh"),
     "sub_bins": ("values.cuh", "atomics.cuh", *_CUT, "add_row.cuh", *_INSIDE, "sub_bins.cuh"),
-    "choose": (*_CUT, "record.cuh", "boundary.cuh"),
+    "choose": (*_CUT, "record.cuh"),
     "partition": ("table.cuh", "values.cuh", "warp.cuh", "record.cuh"),
     "categories": ("values.cuh", "atomics.cuh", *_CUT, *_SUBSETS),
     "cells": ("table.cuh", "atomics.cuh", "values.cuh", "add_row.cuh"),
@@ -150,6 +150,12 @@ def load(name: str, variant: Variant) -> Any:
 @cache
 def function(device: int, name: str, variant: Variant, kernel: str) -> Any:
     """One kernel of a module, as it is loaded on a device."""
+    if name in PLAIN:
+        variant = variant._replace(criterion=None)
+    if name not in WITH_CATEGORIES:
+        variant = variant._replace(categories=False)
+    if name not in WITH_MONOTONIC:
+        variant = variant._replace(monotonic=False)
     return load(name, variant).get_function(kernel)
 
 
@@ -174,15 +180,8 @@ class Kernels:
         """Launch on the current device, where the arrays are, C-contiguous."""
         if min(grid) == 0:
             return
-        variant = self.variant
-        if module in PLAIN:
-            variant = variant._replace(criterion=None)
-        if module not in WITH_CATEGORIES:
-            variant = variant._replace(categories=False)
-        if module not in WITH_MONOTONIC:
-            variant = variant._replace(monotonic=False)
-        launch = function(cupy().cuda.Device().id, module, variant, kernel)
-        checked = tuple(_checked(kernel, argument) for argument in arguments)
+        launch = function(cupy().cuda.Device().id, module, self.variant, kernel)
+        checked = tuple([a if type(a) in _READY else _checked(kernel, a) for a in arguments])
         launch(grid, (threads,), checked, shared_mem=shared)
 
     def each(self, module: str, kernel: str, count: int, *arguments: Any) -> None:
@@ -192,8 +191,6 @@ class Kernels:
 
 def _checked(kernel: str, argument: Any) -> Any:
     """Convert an argument for the driver: None to a null pointer."""
-    if type(argument) in (Packed, int, float):
-        return argument
     if argument is None:
         return np.uint64(0)
     if isinstance(argument, int | float | np.integer | np.floating):
@@ -229,6 +226,10 @@ class Packed(np.ndarray):
     arrays: tuple[tuple[Any, bool], ...] = ()
 
 
+# Types of arguments that the driver takes as they are.
+_READY = (Packed, int, float)
+
+
 class Struct:
     """Layout of a struct: types of its fields, as C has them, or structs."""
 
@@ -257,21 +258,22 @@ class Struct:
         for (field, kind), value in zip(self.fields.items(), values, strict=True):
             if isinstance(kind, Struct):
                 words += kind._words(value, arrays)
+            elif not kind.endswith("*"):
+                words.append(value)
+            elif value is None:
+                words.append(0)
             else:
-                words.append(self._word(field, kind, value, arrays))
+                words.append(self._address(field, kind, value))
+                arrays.append((value, not kind.startswith("const ")))
         return words
 
-    def _word(self, field: str, kind: str, value: Any, arrays: list[tuple[Any, bool]]) -> Any:
-        if not kind.endswith("*"):
-            return value
-        if value is None:
-            return 0
+    def _address(self, field: str, kind: str, value: Any) -> int:
         if value.dtype.str[1:] not in _POINTED[_pointed(kind)]:
             raise TypeError(f"{self.name}.{field} is a {kind}, got an array of {value.dtype}")
         if not value.flags.c_contiguous:
             raise ValueError(f"The array of {self.name}.{field} must be C-contiguous.")
-        arrays.append((value, not kind.startswith("const ")))
-        return value.data.ptr
+        address: int = value.data.ptr
+        return address
 
 
 def _code(kind: str | Struct) -> str:
@@ -311,12 +313,12 @@ LIMITS, RULES, MONOTONIC = _declared("limits.cuh", "Limits", "Rules", "Monotonic
 TABLE, ROWS, CHUNKS = _declared("table.cuh", "Table", "Rows", "Chunks")
 LEVEL, SCORES = _declared("views.cuh", "Level", "Scores")
 VISITS, FOUND, PIECES = _declared("cut.cuh", "Visits", "Found", "Pieces")
-(BOUNDARIES,) = _declared("boundary.cuh", "Boundaries")
 (INSIDE,) = _declared("inside.cu", "Inside")
 (SIDES,) = _declared("partition.cu", "Sides")
 SEARCH, RUN_MEMORY = _declared("subsets.cuh", "Search", "RunMemory")
 (PAIRS,) = _declared("categories.cu", "Pairs")
-GRID, SUB_BINS = _declared("sub_bins.cuh", "Grid", "SubBins")
+GRID, SUB_BINS, PAIR_LIST = _declared("sub_bins.cuh", "Grid", "SubBins", "PairList")
+(SLOTS,) = _declared("refine.cu", "Slots")
 (INTERVALS,) = _declared("cells.cu", "Intervals")
 (LISTS,) = _declared("sorted_lists.cuh", "Lists")
 NODES, ROOTS = _declared("finish.cu", "Nodes", "Roots")

@@ -12,7 +12,6 @@ from gputree.backends.base import MOST_CELLS, MOST_MOVED, Int64s, Task
 from gputree.backends.binning import MAX_BINS
 from gputree.backends.cuda import tuning
 from gputree.backends.cuda.kernels import (
-    CHUNKS,
     MONOTONIC,
     ROWS,
     RULES,
@@ -23,9 +22,9 @@ from gputree.backends.cuda.kernels import (
     cupy,
 )
 from gputree.backends.cuda.memory import Memory
+from gputree.backends.cuda.pieces import DeviceChunks, NodePieces, cut, filling_chunks
 from gputree.backends.cuda.workspace import Workspace, bytes_of, send
 from gputree.base.dtypes import ROW
-from gputree.base.threads import chunks
 
 
 class UploadedTable(NamedTuple):
@@ -56,13 +55,13 @@ class UploadedTable(NamedTuple):
         cls, bits: np.dtype, values: Any, codes: Any, host: HostTable, single: NDArray[np.bool_]
     ) -> UploadedTable:
         """Pack codes and values; `values` are the bits of floats, or None."""
-        flags = (to_device(flag, np.uint8) for flag in (host.missing, single, host.by_code))
-        rest = map(to_device, (host.categories, host.highest, host.lowest))
-        columns = (to_device(host.offset), *flags, *rest)
-        packed, widths = _pack_table(codes, columns), np.diff(host.offset)
+        flags = (flag.astype(np.uint8) for flag in (host.missing, single, host.by_code))
+        widths = np.diff(host.offset)
         divisible = int(np.repeat(widths, widths)[np.logical_not(single)].max(initial=0))
-        scales = send(*host.scales()) if divisible else []
-        return cls._make([bits, values, codes, *columns, host, packed, divisible, scales, None])
+        scales = host.scales() if divisible else ()
+        sent = send(host.offset, *flags, host.categories, host.highest, host.lowest, *scales)
+        columns, packed = sent[:7], _pack_table(codes, sent[:7])
+        return cls._make([bits, values, codes, *columns, host, packed, divisible, sent[7:], None])
 
     def with_codes(self, codes: Any) -> UploadedTable:
         """Return the same columns with other codes."""
@@ -229,9 +228,16 @@ class Grower(NamedTuple):
         of_memory = max(self.memory.histogram_bytes // max(self.cells * self.cell_bytes, 1), 1)
         return min(of_depth, of_rows, of_memory)
 
-    def most_pieces(self, rows: int) -> int:
-        """Maximum number of pieces of `rows` rows that these nodes are divided into."""
-        return self.entries.size // rows + self.most_nodes
+    @property
+    def most_chunks(self) -> int:
+        """Maximum number of pieces, as `cut` makes them, that these nodes are divided into."""
+        most = max(self.entries.size // tuning.TUNING.chunk_rows, filling_chunks())
+        return most + self.most_nodes
+
+    @property
+    def most_parts(self) -> int:
+        """Maximum number of pieces that these nodes are divided into to be partitioned."""
+        return self.entries.size // tuning.TUNING.partition_rows + self.most_nodes
 
 
 def categorical_places(host: HostTable) -> Any:
@@ -277,30 +283,8 @@ def pack_search(task: Task) -> Packed:
     return SEARCH.pack(*task.search, MOST_MOVED, MOST_CELLS)
 
 
-class DeviceChunks(NamedTuple):
-    """Pieces of nodes, on the device: a block processes each."""
-
-    number: int
-    packed: Packed
-
-    @classmethod
-    def of(cls, begin: Int64s, end: Int64s, rows: int = 0) -> DeviceChunks:
-        """Return the pieces of nodes ``begin[j] .. end[j]``, in order; `rows` each, or as tuned."""
-        return cls.over(*send(*cut(begin, end, rows)))
-
-    @classmethod
-    def over(cls, owner: Any, first: Any, last: Any) -> DeviceChunks:
-        """Copy pieces, as `cut` lists them, to the device."""
-        return cls(int(owner.size), CHUNKS.pack(owner, first, last))
-
-
-def cut(begin: Int64s, end: Int64s, rows: int = 0) -> tuple[Int64s, Int64s, Int64s]:
-    """Owner, first entry and end of pieces of nodes, in order; `rows` each, or as tuned."""
-    return chunks(begin, end, rows or tuning.TUNING.chunk_rows)
-
-
 # Counters of the search of a level's splits, int64: see record.cuh.
-TALLY_WORDS = 12
+TALLY_WORDS = 3
 
 
 class LevelPlan(NamedTuple):
@@ -338,11 +322,8 @@ class LevelPlan(NamedTuple):
     @staticmethod
     def most_bytes(grower: Grower, others: int) -> int:
         """Maximum bytes sent for a level."""
-        tuned, m = tuning.TUNING, grower.most_nodes
+        m, chunks, parts = grower.most_nodes, grower.most_chunks, grower.most_parts
         pairs = m * np.count_nonzero(grower.table.host.categories)
-        chunks, parts = (
-            grower.most_pieces(rows) for rows in (tuned.chunk_rows, tuned.partition_rows)
-        )
         sizes = (*3 * (chunks,), *3 * (parts,), *6 * (m,), TALLY_WORDS, *others * (pairs,))
         return bytes_of(*((size, np.int64) for size in sizes))
 
@@ -351,25 +332,6 @@ def widest(m: int) -> tuple[Int64s, Int64s]:
     """Unrestricted interval of targets of each of m nodes: see order_of of warp.cuh."""
     kind = np.iinfo(np.int64)
     return np.full(m, kind.min), np.full(m, kind.max)
-
-
-class NodePieces(NamedTuple):
-    """Pieces of nodes that are partitioned."""
-
-    chunks: DeviceChunks
-    begin: Any  # of each node
-    chunk: Any  # (m,) int64: the first chunk of each node
-
-    @staticmethod
-    def listed(begin: Int64s, end: Int64s) -> tuple[Int64s, ...]:
-        """Arrays to send, in the order of `over`."""
-        pieces = cut(begin, end, tuning.TUNING.partition_rows)
-        return (*pieces, begin, np.searchsorted(pieces[0], np.arange(begin.size)))
-
-    @classmethod
-    def over(cls, owner: Any, first: Any, last: Any, begin: Any, chunk: Any) -> NodePieces:
-        """Arrange arrays on the device, in the order of `listed`."""
-        return cls(DeviceChunks.over(owner, first, last), begin, chunk)
 
 
 def own_slots(slots: Int64s) -> Int64s | None:

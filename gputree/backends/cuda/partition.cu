@@ -104,18 +104,18 @@ extern "C" __global__ void __launch_bounds__(256) place_entries(
     const i64* records, const i64* lefts, i32* entries
 ) {
     __shared__ u32 warp_lefts[8];
-    __shared__ u64 sum;
+    __shared__ i64 warp_sums[8];
     const i64 c = blockIdx.x, j = chunks.owner[c], last = chunks.last[c];
     if (!is_opened(opened, records, j)) return;
     const i64 middle = ((const Record*)records)[j].middle;
     const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
-    if (threadIdx.x == 0) sum = 0;
+    i64 n = 0;
+    for (i64 i = chunk[j] + threadIdx.x; i < c; i += blockDim.x) n += lefts[i];
+    n = inclusive_sum(n);
+    if (lane == 31) warp_sums[warp] = n;
     __syncthreads();
-    u64 n = 0;
-    for (i64 i = chunk[j] + threadIdx.x; i < c; i += blockDim.x) n += u64(lefts[i]);
-    if (n > 0) atomicAdd(&sum, n);
-    __syncthreads();
-    i64 before = i64(sum);  // entries of the node that went left so far
+    i64 before = 0;  // entries of the node that went left so far
+    for (int w = 0; w < 8; ++w) before += warp_sums[w];
     for (i64 i0 = chunks.first[c]; i0 < last; i0 += blockDim.x) {
         const i64 i = i0 + threadIdx.x;
         const i32 entry = i < last ? sided[i] : 0;

@@ -17,15 +17,8 @@ from gputree.backends.cuda import tuning
 from gputree.backends.cuda.categories import Sides, sides_of
 from gputree.backends.cuda.encode import values_of
 from gputree.backends.cuda.kernels import SIDES, cupy
-from gputree.backends.cuda.layout import (
-    DeviceChunks,
-    Grower,
-    HostTable,
-    NodePieces,
-    batches,
-    cut,
-    to_device,
-)
+from gputree.backends.cuda.layout import Grower, HostTable, batches, to_device
+from gputree.backends.cuda.pieces import DeviceChunks, NodePieces, cut
 from gputree.backends.cuda.workspace import allocate, bytes_of, send
 from gputree.backends.rules import thresholds
 

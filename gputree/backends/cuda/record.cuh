@@ -12,6 +12,5 @@ struct Record {
     u64 low, high;  // keys of the values next to a cut between bins, where codes do not decide
 };
 
-// Counters of the search inside bins, in leading columns and in others; the host reads them in
-// front of the records.
-enum Tally { SLOTS = 0, BINS = 2, OVERFLOWS = 4, TALLY_WORDS = 12 };
+// Counters of the search inside bins; the host reads them in front of the records.
+enum Tally { SLOTS, BINS, OVERFLOWS, TALLY_WORDS };

@@ -7,26 +7,56 @@
 // A warp sorts its candidate in shared memory; where one has too many rows, the host has sorted all
 // slots by (sub-bin, value).
 
-// Grid: chunks of entries. Put the rows of the candidates of the columns begin .. end (numbered
-// through all nodes) into slots, each with the key of its value; `segment` (or null) is the first
-// slot of its candidate, start[] each column's.
+// Slots of the candidates of the columns begin .. end, numbered through all nodes.
+struct Slots {
+    i64 begin, end;
+    const i64* start;  // each column's first
+    u32* segment;      // the first of the slot's candidate; or null
+    Bits* keys;        // of values
+    i32* items;        // rows
+
+    // A thread: put a row into a slot of its candidate, with the key of its value.
+    __device__ __forceinline__ void put(
+        const SubBins& sub_bins, i64 column, i64 cell, i64 row, Bits value
+    ) const {
+        const i64 base = start[column] + sub_bins.place[cell];
+        const i64 slot = base + atomicAdd(&sub_bins.taken[cell], 1u);
+        if (segment) segment[slot] = u32(base);
+        keys[slot] = key_of(value);
+        items[slot] = i32(row);
+    }
+};
+
+// A thread a listed pair. Put those of candidates into slots.
+extern "C" __global__ void __launch_bounds__(256) gather_listed(
+    PairList list, i64 number, Grid grid, SubBins sub_bins, Slots slots
+) {
+    const i64 i = i64(blockIdx.x) * blockDim.x + threadIdx.x;
+    if (i >= number) return;
+    const i64 cell = list.cells[i];
+    if (sub_bins.place[cell] < 0) return;
+    if (cell < grid.start[slots.begin] || cell >= grid.start[slots.end]) return;
+    const auto is_behind = [&](i64 column) { return grid.start[column] > cell; };
+    const i64 column = first_behind(slots.begin, slots.end, is_behind) - 1;
+    slots.put(sub_bins, column, cell, list.rows[i], list.values[i]);
+}
+
+// Grid: chunks of entries. The same without the list, which does not hold all pairs.
 extern "C" __global__ void __launch_bounds__(256, 1) gather_rows(
-    const Bits* values, Table table, const i32* entries, Chunks of, i64 begin, i64 end, Grid grid,
-    SubBins sub_bins, const i64* start, u32* segment, Bits* keys, i32* items
+    const Bits* values, Table table, const i32* entries, Chunks of, Grid grid, SubBins sub_bins,
+    Slots slots
 ) {
     const i64 c = blockIdx.x, j = of.owner[c], columns = table.columns;
     const auto is_searched = [&](i64 f) {
         const i64 column = j * columns + f;
-        return column >= begin && column < end && start[column] < start[column + 1];
+        return column >= slots.begin && column < slots.end &&
+               slots.start[column] < slots.start[column + 1];
     };
     visit_searched(of, c, entries, columns, is_searched, [&](i64 f, i64 row) {
-        const i64 cell = grid.cell_of(table, j, f, row, values);
+        Bits value;
+        const i64 cell = grid.cell_of(table, j, f, row, values, value);
         if (cell < 0 || sub_bins.place[cell] < 0) return;
-        const i64 base = start[j * columns + f] + sub_bins.place[cell];
-        const i64 slot = base + atomicAdd(&sub_bins.taken[cell], 1u);
-        if (segment) segment[slot] = u32(base);
-        keys[slot] = key_of(values[row * columns + f]);
-        items[slot] = i32(row);
+        slots.put(sub_bins, j * columns + f, cell, row, value);
     });
 }
 

@@ -1,16 +1,11 @@
 """The split of each node: best boundaries, then exact cuts inside bins that may be better.
 
-Every bin whose bound reaches the best score is searched, so the order of work does not matter. The
-column of the highest bound goes first, since its cuts raise the best score for all others. Bins of
-few rows are searched without the host (`gputree.backends.cuda.inside`), which reads the splits at
-the end; otherwise bins are counted into sub-bins (`gputree.backends.cuda.refine`), and the host
-reads the number of rows to gather. The size of the largest node decides which, before any bin is
-searched.
-
-Candidate bins counted into sub-bins on the device, so that few of their rows are sorted.
-
-The result is marks of candidate sub-bins and their numbers of rows, which are gathered, sorted and
-scanned. The host does not know the number of sub-bins: memory is allocated for the maximum.
+Every bin whose bound reaches the score of the best boundary is searched, in one pass over all
+columns. Bins of few rows are searched without the host (`gputree.backends.cuda.inside`), which
+reads the splits at the end. Other candidate bins are counted into sub-bins on the device: those
+whose bound reaches the best score are gathered, sorted and scanned, and the host reads their number
+of rows. It does not know the number of sub-bins, and allocates memory for the maximum. The size of
+the largest node decides between the two, before any bin is searched.
 """
 
 from __future__ import annotations
@@ -35,31 +30,25 @@ from gputree.backends.cuda.inside import (
     scanning_blocks,
 )
 from gputree.backends.cuda.kernels import (
-    BOUNDARIES,
     GRID,
     LANES,
     LEVEL,
+    PAIR_LIST,
+    SLOTS,
     SUB_BINS,
     VISITS,
     Packed,
-    cupy,
 )
-from gputree.backends.cuda.layout import (
-    TALLY_WORDS,
-    DeviceChunks,
-    Grower,
-    LevelPlan,
-    batches,
-    sort_segments,
-)
+from gputree.backends.cuda.layout import TALLY_WORDS, Grower, LevelPlan, batches, sort_segments
 from gputree.backends.cuda.memory import GATHERED_BYTES
 from gputree.backends.cuda.partition import RECORD_WORDS, Marked, mark, read
+from gputree.backends.cuda.pieces import DeviceChunks
 from gputree.backends.cuda.score import DeviceScores
-from gputree.backends.cuda.workspace import Shaped, allocate, bytes_of
+from gputree.backends.cuda.workspace import Shaped, allocate, allocate_in, bytes_of
 from gputree.base.dtypes import WAITS
 
 # Fields of the tally: see record.cuh.
-_SLOTS, _OVERFLOWS = slice(0, 2), slice(4, 6)
+_SLOTS, _OVERFLOWS = 0, 2
 
 
 def refine(
@@ -95,7 +84,7 @@ def _open(
     m, d = begin.size, grower.table.columns
     keys = plan.keys if grower.task.limits.random_ties else None
     packed = LEVEL.pack(histograms, plan.slots, scores.cumulative, scores.total, keys)
-    cuts, lead, done, upto, results, lefts, *drawn = grower.workspace.splits.allocate(
+    cuts, done, upto, results, lefts, *drawn = grower.workspace.splits.allocate(
         _arrays(grower, m, plan.parts.chunks.number), lambda: _most_bytes(grower)
     )
     sides = None
@@ -105,21 +94,18 @@ def _open(
         sides = score_subsets(grower, begin, end, packed, plan, scores, subsets, masks)
     if drawn:
         grower.kernels.each("choose", "draw_orders", m, plan.keys, m, d, *drawn)
-    visits = (*(drawn or (None, None)), done, upto)
     return SearchLevel(
         rows=int((end - begin).sum()),
         largest=int((end - begin).max()),
         plan=plan,
         histograms=histograms,
         scores=scores,
-        visits=visits,
         cuts=cuts,
-        lead=lead,
         results=results,
         lefts=lefts,
         sides=sides,
         packed=packed,
-        visited=VISITS.pack(*visits),
+        visited=VISITS.pack(*(drawn or (None, None)), done, upto),
         scored=scores.pack(),
     )
 
@@ -132,14 +118,13 @@ def _arrays(grower: Grower, m: int, parts: int) -> list[Shaped]:
     i4, i8, d = np.int32, np.int64, grower.table.columns
     words, draws = TALLY_WORDS + m * RECORD_WORDS, grower.task.limits.max_features < d
     words += m * MASK_WORDS if grower.table.host.categorical.size else 0
-    arrays: list[Shaped] = [((m, CUT_WORDS), i8), *3 * [(m, i4)], (words, i8), (parts, i8)]
+    arrays: list[Shaped] = [((m, CUT_WORDS), i8), *2 * [(m, i4)], (words, i8), (parts, i8)]
     return arrays + draws * 2 * [((m, d), i4)]
 
 
 def _most_bytes(grower: Grower) -> int:
     """Upper bound on the bytes of `_arrays`."""
-    parts = grower.most_pieces(tuning.TUNING.partition_rows)
-    return bytes_of(*_arrays(grower, grower.most_nodes, parts))
+    return bytes_of(*_arrays(grower, grower.most_nodes, grower.most_parts))
 
 
 def narrow_targets(grower: Grower, chunks: DeviceChunks, low: Any, high: Any) -> tuple[Any, Any]:
@@ -156,25 +141,19 @@ def _visit(grower: Grower, level: SearchLevel, is_first: bool) -> tuple[Results,
     plan, targets = level.plan, (None, None)
     if is_first and not grower.task.n_classes:
         targets = narrow_targets(grower, plan.chunks, plan.low, plan.high)
-    boundaries = BOUNDARIES.pack(
-        int(is_first), *targets, level.scores.fields, level.visits, level.cuts, level.lead
-    )
-    divisible, pairs = grower.table.divisible > 0, 0
-    if divisible and has_small_bins(grower, level):
-        inside = look_inside(grower, level, boundaries)
-        results = _choose_splits(grower, level, inside)
-        if not results.tally[_OVERFLOWS].any():
-            return results, int(results.tally[_SLOTS].sum())
-        del inside
+    grower.kernels(
+        "choose", "choose_boundary", (level.nodes,), grower.rules, grower.table.columns,
+        level.packed, int(is_first), *targets, level.scored, level.visited, level.cuts,
+        threads=LANES,
+    )  # fmt: skip
+    if not grower.table.divisible:
+        return _choose_splits(grower, level, NOTHING_FOUND), 0
+    if has_small_bins(grower, level):
+        results = _choose_splits(grower, level, look_inside(grower, level))
+        if not results.tally[_OVERFLOWS]:
+            return results, int(results.tally[_SLOTS])
         plan.tally.fill(0)
-    else:
-        grower.kernels(
-            "choose", "choose_boundary", (level.nodes,), grower.rules, grower.table.columns,
-            level.packed, boundaries, threads=LANES,
-        )  # fmt: skip
-    if divisible:
-        grower.workspace.inside.release()  # its memory is worked in
-        pairs = sum(_look_inside(grower, level, lead_only) for lead_only in (1, 0))
+    pairs = _look_inside(grower, level)
     return _choose_splits(grower, level, NOTHING_FOUND), pairs
 
 
@@ -190,20 +169,20 @@ def _choose_splits(grower: Grower, level: SearchLevel, inside: Packed) -> Result
 
 
 # ----------------------------------------------------------------- inside bins
-def _look_inside(grower: Grower, level: SearchLevel, lead_only: int) -> int:
-    """Refine the leading column of each node, or all others; returns the pairs gathered."""
-    candidates = subdivide(grower, level, lead_only)
-    counts = cupy().ascontiguousarray(candidates.starts[:, -1]).get()
+def _look_inside(grower: Grower, level: SearchLevel) -> int:
+    """Refine the columns of each node by sub-bins; returns the pairs gathered."""
+    candidates = subdivide(grower, level)
+    *counts, pairs = candidates.totals.get().tolist()
     most = max(candidates.free_bytes // GATHERED_BYTES, 1)
     for batch in _batches(candidates, counts, min(most, tuning.TUNING.gathered_pairs)):
-        _refine_columns(grower, level, candidates, batch)
-    return int(counts[0])
+        _refine_columns(grower, level, candidates, batch, pairs)
+    return counts[0]
 
 
-def _batches(candidates: CandidateSubBins, counts: Int64s, most: int) -> Iterator[Batch]:
+def _batches(candidates: CandidateSubBins, counts: list[int], most: int) -> Iterator[Batch]:
     """Columns whose rows, up to `most`, are gathered at once: all, or those that fit."""
     starts = candidates.starts
-    rows, number, large = map(int, counts)
+    rows, number, large = counts
     if rows <= most:
         if rows:
             yield Batch(0, starts.shape[1] - 1, rows, number, not large, *starts[:2])
@@ -218,25 +197,30 @@ def _batches(candidates: CandidateSubBins, counts: Int64s, most: int) -> Iterato
 
 
 def _refine_columns(
-    grower: Grower, level: SearchLevel, candidates: CandidateSubBins, batch: Batch
+    grower: Grower, level: SearchLevel, candidates: CandidateSubBins, batch: Batch, pairs: int
 ) -> None:
-    """Refine the columns of a batch."""
+    """Refine the columns of a batch; there are so many `pairs` in candidate bins of all columns."""
     kernels, table, n = grower.kernels, grower.table, batch.rows
-    segments, keys, items = allocate(
-        (0 if batch.sorts else n, np.uint32), (n, table.bits), (n, np.int32)
-    )
-    kernels(
-        "refine", "gather_rows", (level.chunks.number,), table.values, table.packed,
-        grower.entries, level.chunks.packed, batch.begin, batch.end, candidates.grid,
-        candidates.counted, batch.row_start, None if batch.sorts else segments, keys, items,
+    blocks = scanning_blocks(grower, batch.candidates)
+    segments, keys, items, lefts, cuts = allocate(
+        (0 if batch.sorts else n, np.uint32), (n, table.bits), (n, np.int32),
+        ((blocks, grower.task.channels, LANES), np.int64),
+        ((batch.candidates, CUT_WORDS), np.int64),
     )  # fmt: skip
+    slots = SLOTS.pack(
+        batch.begin, batch.end, batch.row_start, None if batch.sorts else segments, keys, items
+    )
+    gathered = candidates.grid, candidates.counted, slots
+    if pairs <= candidates.room:
+        kernels.each("refine", "gather_listed", pairs, candidates.listed, pairs, *gathered)
+    else:
+        kernels(
+            "refine", "gather_rows", (level.chunks.number,), table.values, table.packed,
+            grower.entries, level.chunks.packed, *gathered,
+        )  # fmt: skip
     if not batch.sorts:
         order = sort_segments(segments, keys)
         keys, items = keys[order], items[order]
-    blocks = scanning_blocks(grower, batch.candidates)
-    lefts, cuts = allocate(
-        ((blocks, grower.task.channels, LANES), np.int64), ((batch.candidates, CUT_WORDS), np.int64)
-    )
     kernels(
         "refine", "scan_candidates", (blocks,), grower.rules, table.packed, level.packed,
         level.scores.monotonic, grower.statistics, batch.end, candidates.grid, candidates.counted,
@@ -252,13 +236,13 @@ def _refine_columns(
 MARKING_BLOCKS = 1024
 
 
-def _rows_and_number(grower: Grower, level: SearchLevel, columns: int) -> tuple[int, int]:
-    """Average rows of a sub-bin, and maximum number of sub-bins in `columns` columns of each node.
+def _rows_and_number(grower: Grower, level: SearchLevel) -> tuple[int, int]:
+    """Average rows of a sub-bin, and maximum number of sub-bins.
 
     Where memory is short, sub-bins have more rows: they use a quarter of the memory for pairs, or
     are one for each bin.
     """
-    pairs = level.rows * columns
+    pairs = level.rows * grower.table.columns
     bins = min(level.nodes * grower.cells, pairs // 2)  # a candidate has two rows, or more
     rows = tuning.TUNING.cell_rows
     most = grower.memory.gathered_bytes // 4 // _cell_bytes(grower)
@@ -272,46 +256,75 @@ def _cell_bytes(grower: Grower) -> int:
     return grower.cell_bytes + 8 * grower.task.channels + 16
 
 
-def subdivide(grower: Grower, level: SearchLevel, lead_only: int) -> CandidateSubBins:
-    """Candidates among the sub-bins of candidate bins, with their numbers of rows.
+def _listed_pairs(grower: Grower, level: SearchLevel) -> int:
+    """Maximum number of pairs that are listed, in a quarter of the memory for pairs at most."""
+    pair_bytes = 8 + grower.table.bits.itemsize  # its sub-bin, row and value
+    most = grower.memory.gathered_bytes // 4 // pair_bytes
+    return min(int(tuning.TUNING.listed_share * level.rows), most)
 
-    Only of the leading column of each node, or of all others.
-    """
-    kernels, table = grower.kernels, grower.table
-    m, d, channels = level.nodes, table.columns, grower.task.channels
-    cell_rows, n = _rows_and_number(grower, level, 1 if lead_only else d)
-    bin_place, size, sums, bin_of, listed, place, taken, best_scores = allocate(
-        ((m, grower.cells), np.int32), ((m, grower.cells), np.uint32), (n * channels, np.int64),
-        (n, np.int32), (n, np.int32), (n, np.int32), (n, np.uint32), (m, np.int64),
-    )  # fmt: skip
-    counts = cupy().zeros(n * channels, dtype=grower.cell_dtype)
-    starts = cupy().zeros((4, m * d + 1), dtype=np.int64)
-    used, rows = starts[0], starts[1:]
+
+def subdivide(grower: Grower, level: SearchLevel) -> CandidateSubBins:
+    """Candidates among the sub-bins of candidate bins, with their numbers of rows."""
+    kernels, table, channels = grower.kernels, grower.table, grower.task.channels
+    m, columns = level.nodes, level.nodes * table.columns
+    cell_rows, n = _rows_and_number(grower, level)
+    room, buffer = _listed_pairs(grower, level), grower.workspace.inside
+    zeroed: list[Shaped] = [
+        (n * channels, grower.cell_dtype), ((4, columns + 1), np.int64), (5, np.int64)
+    ]  # fmt: skip
+    arrays: list[Shaped] = [
+        (bytes_of(*zeroed), np.uint8), (m, np.int64), ((m, grower.cells), np.int32),
+        ((m, grower.cells), np.uint32), (n * channels, np.int64), (n, np.int32), (n, np.int32),
+        (n, np.uint32), (n, np.int32), (room, np.int32), (room, np.int32), (room, table.bits),
+    ]  # fmt: skip
+    if buffer.nbytes > 2 * bytes_of(*arrays):
+        buffer.release()  # rows are gathered in its memory
+    zeros, best_scores, bin_place, size, sums, bin_of, place, taken, listed, *pairs = (
+        buffer.allocate(arrays, lambda: bytes_of(*arrays))
+    )
+    zeros.data.memset_async(0, zeros.nbytes)
+    counts, starts, totals = allocate_in(zeros.data, *zeroed)
+    used = starts[0]
     kernels(
-        "sub_bins", "mark_candidates", (m * d,), grower.rules, table.packed, level.packed,
-        level.scores.bound, level.visited, level.cuts, level.lead, lead_only, cell_rows,
-        bin_place, size, used[1:], best_scores,
-    )  # fmt: skip
-    kernels("sub_bins", "sum_counts", (1,), used, used.size, threads=1024)
-    grid = GRID.pack(used, bin_place, size, *table.scales)
-    packed = SUB_BINS.pack(counts, sums, bin_of, place, taken, listed)
-    kernels(
-        "sub_bins", "count_sub_bins", (level.chunks.number,), table.values, table.packed,
-        grower.statistics, grower.entries, level.chunks.packed, channels, grid, packed,
-    )  # fmt: skip
-    kernels(
-        "sub_bins", "accumulate_sub_bins", (m * d,), table.packed, channels, level.packed, grid,
-        packed,
-    )  # fmt: skip
-    slices = max(MARKING_BLOCKS // (m * d), 1)
-    scored = (
-        grower.rules, table.packed, level.packed, level.scores.monotonic, grid, packed, slices,
+        "sub_bins", "mark_candidates", (columns,), grower.rules, table.packed, level.packed,
+        level.scores.bound, level.visited, level.cuts, cell_rows, bin_place, size, used[1:],
         best_scores,
     )  # fmt: skip
-    kernels("sub_bins", "raise_best", (m * d * slices,), *scored)
-    kernels("sub_bins", "mark_sub_bins", (m * d * slices,), *scored)
-    kernels("sub_bins", "list_sub_bins", (m * d,), grower.rules, grid, packed, *rows[:, 1:])
-    kernels("sub_bins", "sum_counts", (3,), rows, used.size, threads=1024)
-    return CandidateSubBins(
-        rows, grid, packed, grower.memory.gathered_bytes - n * _cell_bytes(grower)
+    kernels("sub_bins", "sum_counts", (1,), used, used.size, totals, threads=1024)
+    candidates = CandidateSubBins(
+        starts=starts[1:],
+        totals=totals[1:],
+        grid=GRID.pack(used, bin_place, size, *table.scales),
+        counted=SUB_BINS.pack(counts, sums, bin_of, place, taken, listed),
+        listed=PAIR_LIST.pack(room, totals[4:], *pairs),
+        room=room,
+        free_bytes=grower.memory.gathered_bytes - buffer.nbytes,
     )
+    _mark_sub_bins(grower, level, candidates, best_scores)
+    return candidates
+
+
+def _mark_sub_bins(
+    grower: Grower, level: SearchLevel, candidates: CandidateSubBins, best_scores: Any
+) -> None:
+    """Count the rows of sub-bins, list their pairs, and mark the candidates."""
+    kernels, table, columns = grower.kernels, grower.table, level.nodes * grower.table.columns
+    grid, counted, starts = candidates.grid, candidates.counted, candidates.starts
+    kernels(
+        "sub_bins", "count_sub_bins", (level.chunks.number,), table.values, table.packed,
+        grower.statistics, grower.entries, level.chunks.packed, grower.task.channels, grid,
+        counted, candidates.listed,
+    )  # fmt: skip
+    kernels(
+        "sub_bins", "accumulate_sub_bins", (columns,), table.packed, grower.task.channels,
+        level.packed, grid, counted,
+    )  # fmt: skip
+    slices = max(MARKING_BLOCKS // columns, 1)
+    scored = (
+        grower.rules, table.packed, level.packed, level.scores.monotonic, grid, counted, slices,
+        best_scores,
+    )  # fmt: skip
+    kernels("sub_bins", "raise_best", (columns * slices,), *scored)
+    kernels("sub_bins", "mark_sub_bins", (columns * slices,), *scored)
+    kernels("sub_bins", "list_sub_bins", (columns,), grower.rules, grid, counted, *starts[:, 1:])
+    kernels("sub_bins", "sum_counts", (3,), starts, columns + 1, candidates.totals, threads=1024)

@@ -23,14 +23,9 @@ class DeviceScores(NamedTuple):
     cumulative: Any  # (m, cells x channels) int64: sums of the histogram over bins
     monotonic: Packed  # constraints on the nodes' means, for kernels
 
-    @property
-    def fields(self) -> tuple[Any, ...]:
-        """Results for every (node, column), in the order of the struct of kernels."""
-        return self[1:5]
-
     def pack(self) -> Packed:
-        """Pack the fields for kernels."""
-        return SCORES.pack(*self.fields)
+        """Pack the results for every (node, column) for kernels."""
+        return SCORES.pack(*self[1:5])
 
 
 def score(grower: Grower, histograms: Any, slots: Int64s, bounds: Bounds | None) -> DeviceScores:

@@ -19,13 +19,11 @@ __device__ __forceinline__ i64 cells_of(i64 n, i64 cell_rows) {
 
 // Grid: nodes x columns; a thread a bin. Mark the bins that may contain the best cut: place[]
 // becomes the first of a bin's sub-bins among those of the column, taken[] their number, used[]
-// that of the column; without any, `place` is not set. Only the leading column of each node is
-// searched, or (`lead_only` = 0) all others. best_scores[j] becomes the order of the score of node
-// j's cut.
+// that of the column; without any, `place` is not set. best_scores[j] becomes the order of the
+// score of node j's cut.
 extern "C" __global__ void __launch_bounds__(256, 1) mark_candidates(
     Rules rules, Table table, Level level, const double* bounds, Visits visits, const i64* cuts,
-    const i32* lead, i64 lead_only, i64 cell_rows, i32* place, u32* taken, i64* used,
-    i64* best_scores
+    i64 cell_rows, i32* place, u32* taken, i64* used, i64* best_scores
 ) {
     const i64 columns = table.columns, bins = table.offset[columns];
     const i64 pair = blockIdx.x, f = pair % columns, j = pair / columns;
@@ -33,8 +31,7 @@ extern "C" __global__ void __launch_bounds__(256, 1) mark_candidates(
     const Cut cut = ((const Cut*)cuts)[j];
     const double needed = needed_bound(rules.criterion, cut, total);
     i64 cells = 0;
-    const bool is_searched = (f == lead[j]) == (lead_only != 0) && visits.include(j, f, columns);
-    if (is_searched && bounds[pair] >= needed) {
+    if (visits.include(j, f, columns) && bounds[pair] >= needed) {
         const auto take = [&](i64 b, bool exists, i64 n) {
             const i64 number = n > 0 ? cells_of(n, cell_rows) : 0;
             if (exists) taken[j * bins + b] = u32(number);
@@ -47,8 +44,11 @@ extern "C" __global__ void __launch_bounds__(256, 1) mark_candidates(
     if (f == 0) best_scores[j] = order_of(cut.score);
 }
 
-// Grid: lists of `length` counts; block: 1,024 threads. Replace each count by the sum up to it.
-extern "C" __global__ void __launch_bounds__(1024) sum_counts(i64* counts, i64 length) {
+// Grid: lists of `length` counts; block: 1,024 threads. Replace each count by the sum up to it, and
+// total[] of a list by the sum of all.
+extern "C" __global__ void __launch_bounds__(1024) sum_counts(
+    i64* counts, i64 length, i64* total
+) {
     i64 all = 0;
     counts += blockIdx.x * length;
     for (i64 i0 = 0; i0 < length; i0 += blockDim.x) {
@@ -56,19 +56,58 @@ extern "C" __global__ void __launch_bounds__(1024) sum_counts(i64* counts, i64 l
         const i64 before = sum_before(count, all);
         if (i < length) counts[i] = before + count;
     }
+    if (threadIdx.x == 0) total[blockIdx.x] = all;
 }
 
-// Grid: chunks of entries. Add them to the sub-bins of the candidate bins.
+// Pairs that a block appends to the list at once.
+struct PairBlock {
+    u32 number;
+    i64 first;  // place in the list
+    i32 cells[VISITED_AT_ONCE * 256], rows[VISITED_AT_ONCE * 256];
+    Bits values[VISITED_AT_ONCE * 256];
+
+    // A thread: add a pair.
+    __device__ __forceinline__ void add(i64 cell, i64 row, Bits value) {
+        const u32 i = atomicAdd(&number, 1u);
+        cells[i] = i32(cell);
+        rows[i] = i32(row);
+        values[i] = value;
+    }
+
+    // A block: append all pairs, and begin anew.
+    __device__ __forceinline__ void append_to(const PairList& list) {
+        __syncthreads();
+        const u32 size = number;
+        if (threadIdx.x == 0 && size > 0) first = i64(atomicAdd((u64*)list.number, u64(size)));
+        __syncthreads();
+        if (threadIdx.x == 0) number = 0;
+        for (i64 i = threadIdx.x; i < size && first + i < list.room; i += blockDim.x) {
+            list.cells[first + i] = cells[i];
+            list.rows[first + i] = rows[i];
+            list.values[first + i] = values[i];
+        }
+        __syncthreads();
+    }
+};
+
+// Grid: chunks of entries. Add them to the sub-bins of the candidate bins, and list them.
 extern "C" __global__ void __launch_bounds__(256) count_sub_bins(
     const Bits* values, Table table, Rows rows, const i32* entries, Chunks of, i64 channels,
-    Grid grid, SubBins sub_bins
+    Grid grid, SubBins sub_bins, PairList list
 ) {
+    __shared__ PairBlock pairs;
     const i64 c = blockIdx.x, j = of.owner[c], columns = table.columns;
+    if (threadIdx.x == 0) pairs.number = 0;
     const auto is_searched = [&](i64 f) { return grid.has_any(j * columns + f); };
-    visit_searched(of, c, entries, columns, is_searched, [&](i64 f, i64 row) {
-        const i64 cell = grid.cell_of(table, j, f, row, values);
-        if (cell >= 0) add_row<InGlobal>(sub_bins.counts + cell * channels, channels, rows, row);
-    });
+    const auto count = [&](i64 f, i64 row) {
+        Bits value;
+        const i64 cell = grid.cell_of(table, j, f, row, values, value);
+        if (cell < 0) return;
+        add_row<InGlobal>(sub_bins.counts + cell * channels, channels, rows, row);
+        pairs.add(cell, row, value);
+    };
+    const auto append = [&] { pairs.append_to(list); };
+    visit_searched(of, c, entries, columns, is_searched, count, append);
 }
 
 // Grid: nodes x columns; block: warps process the candidate bins in turn. Sums over the sub-bins of

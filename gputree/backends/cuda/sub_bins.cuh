@@ -18,12 +18,15 @@ struct Grid {
 
     __device__ bool has_any(i64 column) const { return start[column] < start[column + 1]; }
 
-    // The sub-bin of a row's value in a column of node j with sub-bins; -1 in bins without.
-    __device__ i64 cell_of(const Table& table, i64 j, i64 f, i64 row, const Bits* values) const {
+    // The sub-bin of a row's value in a column of node j with sub-bins, and its bits; -1 in bins
+    // without.
+    __device__ i64 cell_of(
+        const Table& table, i64 j, i64 f, i64 row, const Bits* values, Bits& bits
+    ) const {
         const i64 bin = table.offset[f] + table.codes[row * table.stride + f];
         const i64 index = j * table.offset[table.columns] + bin;
         if (place[index] < 0) return -1;
-        const Bits bits = values[row * table.columns + f];
+        bits = values[row * table.columns + f];
         const i64 first = start[j * table.columns + f] + place[index];
         return first + sub_bin_in(low[bin], scale[bin], taken[index], bits);
     }
@@ -37,4 +40,13 @@ struct SubBins {
     i32* place;  // first slot among those of the column, -1 where it is no candidate
     u32* taken;  // of its slots
     i32* candidates;  // of a column, listed from the first of its sub-bins on
+};
+
+// Pairs of a row and a column in candidate bins, in any order: the first `room` of them.
+struct PairList {
+    i64 room;
+    i64* number;  // of all pairs
+    i32* cells;  // the sub-bin of each
+    i32* rows;
+    Bits* values;
 };

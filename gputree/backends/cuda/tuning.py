@@ -17,10 +17,14 @@ class CudaTuning(NamedTuple):
 
     # Bytes of shared memory that a block may use: every device supports as much.
     shared_bytes: int = 48 * 1024
-    # Entries that one block processes, and that one block partitions. With 2,048, 8,192 and 16,384,
-    # 10,000,000 x 28 at depth 8 on an H200: 43, 40, 41 ms.
+    # Maximum number of entries that one block processes, and that one block partitions. With 2,048,
+    # 8,192 and 16,384, 10,000,000 x 28 at depth 8 on an H200: 43, 40, 41 ms.
     chunk_rows: int = 8192
     partition_rows: int = 2048
+    # Blocks process fewer entries, but at least so many, where there would be fewer blocks than
+    # this for each multiprocessor; not measured.
+    fewest_chunk_rows: int = 1024
+    multiprocessor_chunks: int = 4
     # Maximum number of rows whose categories are listed at once.
     listed_rows: int = 1 << 25
     # Approximate number of threads that inspect a table.
@@ -48,12 +52,15 @@ class CudaTuning(NamedTuple):
     counted_pairs: float = 1 << 16
     candidate_share: float = 0.25
     cell_rows: int = 64
+    # Pairs in candidate bins, for each row of a level, that are listed while they are counted.
+    listed_share: float = 1.0
     # Maximum number of statistics of categories in memory at once, where nodes have few categories.
     batch_cells: int = MOST_CELLS
 
     # See `Finishing`. 1,000,000 x 28 to full depth, an H200, with 12.0, 6.0, 3.0: 253, 210, 170 ms;
     # in a noisier run with 6.0, 3.0, 2.0, 1.0: 228, 261, 182, 200.
     rows_per_statistic: float = 2.0
+    whole_statistics: int = 1 << 24
     # Maximum number of (row, column) pairs of small nodes that are sorted at once.
     sorted_pairs: int = 1 << 25
     # Bytes of shared memory in which subtrees of nodes whose lists fit are built, if at least so
@@ -61,6 +68,8 @@ class CudaTuning(NamedTuple):
     finish_bytes: int = 48 * 1024
     fewest_shared_rows: int = 8
     shared_classes: int = 4
+    # Classes that are not renumbered by those present in a subtree; not measured.
+    few_classes: int = 8
     # Maximum bytes of all nodes and statistics that are built at once there.
     scratch_bytes: int = 1 << 28
 

@@ -24,7 +24,6 @@ from gputree.backends.cuda.finish import finish, pairs_of_row
 from gputree.backends.cuda.histogram import count_categories, count_intervals, histogram
 from gputree.backends.cuda.kernels import cupy
 from gputree.backends.cuda.layout import (
-    DeviceChunks,
     DeviceRows,
     Grower,
     HostTable,
@@ -41,6 +40,7 @@ from gputree.backends.cuda.memory import (
     statistics_bytes,
 )
 from gputree.backends.cuda.partition import node_statistics, partition_rows
+from gputree.backends.cuda.pieces import DeviceChunks
 from gputree.backends.cuda.refine import narrow_targets
 from gputree.backends.cuda.source import bits_of
 from gputree.backends.cuda.workspace import send

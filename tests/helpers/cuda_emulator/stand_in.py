@@ -327,7 +327,10 @@ class Device:
     """A device, which becomes the current one of the thread where it is entered."""
 
     mem_info = (8 << 30, 8 << 30)
-    attributes: ClassVar[dict[str, int]] = {"CanUseHostPointerForRegisteredMem": 1}
+    attributes: ClassVar[dict[str, int]] = {
+        "CanUseHostPointerForRegisteredMem": 1,
+        "MultiProcessorCount": 2,
+    }
 
     def __init__(self, device: Any = None) -> None:
         self.id = current_device() if device is None else int(device)

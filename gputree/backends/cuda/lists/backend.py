@@ -30,7 +30,7 @@ from gputree.backends.cuda.kernels import (
     Packed,
     cupy,
 )
-from gputree.backends.cuda.layout import DeviceChunks, offsets, to_device
+from gputree.backends.cuda.layout import offsets, to_device
 from gputree.backends.cuda.lists.launch import (
     MOST_WARPS,
     DeviceEntries,
@@ -51,6 +51,7 @@ from gputree.backends.cuda.lists.memory import (
     nbytes_of,
     score_bytes,
 )
+from gputree.backends.cuda.pieces import DeviceChunks
 from gputree.backends.lists import CandidateTests, ColumnCodes, ListTask, TestParts, Tests
 
 
