@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from functools import wraps
+from functools import cache, wraps
 from numbers import Integral
 from typing import Any, TypeVar
 
-from gputree.base.sklearn import HasMethods, Interval, Ordered, StrOptions, validate_params
 from gputree.base.texts import fill
 from gputree.errors import InputTypeError
 
@@ -40,42 +39,52 @@ _TEXTS = {
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-_COUNT = [Interval(Integral, 0, None, closed="left"), None]
 
-PARAMETERS: dict[str, list[Any]] = {
-    "feature_names": [Ordered(), None],  # text alone is none
-    "class_names": [Ordered(), None],
-    "max_depth": _COUNT,
-    "decimals": _COUNT,
-    "score": [str, None],
-    "most": [Interval(Integral, 1, None, closed="left"), None],
-    "show_weights": ["boolean"],
-    "bars": ["boolean"],
-    "lines_by_weight": ["boolean"],
-    "all_categories": ["boolean"],
-    "rotate": ["boolean"],
-    "title": [str],
-    "name": [str],
-    "dialect": [StrOptions({"duckdb", "postgres", "sqlite"})],
-    "output": [StrOptions({"prediction", "probability", "node"})],
-    "table": [str, None],
-    "nodes": [str, None],
-    "missing": [StrOptions({"error", "largest"})],
-    "inputs": [StrOptions({"auto", "matrix", "columns"})],
-    "ax": [HasMethods(["add_patch", "plot"]), None],
-}
+@cache
+def valid_values() -> dict[str, list[Any]]:
+    """Valid values of the parameters of exports; scikit-learn is imported for the first call."""
+    from gputree.base.sklearn import HasMethods, Interval, Ordered, StrOptions
+
+    count = [Interval(Integral, 0, None, closed="left"), None]
+    return {
+        "feature_names": [Ordered(), None],  # text alone is none
+        "class_names": [Ordered(), None],
+        "max_depth": count,
+        "decimals": count,
+        "score": [str, None],
+        "most": [Interval(Integral, 1, None, closed="left"), None],
+        "show_weights": ["boolean"],
+        "bars": ["boolean"],
+        "lines_by_weight": ["boolean"],
+        "all_categories": ["boolean"],
+        "rotate": ["boolean"],
+        "title": [str],
+        "name": [str],
+        "dialect": [StrOptions({"duckdb", "postgres", "sqlite"})],
+        "output": [StrOptions({"prediction", "probability", "node"})],
+        "table": [str, None],
+        "nodes": [str, None],
+        "missing": [StrOptions({"error", "largest"})],
+        "inputs": [StrOptions({"auto", "matrix", "columns"})],
+        "ax": [HasMethods(["add_patch", "plot"]), None],
+    }
 
 
 def checked(function: Function) -> Function:
-    """Refuse parameters of an export that are none of `PARAMETERS`, as scikit-learn does.
+    """Refuse parameters of an export that are not `valid_values`, as scikit-learn does.
 
     Its docstring is filled with the texts that several have.
     """
-    names = set(PARAMETERS).intersection(inspect.signature(function).parameters)
-    taken = {name: PARAMETERS[name] for name in sorted(names)}
-    valid = validate_params(taken, prefer_skip_nested_validation=False)(function)
-    kinds = [parameter.kind for parameter in inspect.signature(function).parameters.values()]
+    parameters = inspect.signature(function).parameters
+    kinds = [parameter.kind for parameter in parameters.values()]
     most = kinds.count(inspect.Parameter.POSITIONAL_OR_KEYWORD)
+
+    @cache
+    def validated() -> Callable[..., Any]:
+        from gputree.base.sklearn import validate_params
+
+        taken = {name: values for name, values in valid_values().items() if name in parameters}
+        return validate_params(taken, prefer_skip_nested_validation=False)(function)
 
     @wraps(fill(**_TEXTS)(function))
     def by_name(*arguments: Any, **named: Any) -> Any:
@@ -85,6 +94,6 @@ def checked(function: Function) -> Function:
                 f"{len(arguments)} were given: name the others. It writes no file: write or save "
                 "what it returns."
             )
-        return valid(*arguments, **named)
+        return validated()(*arguments, **named)
 
     return by_name  # type: ignore[return-value]

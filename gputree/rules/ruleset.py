@@ -27,7 +27,7 @@ from gputree.export.describe import (
     words_of_set,
 )
 from gputree.export.model import Names, check_names
-from gputree.export.parameters import PARAMETERS, checked
+from gputree.export.parameters import checked, valid_values
 from gputree.rules.conditions import Condition, Rules
 from gputree.rules.coverage import Masks
 from gputree.rules.sql import Output, write_sql
@@ -43,7 +43,7 @@ ANSWERED = 1 << 14  # minimum number of rows that one thread predicts at a time
 
 _SQL_PARAMETERS = {
     "output": [StrOptions({"prediction", "confidence", "rule"})],
-    **{name: PARAMETERS[name] for name in ("dialect", "table", "feature_names", "class_names")},
+    **{name: valid_values()[name] for name in ("dialect", "table", "feature_names", "class_names")},
 }
 
 JSON_FORMAT = "gputree-rules"
