@@ -38,7 +38,7 @@ def draw_columns(key, order, done, upto):
         order[i], order[j] = order[j], order[i]
 
 
-class Draws(NamedTuple):
+class ColumnDraws(NamedTuple):
     """Columns in the order in which a node draws them, and those that may be cut below it.
 
     A column that is constant in a node is constant below it: the first of `columns` are those that
@@ -50,9 +50,9 @@ class Draws(NamedTuple):
     place: NDArray[np.int64]  # (d,) place of each column in `columns`
 
 
-def new_draws(d: int) -> Draws:
-    """Draws of d columns, none of which was seen to be constant."""
-    return Draws(np.arange(d), np.arange(d), np.arange(d))
+def new_draws(d: int) -> ColumnDraws:
+    """ColumnDraws of d columns, none of which was seen to be constant."""
+    return ColumnDraws(np.arange(d), np.arange(d), np.arange(d))
 
 
 @borrowing

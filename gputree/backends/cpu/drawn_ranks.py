@@ -21,7 +21,7 @@ from gputree.backends.base import Int64s, Task
 from gputree.backends.cpu import tuning
 from gputree.backends.cpu.block import missing_rank
 from gputree.backends.cpu.cut import (
-    Draws,
+    ColumnDraws,
     admits,
     draw_columns,
     drop_column,
@@ -59,7 +59,7 @@ class Ranks(NamedTuple):
 
     rank: NDArray  # (d, m) uint16 or uint32
     codes: Int64s  # (d,) ranks are codes below this number; 2**62 where they may not be
-    draws: Draws
+    draws: ColumnDraws
     keys: NDArray  # (m,) like `Block.order`
     counts: Int64s  # keys by digit
     cells: Int64s  # statistics by rank
