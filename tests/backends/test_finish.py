@@ -134,6 +134,16 @@ def test_keys_are_sorted_digit_by_digit(m, bits, ranks):
     assert out.tolist() == sorted(keys.tolist())
 
 
+def test_missing_values_are_not_counted_as_the_highest_rank():
+    """Ranks are 16 bits, and a node that may count as many has 33,000 rows: 3 s."""
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 8, (33_600, 4)).astype(np.float64)
+    y = rng.random(len(X)) < np.where(X[:, 0] < 3, 0.9, 0.1)
+    X[X[:, 0] == 0, 0] = np.nan
+    tree = DecisionTreeClassifier(max_depth=2, max_features=3, random_state=0).fit(X, y).tree_
+    assert (tree.feature[0], tree.threshold[0], tree.missing_child[0]) == (0, 2.5, 0)
+
+
 @pytest.mark.parametrize("tuning", [RANKED, DRAWN[0]])
 @pytest.mark.parametrize(("criterion", "weighted"), [("gini", False), ("squared_error", True)])
 def test_drawn_columns_that_become_constant(criterion, weighted, tuning):

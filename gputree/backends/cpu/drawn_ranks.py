@@ -202,7 +202,8 @@ def read_column(scan, limits, block, ranks, f, nominal):
     low, high = np.int64(0), ranks.codes[f] - 1
     if high >= most:
         low, high = list_keys(rank, local, scan.bits, scan.s, scan.t, ranks.keys)
-    counted = high - low < most
+    # Missing values, whose rank is the highest, may go to either side, which sorting tries.
+    counted = high - low < most and high != missing_rank(scan.bits)
     if counted:
         count_ranks(scan, rank, local, low, high - low + 1, ranks.cells)
         first = (np.int64(rank[local[scan.s]]) - low) * scan.total.size
