@@ -87,6 +87,13 @@ def noise(n: int, d: int) -> CaseTable:
     return CaseTable(X, rng.integers(0, 2, n), None)
 
 
+def separated(n: int) -> CaseTable:
+    """Two columns of numbers with missing values; the first nearly gives the two classes."""
+    table = numbers(n, 2, 2)
+    wrong = np.random.default_rng(SEED + n).random(n) < 0.05
+    return table._replace(y=((table.X[:, 0] > 0.3) ^ wrong).astype(np.int64))
+
+
 def mixed(n: int, n_classes: int, weighted: bool = False) -> CaseTable:
     """Columns 0 and 1 of numbers, 2 to 4 of few, many and two categories, with missing values."""
     rng = np.random.default_rng(SEED + n + n_classes)
@@ -158,6 +165,12 @@ CASES = [
         Classifier,
         {"max_bins": 2, "max_depth": 1},
         lambda: numbers(5_000, 2, 2),
+    ),
+    Case(  # such bins of one column, whose rows are listed while they are counted
+        "gini, a column that separates, exact, 5,000 rows",
+        Classifier,
+        {"max_bins": 4, "max_depth": 1},
+        lambda: separated(5_000),
     ),
     Case(
         "entropy, drawn columns",

@@ -152,7 +152,7 @@ def fit_within(model: Any, table: CodedTable, y: Any, weight: Any, budget: int) 
     memory.peak = before = memory.live
     counted = launches["histogram"] + launches["histogram_global"]
     found = model.set_params(max_device_memory=budget).fit(table, y, weight)
-    assert memory.peak - before <= budget
+    assert memory.peak - before <= budget, (memory.peak - before, budget)
     assert "uploaded_bytes" in found.growth_report_
     assert launches["histogram"] + launches["histogram_global"] > counted
     return found.tree_

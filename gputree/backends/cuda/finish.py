@@ -24,6 +24,7 @@ from gputree.backends.cuda.layout import (
 )
 from gputree.backends.cuda.memory import SORTED_BYTES
 from gputree.backends.cuda.workspace import (
+    ALIGNMENT,
     Shaped,
     allocate,
     allocate_in,
@@ -32,6 +33,9 @@ from gputree.backends.cuda.workspace import (
     views,
 )
 from gputree.base.dtypes import PUT_OFF
+
+# Maximum number of bytes between arrays of roots, of nodes, and of nodes in use: 40 are aligned.
+ALIGNED_BYTES = 40 * ALIGNMENT
 
 # A deeper tree would have more nodes than rows.
 DEEPEST = 40

@@ -20,7 +20,7 @@ from gputree.backends.base import Bounds, Int64s, Splits, Subtrees
 from gputree.backends.cpu.backend import CpuBackend
 from gputree.backends.cuda import tuning
 from gputree.backends.cuda.encode import row_stride
-from gputree.backends.cuda.finish import finish, pairs_of_row
+from gputree.backends.cuda.finish import ALIGNED_BYTES, finish, pairs_of_row
 from gputree.backends.cuda.histogram import count_categories, count_intervals, histogram
 from gputree.backends.cuda.kernels import cupy
 from gputree.backends.cuda.layout import (
@@ -250,6 +250,7 @@ class CudaGrower:
         """See `gputree.backends.base.Backend.finish`."""
         task, n = self.host.task, len(self.table.values)
         size, work = shard_bytes(self.host)
+        work += ALIGNED_BYTES
         row = SORTED_BYTES * pairs_of_row(task, self.table.categories)
         with _turn:
             budget = budget_of(task, COPIES.nbytes)
