@@ -203,7 +203,7 @@ WITHOUT_BOOTSTRAP = "Out of bag estimation only available if bootstrap=True"
 # twentieth of the time (200,000 rows x 28 columns, one block).
 BLOCK_BYTES = 1 << 26
 
-# Of the number of a tree: which rows it has drawn, a mask.
+# Mask of the rows that a tree has drawn, by its number.
 Drawn = Callable[[int], Bools]
 
 
