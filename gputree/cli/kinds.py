@@ -147,6 +147,8 @@ def _plant() -> None:
     shapes = ((FEW_ROWS, 3), (2 * ROWS, COLUMNS))
     tables = [_numbers(n, dtype, d) for n, d in shapes for dtype in (np.float32, np.float64)]
     for X, quantity in (*tables, _words(FEW_ROWS * 10)):
+        missing = X[:1].copy()
+        missing[0, 0] = np.nan  # rows without missing values descend in another kernel
         classes = [_classes(quantity, n_classes) for n_classes in (2, 3)]
         for kind, targets in (
             (partial(ensemble.RandomForestClassifier, device="cpu"), classes),
@@ -155,7 +157,9 @@ def _plant() -> None:
             (ensemble.ExtraTreesRegressor, [quantity]),
         ):
             for y in targets:
-                kind(n_estimators=1, max_depth=6).fit(X, y).predict(X)
+                forest = kind(n_estimators=1, max_depth=6).fit(X, y)
+                forest.predict(X)
+                forest.predict(missing)
 
 
 def _branch(kind: Any) -> None:
