@@ -23,7 +23,7 @@ The words of this package, of its names and comments:
     place            of a subset of categories: its number in the search that found it
     level            the nodes of one depth that are split together; `slot`: their histograms
     small node       a node whose subtree is built at once (`finish`), from a sorted copy, a `block`
-    leading column   the column of a node with the highest bound, which is searched first
+    leading column   the column of a node with the highest bound: the CPU searches it first
     chunk, span      entries, or items of work, that one thread or block of threads processes
     attribute list   the entries of a level sorted by one column (multiway trees, `lists`)
     shard            rows whose histograms are counted where they are stored (`sharded`)

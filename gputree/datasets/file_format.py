@@ -94,15 +94,20 @@ def check_format(form: FileFormat) -> None:
     if len(set(marks)) < len(marks):
         raise InputError(f"The 'decimal' and 'thousands' of a file must differ. Got {marks[0]!r}.")
     if form.encoding is not None:
-        try:
-            "a".encode(form.encoding)  # an error of hex, rot13 and others, which are none of text
-            if codecs.lookup(form.encoding).name in ("idna", "punycode"):
-                raise LookupError("an encoding of names in the Internet, not of files")
-        except (LookupError, UnicodeError):
+        if not _is_of_files(form.encoding):
             raise InputError(
                 "The 'encoding' of a file must be one that Python knows, such as 'cp1252' or "
                 f"'gbk'. Got {form.encoding!r} instead."
-            ) from None
+            )
+
+
+def _is_of_files(encoding: str) -> bool:
+    """Return whether Python knows an encoding of text, other than those of host names."""
+    try:
+        "a".encode(encoding)  # an error of hex, rot13 and others, which are none of text
+    except (LookupError, UnicodeError):
+        return False
+    return codecs.lookup(encoding).name not in ("idna", "punycode")
 
 
 def _require_one_of(key: str, value: str | None, allowed: Sequence[str]) -> None:
