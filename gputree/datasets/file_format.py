@@ -93,12 +93,11 @@ def check_format(form: FileFormat) -> None:
     marks = [mark for mark in (form.decimal, form.thousands) if mark is not None]
     if len(set(marks)) < len(marks):
         raise InputError(f"The 'decimal' and 'thousands' of a file must differ. Got {marks[0]!r}.")
-    if form.encoding is not None:
-        if not _is_of_files(form.encoding):
-            raise InputError(
-                "The 'encoding' of a file must be one that Python knows, such as 'cp1252' or "
-                f"'gbk'. Got {form.encoding!r} instead."
-            )
+    if form.encoding is not None and not _is_of_files(form.encoding):
+        raise InputError(
+            "The 'encoding' of a file must be one that Python knows, such as 'cp1252' or "
+            f"'gbk'. Got {form.encoding!r} instead."
+        )
 
 
 def _is_of_files(encoding: str) -> bool:

@@ -63,7 +63,8 @@ def _decode_array(values: Any, dtype: str) -> np.ndarray:
     kind = _array_kind(dtype)
     if not isinstance(values, list):
         raise InputError(f"an array must be a list, got {type(values).__name__}.")
-    array = np.array(decode(values), dtype=kind)
+    with np.errstate(over="raise"):  # a FloatingPointError, in `rebuild` an error of the file
+        array = np.array(decode(values), dtype=kind)
     if array.dtype.kind == "O" and not all(isinstance(v, (str, int, float)) for v in array.flat):
         raise InputError("an array holds something that is neither text nor a number.")
     return array
