@@ -63,6 +63,12 @@ def add_predict(parser: argparse.ArgumentParser) -> None:
         "trained with --quantreg",
     )
     parser.add_argument(
+        "--standard-error",
+        action="store_true",
+        help="add the standard error of a random forest's prediction, as standard_error; of each "
+        "probability, as standard_error_CLASS",
+    )
+    parser.add_argument(
         "--keep",
         metavar="A,B,...",
         type=parse_names,
@@ -95,6 +101,8 @@ def _predict(arguments: argparse.Namespace) -> None:
         raise UsageError("--proba needs a classification model; this is a regression model.")
     if arguments.quantiles and not getattr(estimator, "quantreg", False):
         raise UsageError("--quantiles needs a forest that was trained with --quantreg.")
+    if arguments.standard_error and not hasattr(estimator, "predict_standard_error"):
+        raise UsageError("--standard-error needs a random forest.")
     with watched_memory(arguments.memory):
         _write_output(columns_of_output(estimator, arguments, files), output)
 
@@ -128,6 +136,13 @@ def columns_of_output(
                     found = estimator.predict_quantiles(X, [*arguments.quantiles.values()])
                     pairs = zip(arguments.quantiles, found.T, strict=True)
                     columns |= {f"quantile_{level}": values for level, values in pairs}
+                if arguments.standard_error:
+                    errors = estimator.predict_standard_error(X)
+                    if hasattr(estimator, "classes_"):
+                        pairs = zip(estimator.classes_, errors.T, strict=True)
+                        columns |= {f"standard_error_{label}": values for label, values in pairs}
+                    else:
+                        columns["standard_error"] = errors
             except InputError as error:
                 raise InputError(f"{label_of(file)}: {error}") from error
             if same := sorted(kept.keys() & columns):

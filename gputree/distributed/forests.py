@@ -78,6 +78,11 @@ class _DaskForest(OverPartitions, Forest):
         """Index of the leaf that each row reaches in each tree; see the plain estimator."""
         return np.int32, len(self._trees)
 
+    @lazy("errors : float64 array of shape (n_rows,), of classifiers (n_rows, n_classes)")
+    def predict_standard_error(self, X: Any) -> Any:
+        """Standard errors of predictions; see the plain estimator."""
+        return np.float64, getattr(self, "n_classes_", None)
+
     def _lacking(self, option: str) -> InputError:
         name = type(self).__name__
         return InputError(

@@ -30,13 +30,13 @@ from gputree.ensemble.draws import (
     WITHOUT_BOOTSTRAP,
     Draws,
     Origin,
-    OutOfBag,
     draw_count,
     seed_of,
     tree_seed,
 )
 from gputree.ensemble.growing import TableRows, Weight
 from gputree.ensemble.joining import OUT_OF_BAG, cut, join
+from gputree.ensemble.standard_errors import StandardErrors
 from gputree.errors import InputError
 from gputree.estimators.arguments import explained, monotonic_signs
 from gputree.estimators.cart import Cart, column_count
@@ -49,7 +49,7 @@ from gputree.prediction.forest import leaves
 from gputree.tree.importance import mean_importances
 
 
-class Forest(ForestParameters, Reporting, OutOfBag):
+class Forest(ForestParameters, Reporting, StandardErrors):
     """Growth and prediction of forests; subclasses say what the target is."""
 
     pruning = None

@@ -203,6 +203,7 @@ class Trees(Sequence[CompactTree]):
     def __init__(self, trees: Iterable[CompactTree]) -> None:
         self._trees = list(trees)
         self._packed: tuple[Any, PackedForest] | None = None
+        self.common_draws: NDArray[np.float64] | None = None  # of pairs of trees, once needed
 
     def __len__(self) -> int:
         return len(self._trees)
@@ -215,7 +216,7 @@ class Trees(Sequence[CompactTree]):
         return self._trees[place]
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"_trees": self._trees, "_packed": None}
+        return {"_trees": self._trees, "_packed": None, "common_draws": None}
 
     @property
     def expanded(self) -> LazySequence[Tree]:

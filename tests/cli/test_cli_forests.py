@@ -2,6 +2,7 @@
 
 import io
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -64,6 +65,24 @@ def test_quantiles(trained, gputree):
     status, _, errors = gputree("predict", path, CARS, "--quantiles", "0.5")
     assert status == 2
     assert "needs a forest that was trained with --quantreg" in errors
+
+
+@pytest.mark.filterwarnings("ignore:.* have no standard error")
+def test_standard_errors(trained, gputree):
+    path, _ = trained(CARS, "mpg", *SMALL)
+    status, output, _ = gputree("predict", path, CARS, "--standard-error")
+    assert status == 0
+    found = pd.read_csv(io.StringIO(output))
+    assert found.columns.tolist() == ["prediction", "standard_error"]
+    expected = load_model(path).predict_standard_error(pd.read_csv(CARS).drop(columns="mpg"))
+    np.testing.assert_array_equal(found["standard_error"], expected)
+    path, _ = trained(IRIS, "species", *SMALL)
+    _, output, _ = gputree("predict", path, IRIS, "--standard-error")
+    assert output.startswith("prediction,standard_error_setosa,standard_error_versicolor,")
+    gputree("train", CARS, "--target", "mpg", "--max-depth", 1, "-o", path)
+    status, _, errors = gputree("predict", path, CARS, "--standard-error")
+    assert status == 2
+    assert "--standard-error needs a random forest" in errors
 
 
 def test_one_tree_is_explained_and_exported(trained, gputree, tmp_path):

@@ -144,6 +144,16 @@ def test_trees_are_added_and_told_which_rows_they_have(tmp_path):
         weighted.estimators_samples_  # noqa: B018
 
 
+@pytest.mark.filterwarnings("ignore:.* have no standard error")
+def test_standard_errors_are_those_of_a_forest_in_memory():
+    X, labels, y = numbers()
+    for model, target in [(RandomForestRegressor(), y), (RandomForestClassifier(), labels)]:
+        model.set_params(n_estimators=4, random_state=0).fit(X, target)
+        given = partitions(2, X, target)
+        found = on_dask(clone(model)).fit(*given).predict_standard_error(given[0])
+        np.testing.assert_array_equal(found.compute(), model.predict_standard_error(X))
+
+
 def test_what_is_refused():
     X, labels, y = numbers()
     X, labels, y, weight = partitions(0, X, labels, y, WEIGHT)
