@@ -26,8 +26,8 @@ from gputree.cli.streams import load_saved
 
 if TYPE_CHECKING:
     from gputree.pruning.complexity_table import CPTable
-    from gputree.pruning.cost_complexity import Risk
     from gputree.tree import Tree
+    from gputree.tree.weakest_links import Risk
 
 
 def add_show(parser: argparse.ArgumentParser) -> None:
@@ -155,7 +155,7 @@ def _used(estimator: Any) -> list[str]:
 
 def _root_risk(tree: Tree, risk: Risk) -> str:
     """Cost of the root, over the weight of the rows."""
-    from gputree.pruning.cost_complexity import node_risk
+    from gputree.tree.weakest_links import node_risk
 
     cost, weight = float(node_risk(tree, risk)[0]), float(tree.weight[0])
     return f"{cost:.6g}/{weight:.6g} = {cost / weight:.5g}"

@@ -1,4 +1,4 @@
-"""A tree as a page of HTML that is whole in itself: collapse, zoom, search, hover."""
+"""A tree as a page of HTML that is whole in itself: collapse, prune, zoom, search, try a row."""
 
 from __future__ import annotations
 
@@ -9,15 +9,18 @@ from typing import Any
 
 import numpy as np
 
-from gputree.base.dtypes import Floats
+from gputree.base.dtypes import THRESHOLD_SPLIT, Floats
 from gputree.base.files import FilePath, replaced_file
 from gputree.export.describe import Description, descendants, describe
+from gputree.export.model import Model, model_of
 from gputree.export.palette import class_color
 from gputree.export.parameters import checked
 from gputree.export.templates import fill
+from gputree.tree.weakest_links import weakest_links
 
 _OPEN_NODES = 40  # levels are open at first as long as they have no more nodes than this
 _MOST_DETAILS = 12  # classes listed where the pointer rests
+_MOST_CODES = 1 << 18  # categories of all splits together, up to which the page tries rows
 
 
 class TreePage(str):
@@ -53,8 +56,11 @@ def export_html(
     The root is at the left. A box has the condition that leads to it, the prediction, the support
     and a bar of the class proportions (or of the mean target between the minimum and the maximum);
     lines are as thick as the weight of the rows that follow them. A click expands or collapses a
-    node (with shift its subtree), the wheel zooms, dragging moves, the search finds conditions and
-    predictions, and hovering shows the full path. The page makes no network requests.
+    node (with shift its subtree), arrow keys go from node to node, the wheel zooms, dragging moves,
+    the search finds conditions and predictions, and hovering shows the full path. *Prune* shows the
+    tree at each step of its cost-complexity path; *What if* takes a value for each column that the
+    tree tests, and marks the way of such a row and its prediction. The page makes no network
+    requests.
 
     Parameters
     ----------
@@ -83,7 +89,11 @@ def export_html(
     >>> page.save("iris.html")
     """
     description = describe(estimator_or_tree, feature_names, class_names, decimals)
-    data = json.dumps(_data(description), ensure_ascii=False, separators=(",", ":"))
+    model = model_of(
+        estimator_or_tree, description.feature_names, class_names, only_shown=True, by_costs=True
+    )
+    content = _data(description) | _tests(model)
+    data = json.dumps(content, ensure_ascii=False, separators=(",", ":"))
     data = data.replace("<", "\\u003c")  # no text can end the script that holds it
     return TreePage(fill("tree.html.txt", title=html.escape(title), data=data))
 
@@ -93,6 +103,7 @@ def _data(description: Description) -> dict[str, Any]:
     tree, nodes = description.tree, range(description.tree.n_nodes)
     names = description.class_names
     sizes = [level.stop for level in tree.levels()]
+    alpha = weakest_links(tree, "impurity").alpha
     leaves = f"{tree.n_leaves:,} leaves, depth {tree.max_depth}"
     return {
         "parent": tree.parent.tolist(),
@@ -104,11 +115,54 @@ def _data(description: Description) -> dict[str, Any]:
         "support": [description.support(node) for node in nodes],
         "bars": _mean_bars(tree.answers[:, 0]) if names is None else _class_bars(tree.value),
         "details": [_details(description, node) for node in nodes],
+        "alpha": [a if np.isfinite(a) else None for a in alpha.tolist()],
         "colors": [class_color(k) for k in range(tree.n_classes)],
         "legend": [] if names is None else [[name, k] for k, name in enumerate(names)],
         "about": f"{tree.task}, {tree.n_nodes:,} nodes, {leaves}, {tree.weight[0]:,.6g} rows",
         "open": max(sum(size <= _OPEN_NODES for size in sizes) - 1, 1),
     }
+
+
+def _tests(model: Model) -> dict[str, Any]:
+    """Columns that the tree tests, and the test of each node, for rows that are tried.
+
+    A column is [name, categories or None, minimum and maximum of its thresholds]; a test is
+    [column, threshold or None, ordinal of the child by code, and of missing and of other values].
+    """
+    places: dict[int, int] = {}
+    columns: list[list[Any]] = []
+    tests: list[list[Any] | None] = [None] * model.tree.n_nodes
+    n_codes = 0
+    for node in np.flatnonzero(~model.tree.is_leaf).tolist():
+        split = model.as_sets(model.split(node))
+        if split.feature not in places:
+            places[split.feature] = len(columns)
+            columns.append([model.feature_names[split.feature], _words(model, split.feature)])
+            columns[-1] += [np.inf, -np.inf]
+        column, x, unseen = columns[places[split.feature]], split.threshold, split.unseen
+        n_codes += sum(codes.size for codes in split.codes)
+        if n_codes > _MOST_CODES:
+            return {"columns": [], "tests": []}
+        if x is not None and np.isinf(x):  # only missing values go to the second child
+            x, unseen = None, 0
+        if x is not None:
+            column[2:] = min(column[2], x), max(column[3], x)
+        ordinals = {int(code): o for o, codes in enumerate(split.codes) for code in codes}
+        tests[node] = [places[split.feature], x, ordinals, split.missing, unseen]
+    for column in columns:
+        if column[2] > column[3]:
+            column[2:] = 0.0, 0.0
+    return {"columns": columns, "tests": tests}
+
+
+def _words(model: Model, feature: int) -> list[str] | None:
+    """Categories of a column in the order of their codes; None of a numeric one."""
+    if (categories := model.categories[feature]) is not None:
+        return [str(category) for category in categories.tolist()]
+    tree = model.tree
+    nodes = np.flatnonzero((tree.feature == feature) & (tree.split_kind != THRESHOLD_SPLIT))
+    codes = [tree.branches(node)[0] for node in nodes.tolist()]
+    return list(map(str, range(1 + max(map(max, codes))))) if codes else None
 
 
 def _class_bars(value: Floats) -> list[list[tuple[float, int]]]:

@@ -1,4 +1,4 @@
-"""Sums over children and the bottom-up choice between a subtree and a leaf.
+"""Sums over subtrees, and the bottom-up choice between a subtree and a leaf.
 
 Collapse of subtrees that save no training error, as C4.5 and J48 do before they prune.
 """
@@ -11,16 +11,6 @@ from gputree.base.dtypes import Bools, Floats, Int32s
 from gputree.compilation import kernel
 from gputree.errors import InputError
 from gputree.tree import Tree
-
-
-def sum_over_children(tree: Tree, values: Floats) -> Floats:
-    """Sum of `values` over the children of each node; 0 at leaves."""
-    total = np.zeros(tree.n_nodes)
-    inner = ~tree.is_leaf
-    if inner.any():
-        # Breadth-first, nodes 1, 2, ... are the children of the inner nodes in turn.
-        total[inner] = np.add.reduceat(values[1:], tree.first_child[inner] - 1)
-    return total
 
 
 def sum_over_subtrees(tree: Tree, values: Floats) -> Floats:

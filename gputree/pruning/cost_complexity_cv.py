@@ -35,12 +35,10 @@ from gputree.pruning.base import (
 from gputree.pruning.complexity_table import CPTable
 from gputree.pruning.cost_complexity import (
     CostComplexity,
-    Risk,
     nested_sequence,
-    node_risk,
-    weakest_links,
 )
 from gputree.tree import Tree
+from gputree.tree.weakest_links import Risk, node_risk, weakest_links
 
 Rule = Literal["min", "1se"]
 

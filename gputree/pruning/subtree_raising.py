@@ -41,7 +41,6 @@ from gputree.criteria.named import class_impurity
 from gputree.errors import InputError
 from gputree.prediction.descent import pack_alike
 from gputree.pruning.base import TrainingRows
-from gputree.pruning.bottom_up import sum_over_children
 from gputree.pruning.error_limit import ErrorLimit, limit_errors
 from gputree.pruning.raising_records import (
     ENTRY,
@@ -220,7 +219,7 @@ def _measure(tree: Tree, refilled: Bools) -> Tree:
     filled = refilled & (tree.weight > 0)
     impurity = np.where(refilled, 0.0, tree.impurity)
     impurity[filled] = class_impurity(tree.criterion, tree.statistics[filled])
-    children = sum_over_children(tree, tree.weight * impurity)
+    children = tree.sum_over_children(tree.weight * impurity)
     gain = impurity - children / np.where(tree.weight > 0, tree.weight, 1.0)
     renewed = refilled & ~tree.is_leaf
     return replace(tree, impurity=impurity, gain=np.where(renewed, gain, tree.gain))

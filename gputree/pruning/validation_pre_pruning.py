@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from gputree.base.texts import fill
 from gputree.pruning.base import HELD_OUT, Rows, ValidationPruner, node_loss
-from gputree.pruning.bottom_up import sum_over_children
 from gputree.tree import Tree
 
 
@@ -50,5 +49,5 @@ class ValidationPrePruning(ValidationPruner):
         """
         self._validate_params()
         loss = node_loss(tree, self._require_rows(data))
-        split = sum_over_children(tree, loss.as_leaf) + loss.stopped
+        split = tree.sum_over_children(loss.as_leaf) + loss.stopped
         return tree.collapse(split >= loss.as_leaf - loss.slack)

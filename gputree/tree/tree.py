@@ -266,6 +266,15 @@ class Tree:
             nearest, further = further, further[further]
         return nearest
 
+    def sum_over_children(self, values: Floats) -> Floats:
+        """Sum of `values` over the children of each node; 0 at leaves."""
+        total = np.zeros(self.n_nodes)
+        inner = ~self.is_leaf
+        if inner.any():
+            # Breadth-first, nodes 1, 2, ... are the children of the inner nodes in turn.
+            total[inner] = np.add.reduceat(values[1:], self.first_child[inner] - 1)
+        return total
+
     def over_ancestors(
         self, combine: Callable[[NDArray, NDArray], NDArray], values: NDArray, of_none: object
     ) -> NDArray:

@@ -4,14 +4,16 @@ import json
 import re
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from multiway_trees import multiway_cases
 
-from gputree import DecisionTreeClassifier, DecisionTreeRegressor
+from gputree import C45Classifier, DecisionTreeClassifier, DecisionTreeRegressor, ID3Classifier
 from gputree.datasets import load_auto_mpg, load_golf, load_iris
 from gputree.export import export_html, export_text
 from gputree.export.palette import class_color
+from gputree.pruning import CostComplexity
 
 IRIS = load_iris()
 GOLF = load_golf()
@@ -34,6 +36,86 @@ def test_every_node_is_in_the_page(case):
         assert sum(part for part, _ in bars) == pytest.approx(1.0, abs=1e-3)
         shares = tree.value[node, 0]
         assert [k for _, k in bars] == np.flatnonzero(shares).tolist()
+
+
+def predicted(data: dict, row: dict, alpha: float = -1.0) -> dict[int, float]:
+    """Nodes in which the page has a row end, with its shares; `row` is by places of columns."""
+    ends, rest = {}, [(0, 1.0)]
+    children = [[] for _ in data["parent"]]
+    for node, parent in enumerate(data["parent"][1:], 1):
+        children[parent].append(node)
+    while rest:
+        node, share = rest.pop()
+        below, cost = children[node], data["alpha"][node]
+        way = -2
+        if cost is not None and cost > alpha:
+            column, threshold, ordinals, missing, other = data["tests"][node]
+            x = row[column]
+            if x is None:
+                way = missing
+            elif threshold is not None:
+                way = int(x > threshold)
+            else:
+                way = ordinals.get(str(x), other)
+        whole = sum(data["weight"][child] for child in below)
+        if way >= 0:
+            rest.append((below[way], share))
+        elif way == -1 and whole > 0:
+            rest += [(child, share * data["weight"][child] / whole) for child in below]
+        else:
+            ends[node] = ends.get(node, 0.0) + share
+    return ends
+
+
+@pytest.mark.parametrize("model", [DecisionTreeClassifier(), C45Classifier(), ID3Classifier()])
+def test_rows_that_are_tried_go_where_prediction_sends_them(model):
+    """Numbers, categories, ordered ones, missing values, categories that no node has."""
+    rng = np.random.default_rng(0)
+    n = 120
+    table = pd.DataFrame(
+        {
+            "number": np.where(rng.random(n) < 0.2, np.nan, rng.normal(size=n).round(1)),
+            "word": rng.choice(["a", "b", "c", None], n),
+            "level": pd.Categorical(rng.choice(["low", "mid", "top"], n), ordered=True),
+            "gap": np.where(rng.random(n) < 0.5, np.nan, 1.0),
+        }
+    )
+    if isinstance(model, ID3Classifier):
+        table = table[["word", "level"]].fillna("b")
+    y = rng.choice(["no", "yes"], n)
+    model.fit(table, y)
+    data = data_of(export_html(model))
+    words = {name: choices for name, choices, _, _ in data["columns"]}
+    expected = model.predict_proba(table)
+    for i in range(n):
+        row = {}
+        for place, (name, choices, low, high) in enumerate(data["columns"]):
+            x = table[name].iloc[i]
+            assert low <= high
+            row[place] = None if pd.isna(x) else choices.index(x) if choices else x
+        found = np.zeros(2)
+        for node, share in predicted(data, row).items():
+            found += share * model.tree_.value[node, 0]
+        np.testing.assert_allclose(found, expected[i], atol=1e-12)
+    assert words["word"] == ["a", "b", "c"]
+
+
+def test_the_slider_shows_the_prunings_of_the_path():
+    model = DecisionTreeClassifier().fit(IRIS.data, IRIS.target)
+    data = data_of(export_html(model))
+    for alpha in {-1.0, *filter(None, data["alpha"])}:
+        pruned = model.tree_ if alpha < 0 else CostComplexity(alpha).prune(model).tree_
+        leaves = set()
+        for x in IRIS.data:
+            row = {p: x[int(name[1:])] for p, (name, *_) in enumerate(data["columns"])}
+            leaves |= predicted(data, row, alpha).keys()
+        assert len(leaves) == pruned.n_leaves
+
+
+def test_categories_of_a_bare_tree_are_codes():
+    model = ID3Classifier().fit(GOLF.data, GOLF.target)
+    (column, *_) = data_of(export_html(model.tree_))["columns"]
+    assert column == ["x0", ["0", "1", "2"], 0.0, 0.0]
 
 
 def test_words_are_those_of_the_text():

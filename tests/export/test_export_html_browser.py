@@ -65,6 +65,35 @@ told.next = document.getElementById("count").textContent;
 search.value = "";
 send(search, Event, "input");
 told.cleared = document.querySelectorAll("g.node.found").length;
+const step = document.getElementById("step");
+step.value = step.max;
+send(step, Event, "input");
+told.pruned = document.getElementById("steps").textContent;
+document.getElementById("all").click();
+told.left = count();
+step.value = 0;
+send(step, Event, "input");
+document.getElementById("few").click();
+send(node(0), KeyboardEvent, "keydown", {key: "ArrowRight"});
+told.focused = document.activeElement.dataset.node;
+send(node(1), KeyboardEvent, "keydown", {key: "ArrowDown"});
+told.below = document.activeElement.dataset.node;
+send(node(2), KeyboardEvent, "keydown", {key: "ArrowLeft"});
+told.parent = document.activeElement.dataset.node;
+document.getElementById("try").click();
+const fields = [...document.querySelectorAll("#what fieldset")];
+told.fields = fields.map(field => field.textContent);
+told.outcome = document.getElementById("outcome").textContent;
+told.lit = document.querySelectorAll("g.node.lit").length;
+const number = fields[0].querySelector("input[type=number]");
+number.value = 1e9;
+send(number, Event, "input");
+told.high = [...lit.keys()];
+number.value = "";
+send(number, Event, "input");
+told.missing = [...lit.keys()];
+document.getElementById("try").click();
+told.dark = document.querySelectorAll("g.node.lit").length;
 document.body.replaceChildren();
 document.body.textContent = "TOLD" + JSON.stringify(told) + "TOLD";
 }</script></body>
@@ -102,6 +131,14 @@ def test_a_small_tree(tmp_path):
     assert told["next"] == f"2 of {n_found}"
     assert 0 < told["marked"] <= n_found
     assert told["cleared"] == 0
+    assert (told["pruned"], told["left"]) == ("1 leaf, alpha 0.333", 1)
+    assert (told["focused"], told["below"], told["parent"]) == ("1", "2", "0")
+    assert told["fields"] == ["petal length", "petal width"]
+    assert told["outcome"].startswith("versicolor (")
+    assert told["lit"] == 4
+    assert told["high"][:2] == [0, 2]
+    assert told["missing"][:2] == [0, 1 + int(model.tree_.missing_child[0])]
+    assert told["dark"] == 0
 
 
 def _answers(model):

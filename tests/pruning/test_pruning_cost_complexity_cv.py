@@ -13,9 +13,9 @@ from sklearn_trees import Classifier, Regressor
 
 from gputree import DecisionTreeClassifier
 from gputree.pruning import CostComplexity, CostComplexityCV
-from gputree.pruning.cost_complexity import weakest_links
 from gputree.pruning.cost_complexity_cv import _loss_along
 from gputree.tree import Tree
+from gputree.tree.weakest_links import weakest_links
 
 
 def _iris():
