@@ -242,11 +242,11 @@ def test_batches_of_a_limit_are_small(gputree, folder, monkeypatch):
 CHILD = """
 import os, signal, sys
 from gputree.cli import main, predict
-def answers(*given):
+def columns(*given):
     yield {"prediction": __import__("numpy").zeros(9)}
     print(len([name for name in os.listdir(".") if name.startswith(".out.csv.")]), flush=True)
     os.kill(os.getpid(), signal.SIGKILL)
-predict.answers = answers
+predict.columns_of_output = columns
 main(["predict", sys.argv[1], sys.argv[2], "-o", "out.csv"])
 """
 
