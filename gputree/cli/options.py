@@ -192,9 +192,10 @@ _TREE_OPTIONS: dict[str, tuple[Callable[[str], Any], str, str]] = {
     ),
     "n_estimators": (int, "N", "number of trees; default: 100 (random-forest, extra-trees)"),
     "max_samples": (
-        _number,
+        _number_or_name,
         "N",
-        "rows drawn for each tree; 0.5: fraction (random-forest, extra-trees)",
+        "rows drawn for each tree; 0.5: fraction; balanced: of each class as many as of the "
+        "rarest (random-forest, extra-trees)",
     ),
     "n_trials": (
         int,

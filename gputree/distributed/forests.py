@@ -29,7 +29,7 @@ from gputree.distributed.base import (
 from gputree.distributed.reading import Look
 from gputree.ensemble import RandomForestClassifier, RandomForestRegressor
 from gputree.ensemble.base import Forest
-from gputree.ensemble.draws import Origin, ends_of, part_counts
+from gputree.ensemble.draws import Origin, ends_of, is_by_class, part_counts
 from gputree.ensemble.growing import balancing
 from gputree.errors import InputError
 from gputree.estimators.arguments import monotonic_signs
@@ -63,6 +63,8 @@ class _DaskForest(OverPartitions, Forest):
         for option in ("oob_score", "quantreg"):
             if getattr(self, option):
                 raise self._lacking(option)
+        if is_by_class(self.max_samples):
+            raise self._lacking("max_samples", " by class")
 
     def _read_rows(self, X: Any, y: Any, sample_weight: Any) -> PartitionRows:
         tasks, found, rowsets, _ = self._read(X, y, sample_weight)
@@ -83,11 +85,11 @@ class _DaskForest(OverPartitions, Forest):
         """Standard errors of predictions; see the plain estimator."""
         return np.float64, getattr(self, "n_classes_", None)
 
-    def _lacking(self, option: str) -> InputError:
+    def _lacking(self, option: str, kind: str = "") -> InputError:
         name = type(self).__name__
         return InputError(
-            f"{name} takes no {option!r}: it looks at all rows again, which lie in partitions. Use "
-            f"{name.removeprefix('Dask')} on a table in memory."
+            f"{name} takes no {option!r}{kind}: it looks at all rows again, which lie in "
+            f"partitions. Use {name.removeprefix('Dask')} on a table in memory."
         )
 
 
@@ -188,7 +190,7 @@ def part_of(ends: Floats, span: tuple[int, int]) -> Floats:
 
 def drawn_rows(part: Read, span: tuple[int, int], ends: Floats | None, given: Origin) -> Read:
     """Rows of a partition that a tree has drawn; without bootstrap, rows of positive weight."""
-    (seed, n, draws, _), number = given
+    (seed, n, draws, *_), number = given
     if draws is not None:
         counts = part_counts(seed, number, n, draws, span, ends)
         part = part._replace(weight=counts.astype(np.float64))

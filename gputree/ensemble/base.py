@@ -27,15 +27,16 @@ from gputree.base.warnings import warn
 from gputree.columns import Columns
 from gputree.ensemble.compact import CompactTree, LazySequence, Trees
 from gputree.ensemble.draws import (
-    WITHOUT_BOOTSTRAP,
     Draws,
     Origin,
+    Strata,
     draw_count,
     seed_of,
     tree_seed,
 )
 from gputree.ensemble.growing import TableRows, Weight
 from gputree.ensemble.joining import OUT_OF_BAG, cut, join
+from gputree.ensemble.out_of_bag import WITHOUT_BOOTSTRAP
 from gputree.ensemble.standard_errors import StandardErrors
 from gputree.errors import InputError
 from gputree.estimators.arguments import explained, monotonic_signs
@@ -122,13 +123,18 @@ class Forest(ForestParameters, Reporting, StandardErrors):
         for name in ("missing_marks_", "reading_", "_leaf_targets", *OUT_OF_BAG):
             self.__dict__.pop(name, None)
         total, weight = rows.total_and_weight()
-        draws = draw_count(self, rows.n_rows, total)
+        strata = self._strata(rows)
+        draws = draw_count(self, rows.n_rows, total) if strata is None else int(strata.draws.sum())
         seed = self._draws.seed if kept else seed_of(self.random_state)
-        self._draws = Draws(seed, rows.n_rows, draws, None if draws is None else weight)
+        self._draws = Draws(seed, rows.n_rows, draws, None if draws is None else weight, strata)
         before = self._origins if kept else []
         first = 1 + max((origin.number for origin in before if origin.of.seed == seed), default=-1)
         more = range(first, first + self.n_estimators - len(kept))
         self._origins = [*before, *(Origin(self._draws, number) for number in more)]
+
+    def _strata(self, rows: Any) -> Strata | None:
+        """Classes whose rows are drawn apart; None where they are not."""
+        return None
 
     def _grow_trees(self, kept: list[CompactTree], rows: Any) -> None:
         """Grow new trees, some at once, and append them to `kept`."""

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from gputree.backends.arrays import to_host
 from gputree.base.threads import n_threads
 from gputree.ensemble.base import Forest
+from gputree.ensemble.draws import Strata, class_draws, is_by_class
 from gputree.ensemble.growing import Weight
 from gputree.errors import InputError
 from gputree.estimators.arguments import FOREST_LACKS, REGRESSOR_LACKS, explained, refuses
@@ -21,6 +22,7 @@ from gputree.estimators.classification import TableClassifier
 from gputree.estimators.documentation import (
     FOREST_OF_CLASSES,
     FOREST_OF_TARGETS,
+    OF_CLASS_FORESTS,
     OF_CLASSES,
     OF_FORESTS,
     OF_TARGETS,
@@ -64,6 +66,17 @@ class ForestClassifier(ForestClassificationParameters, TableClassifier, Forest):
     @explained
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         return self._descend(mean_answers, X)
+
+    def _strata(self, rows: Any) -> Strata | None:
+        if not is_by_class(self.max_samples):
+            return None
+        draws = class_draws(self, rows.target)
+        if rows.weight is not None:
+            raise InputError(
+                f"{type(self).__name__} draws the rows of a class evenly with max_samples by "
+                "class: leave out sample_weight and class_weight."
+            )
+        return Strata.of(rows.target, draws)
 
     def _known_target(self, y: Any) -> NDArray:
         classes, codes = check_labels(self, y, self._draws.n)
@@ -171,7 +184,7 @@ class ForestRegressor(ForestRegressionParameters, TableRegressor, Forest):
         )
 
 
-@document(OF_CLASSES | OF_FORESTS, FOREST_OF_CLASSES)
+@document(OF_CLASSES | OF_FORESTS | OF_CLASS_FORESTS, FOREST_OF_CLASSES)
 @keyword_constructor
 class RandomForestClassifier(ForestSearchParameters, ForestClassifier):
     """A random forest for classification: exact trees on drawn rows and drawn columns.
@@ -245,7 +258,7 @@ class RandomForestRegressor(ForestSearchParameters, ForestRegressor):
     }
 
 
-@document(OF_CLASSES | OF_FORESTS, FOREST_OF_CLASSES)
+@document(OF_CLASSES | OF_FORESTS | OF_CLASS_FORESTS, FOREST_OF_CLASSES)
 @keyword_constructor
 class ExtraTreesClassifier(ForestClassifier):
     """Extremely randomized trees for classification: of each drawn column, one cut drawn at random.

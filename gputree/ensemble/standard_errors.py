@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from gputree.base.dtypes import Floats
 from gputree.base.memory import require_memory
 from gputree.base.warnings import warn
-from gputree.ensemble.draws import OutOfBag
+from gputree.ensemble.out_of_bag import OutOfBag
 from gputree.errors import InputError
 from gputree.estimators.arguments import explained
 from gputree.prediction.answers import Before

@@ -199,6 +199,14 @@ OF_FORESTS = entries(
         Threads; None for all. The forest does not depend on it."""
 )
 
+OF_CLASS_FORESTS = entries(
+    """max_samples : int, float, dict, "balanced" or None, default=None
+        With `bootstrap`, rows drawn for each tree; a float is a fraction of the total weight, None
+        is as many as there are. A dict has the number of rows of each class, drawn apart (R's
+        `sampsize` with strata); "balanced" is as many of each as the rarest class has (the balanced
+        forest of Chen, Liaw and Breiman 2004)."""
+)
+
 OF_MULTIWAY_TREES = PARAMETERS | entries(
     """random_state : int, RandomState instance or None, default=None
         Samples held-out rows for a pruner without `random_state`. Growth is not random.

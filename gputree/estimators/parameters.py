@@ -145,7 +145,7 @@ class ForestParameters(CartParameters):
 
     n_estimators: int = field(default=100, kw_only=False)
     bootstrap: bool = True
-    max_samples: float | None = None
+    max_samples: float | dict[Any, int] | Literal["balanced"] | None = None
     oob_score: bool | Callable[[Any, Any], float] = False
     warm_start: bool = False
 
@@ -189,7 +189,8 @@ class ForestClassificationParameters(ClassificationParameters, ForestParameters)
     max_features: float | str | None = "sqrt"
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "class_weight": [dict, StrOptions({"balanced", BALANCED_SUBSAMPLE}), None]
+        "class_weight": [dict, StrOptions({"balanced", BALANCED_SUBSAMPLE}), None],
+        "max_samples": [*VALID["max_samples"], dict, StrOptions({"balanced"})],
     }
 
 

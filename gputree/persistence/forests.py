@@ -51,8 +51,9 @@ def bootstrap_of(origins: Sequence[Origin]) -> dict[str, Any] | list[dict[str, A
     found: list[dict[str, Any]] = []
     for _, group in groupby(origins, lambda origin: id(origin.of)):
         part = list(group)
-        seed, n, draws, weight = part[0].of
-        line = {"seed": seed, "n_rows": n, "draws": draws, "by_weight": weight is not None}
+        seed, n, draws, weight, strata = part[0].of
+        uneven = weight is not None or strata is not None  # of rows that the file does not have
+        line = {"seed": seed, "n_rows": n, "draws": draws, "by_weight": uneven}
         found.append(line | {"trees": [origin.number for origin in part]})
     if len(found) == 1 and found[0]["trees"] == list(range(len(origins))):
         del found[0]["trees"]

@@ -159,6 +159,7 @@ def test_what_is_refused():
     X, labels, y, weight = partitions(0, X, labels, y, WEIGHT)
     for model, message in [
         (RandomForestClassifier(oob_score=True), "takes no 'oob_score': it looks at all rows"),
+        (RandomForestClassifier(max_samples="balanced"), "takes no 'max_samples'"),
         (RandomForestRegressor(quantreg=True), "takes no 'quantreg': it looks at all rows"),
         (RandomForestRegressor(bootstrap=False, max_samples=3), "`max_sample` cannot be set"),
     ]:

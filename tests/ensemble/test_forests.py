@@ -33,7 +33,7 @@ from gputree import (
     save_model,
 )
 from gputree.ensemble.compact import CompactTree
-from gputree.ensemble.draws import bootstrap_counts
+from gputree.ensemble.draws import Strata, bootstrap_counts, class_counts
 from gputree.ensemble.growing import TableRows
 from gputree.export import shap_values
 from gputree.prediction.forest import pack_tree
@@ -77,6 +77,47 @@ def test_each_tree_is_that_of_the_rows_that_it_has_drawn(fitted):
         alone.fit(X, y, sample_weight=counts)
         assert_same_trees(alone.tree_, member.tree_)
         assert (member.predict(X) == alone.predict(X)).all()
+
+
+@pytest.mark.parametrize("kind", [RandomForestClassifier, ExtraTreesClassifier])
+def test_rows_are_drawn_by_class(kind, tmp_path):
+    """Evenly within a class, apart from other classes; each tree is that of its draws."""
+    X, labels, _ = mixed()
+    classes, sizes = np.unique(labels, return_counts=True)
+    given = dict(zip(classes, (3, 50, 7)[: len(classes)], strict=True))
+    for most in (given, "balanced"):
+        wanted = [*given.values()] if most is given else [sizes.min()] * len(classes)
+        forest = kind(n_estimators=3, bootstrap=True, max_samples=most, random_state=0)
+        forest.fit(X, labels)
+        for member, rows in zip(forest.estimators_, forest.estimators_samples_, strict=True):
+            assert np.unique(labels[rows], return_counts=True)[1].tolist() == wanted
+            counts = np.bincount(rows, minlength=len(X))
+            tree = (TREE_OF | DRAWN)[kind](
+                max_features="sqrt", random_state=member.random_state, ties="random"
+            )
+            assert_same_trees(tree.fit(X, labels, sample_weight=counts).tree_, member.tree_)
+    assert (forest.oob_permutation_importance(X, labels).importances.shape[1]) == 3
+    save_model(forest, tmp_path / "forest.gputree")
+    again = load_model(tmp_path / "forest.gputree")
+    assert_same_forest(again, forest)
+    with pytest.raises(ValueError, match="or by class, which neither files"):
+        again.estimators_samples_  # noqa: B018
+    with pytest.raises(ValueError, match="leave out sample_weight and class_weight"):
+        forest.fit(X, labels, np.ones(len(X)))
+    for numbers in (0, 2.5):
+        with pytest.raises(ValueError, match="integers from 1 on"):
+            clone(forest).set_params(max_samples=given | {classes[0]: numbers}).fit(X, labels)
+
+
+def test_rows_of_a_class_are_drawn_evenly():
+    """In their class as `bootstrap_counts` in a table: by the chi-squared statistic."""
+    target = np.arange(300) % 3
+    strata = Strata.of(target, np.array([100, 1000, 10]))
+    found = sum(class_counts(5, tree, strata) for tree in range(100))
+    for k, draws in enumerate(strata.draws):
+        assert found[target == k].sum() == 100 * draws
+        assert chisquare(found[target == k]).pvalue > 1e-3
+    assert not np.array_equal(class_counts(5, 0, strata), class_counts(6, 0, strata))
 
 
 @pytest.mark.parametrize("weight", [1e17 / 3, 2.0**60, 1 / 91, 1 / 75, 0.1, "drawn", "huge"])
@@ -465,6 +506,8 @@ def test_a_forest_is_a_sequence_of_its_trees(fitted):
         ({"n_estimators": 0}, "'n_estimators' parameter"),
         ({"max_samples": 0.0}, "'max_samples' parameter"),
         ({"max_samples": True}, "give a number of rows, or a fraction"),
+        ({"max_samples": "balanced", "bootstrap": False}, "`max_sample` cannot be set"),
+        ({"max_samples": {"a": 3}}, "a number of rows for each class of y"),
         ({"criterion": "squared_error"}, "For numbers use"),
         ({"splitter": "random"}, "ExtraTreesClassifier draws cuts"),
     ],

@@ -21,7 +21,7 @@ from gputree import (
     load_model,
     save_model,
 )
-from gputree.ensemble import draws
+from gputree.ensemble import out_of_bag
 from gputree.ensemble.draws import permutation
 
 KINDS = (
@@ -81,7 +81,7 @@ def test_threads_and_tables_find_the_same(fitted):
 def test_blocks_of_rows_add_up(fitted, monkeypatch):
     forest, X, y = fitted
     found = forest.oob_permutation_importance(X, y).importances
-    monkeypatch.setattr(draws, "BLOCK_BYTES", 7 * 8 * X.shape[1])
+    monkeypatch.setattr(out_of_bag, "BLOCK_BYTES", 7 * 8 * X.shape[1])
     again = forest.oob_permutation_importance(X, y).importances
     np.testing.assert_allclose(again, found, rtol=1e-12, atol=1e-14)
 

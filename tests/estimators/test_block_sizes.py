@@ -36,7 +36,7 @@ SMALL = {
     "columns.specification.BLOCK_BYTES": 64,
     "columns.specification.FIRST_LOOK": 2,
     "discretization.cut_points.FIRST_ROOM": 2,
-    "ensemble.draws.BLOCK_BYTES": 64,
+    "ensemble.out_of_bag.BLOCK_BYTES": 64,
     "estimators.coded_table._SLICE_ROWS": 3,
     "inputs.tables.BLOCK_BYTES": 64,
     "arithmetic.fixed_point._BLOCK": 3,

@@ -1,0 +1,248 @@
+"""Rows that trees have not drawn: their predictions, scores and importances (Breiman 2001)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import Bunch
+from sklearn.utils.validation import check_is_fitted
+
+from gputree.backends.arrays import missing_columns, to_host
+from gputree.base.dtypes import NODE, Bools, Floats
+from gputree.base.memory import require_memory
+from gputree.base.threads import n_threads, run
+from gputree.base.warnings import warn
+from gputree.ensemble.compact import Trees
+from gputree.ensemble.draws import Draws, Origin, bootstrap_counts, class_counts, permutation
+from gputree.errors import InputError
+from gputree.estimators.arguments import explained
+from gputree.estimators.table_estimator import TableEstimator
+from gputree.inputs.tables import Table
+from gputree.inputs.validation import check_weights
+from gputree.prediction.descent import walk
+from gputree.prediction.forest import PackedForest, PackedTree, mean_answers
+
+WITHOUT_BOOTSTRAP = "Out of bag estimation only available if bootstrap=True"
+
+# Of the rows that a thread copies at a time. Each block draws the permutations anew, which takes a
+# twentieth of the time (200,000 rows x 28 columns, one block).
+BLOCK_BYTES = 1 << 26
+
+# Mask of the rows that a tree has drawn, by its number.
+Drawn = Callable[[int], Bools]
+
+
+class OutOfBag(TableEstimator):
+    """A forest as far as the rows that its trees have drawn are needed."""
+
+    n_features_in_: int
+    _trees: Trees
+    _draws: Draws  # of the last fit, which more trees are drawn with
+    _origins: list[Origin]  # one a tree
+
+    def _counts(self, t: int) -> NDArray[np.int32] | None:
+        """Number of times that tree t has drawn each row; None where it has all once."""
+        (seed, n, draws, weight, strata), number = self._origins[t]
+        if strata is not None:
+            return class_counts(seed, number, strata)
+        if weight is not None and weight.size < n:
+            raise InputError(
+                f"Which rows the trees of this {type(self).__name__} have drawn is not known: they "
+                "were drawn in proportion to weights, or by class, which neither files nor forests "
+                "that were grown over partitions hold."
+            )
+        return None if draws is None else bootstrap_counts(seed, number, n, draws, weight)
+
+    @property
+    def estimators_samples_(self) -> list[NDArray[np.int64]]:
+        """The rows that each tree was grown on, as often as it has drawn them, ascending."""
+        check_is_fitted(self)
+        found = []
+        for t, (of, _) in enumerate(self._origins):
+            needed = 8.0 * max(of.n, of.draws or 0)
+            require_memory(needed, "The list of the rows of a tree", "Its file may be damaged.")
+            counts, every = self._counts(t), np.arange(of.n)
+            found.append(every if counts is None else np.repeat(every, counts))
+        return found
+
+    def _drawn(self, t: int) -> NDArray[np.bool_]:
+        """Mark the rows that tree t has drawn."""
+        counts = self._counts(t)
+        if counts is None:
+            raise InputError(WITHOUT_BOOTSTRAP)
+        return counts > 0
+
+    def _require_rows(self, n: int, caller: str) -> None:
+        """Raise ValueError unless all trees were grown on tables of n rows."""
+        for t, (of, _) in enumerate(self._origins):
+            if of.n != n:
+                raise InputError(
+                    f"{caller} needs the rows that every tree was grown on: X has {n}, and "
+                    f"estimators_[{t}] was grown on {of.n}."
+                )
+
+    def _out_of_bag(self, table: Table) -> NDArray[np.float64]:
+        """Mean prediction of each row by the trees that have not drawn it; NaN where all have."""
+        self._require_rows(table.shape[0], "oob_score=True")
+        threads = n_threads(self.n_jobs)
+        found = out_of_bag_means(self._trees, self._drawn, to_host(table.values), threads)
+        if np.isnan(found[:, 0]).any():
+            warn(
+                "Some inputs do not have OOB scores. This probably means too few trees were used "
+                "to compute any reliable OOB estimates."
+            )
+        return found
+
+    @explained
+    def oob_permutation_importance(
+        self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None
+    ) -> Bunch:
+        """Importance of columns by permuting them out of the bag (Breiman 2001).
+
+        Each tree predicts the rows that it has not drawn, before and after the values of one column
+        are permuted among them: the increase of its error is the importance of the column to the
+        tree. The error is the fraction of wrong classes, so that it is the decrease of the
+        accuracy, or the mean squared error. Permutations are hashes of the forest's seed, the tree
+        and the column: the importances do not depend on `n_jobs`.
+
+        Parameters
+        ----------
+        X : array-like, data frame, sparse matrix or CodedTable of shape (n_rows, n_features)
+            The rows of `fit`, in their order; a forest does not keep them, and only their number
+            is checked.
+        y : array-like of shape (n_rows,)
+            As in `fit`.
+        sample_weight : array-like of shape (n_rows,), default=None
+            Weights of the rows in the errors; rows of weight zero take no part.
+
+        Returns
+        -------
+        importances : Bunch
+            As of `sklearn.inspection.permutation_importance`, with trees in place of repeats:
+            ``importances``, float64 of shape (n_features, n_estimators), NaN for trees without rows
+            out of the bag, and over the others ``importances_mean`` and ``importances_std``, of
+            shape (n_features,). R's randomForest divides the mean by its standard error,
+            ``importances_std / sqrt(n_estimators)``. ``feature_names`` has the names of the
+            columns (x0, x1, ... where `fit` saw none). `gputree.export.plot_importance` draws it.
+
+        Raises
+        ------
+        ValueError
+            X, y or sample_weight are not of the rows of `fit`; trees have all rows
+            (``bootstrap=False``), or have drawn all; or the file of the forest does not hold the
+            weights by which rows were drawn.
+        """
+        check_is_fitted(self)
+        values, threads = self._values(X), n_threads(self.n_jobs)
+        missing_columns(values, threads)  # refuses infinities
+        self._require_rows(len(values), "oob_permutation_importance")
+        target = self._known_target(to_host(y))
+        weight = check_weights(to_host(sample_weight), target)
+        found = permutation_importances(
+            self._trees, self._drawn, self._origins, values, target, weight, threads
+        )
+        if np.isnan(found).all():
+            raise InputError("Each tree has drawn all rows: there are none out of the bag.")
+        return Bunch(
+            importances_mean=np.nanmean(found, axis=1),
+            importances_std=np.nanstd(found, axis=1),
+            importances=found,
+            feature_names=self._names(),
+        )
+
+    def _names(self) -> list[str]:
+        """Names of the columns."""
+        names = getattr(self, "feature_names_in_", None)
+        return [f"x{f}" for f in range(self.n_features_in_)] if names is None else list(names)
+
+    def _known_target(self, y: Any) -> NDArray:
+        """Class codes, or targets, of the rows of fit."""
+        raise NotImplementedError
+
+    def _score_out_of_bag(self, table: Table, target: NDArray) -> None:
+        raise NotImplementedError
+
+
+def out_of_bag_means(trees: Trees, drawn: Drawn, values: NDArray, n_threads: int) -> Floats:
+    """Mean prediction of each row by the trees that have not drawn it; NaN where all have."""
+    packed = trees.packed(values.dtype, n_threads)
+    sums = np.zeros((values.shape[0], packed[0].predictions.shape[1]))
+    counts = np.zeros(values.shape[0], np.int64)
+    for t, tree in enumerate(packed):
+        rows = np.flatnonzero(~drawn(t))
+        sums[rows] += mean_answers(PackedForest([tree]), values[rows], n_threads)
+        counts[rows] += 1
+    with np.errstate(invalid="ignore"):
+        return sums / counts[:, None]
+
+
+def permutation_importances(
+    trees: Trees,
+    drawn: Drawn,
+    origins: Sequence[Origin],
+    values: NDArray,
+    target: NDArray,
+    weight: Floats | None,
+    n_threads: int,
+) -> Floats:
+    """Increase of each tree's error, out of its bag, when a column is permuted there.
+
+    Parameters
+    ----------
+    trees : Trees
+    drawn : callable
+    origins : sequence of Origin
+    values : float32 or float64 array of shape (n, d)
+    target : class codes, or float64 targets, of shape (n,)
+        The error is the fraction of wrong classes, or the mean squared error.
+    weight : float64 array of shape (n,), or None
+    n_threads : int
+
+    Returns
+    -------
+    float64 array of shape (d, trees)
+        NaN for trees that have drawn all rows.
+    """
+    packed, d = trees.packed(values.dtype, n_threads), values.shape[1]
+    classifies = target.dtype.kind != "f"
+    at_once = max(BLOCK_BYTES // (d * values.itemsize), 1)
+
+    def measure(t: int) -> Floats:
+        out = ~drawn(t)
+        rows = np.flatnonzero(out if weight is None else out & (weight > 0.0))
+        if rows.size == 0:
+            return np.full(d, np.nan)
+        increase, whole = np.zeros(d), float(rows.size if weight is None else weight[rows].sum())
+        tree = packed[t]
+        said = tree.predictions.argmax(axis=1) if classifies else tree.predictions[:, 0]
+        said = said[tree.number]
+        for begin in range(0, rows.size, at_once):
+            part = rows[begin : begin + at_once]
+            changed, true = np.ascontiguousarray(values[part]), target[part]
+            weights = None if weight is None else weight[part]
+            error = partial(_error, tree, said, changed, true, weights)
+            before = error()
+            for f in np.unique(trees[t].feature).tolist():  # others change no path
+                column = changed[:, f].copy()
+                order = permutation(*origins[t].key, f, rows.size)[begin : begin + at_once]
+                changed[:, f] = values[rows[order], f]
+                increase[f] += error() - before
+                changed[:, f] = column
+        return increase / whole
+
+    return np.stack(run(n_threads, measure, [(t,) for t in range(len(packed))]), axis=1)
+
+
+def _error(
+    tree: PackedTree, said: NDArray, values: NDArray, true: NDArray, weight: Floats | None
+) -> float:
+    """Weight of wrong classes, or the sum of weighted squared errors; `said` is of nodes."""
+    stop = np.empty(len(values), NODE)
+    walk(values, tree.nodes, tree.depth, stop)
+    found = said[stop]
+    losses = (found - true) ** 2 if true.dtype.kind == "f" else found != true
+    return float(losses.sum() if weight is None else (losses * weight).sum())
