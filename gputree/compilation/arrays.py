@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 
-class Record(np.void):
+class Record(np.void):  # type: ignore[misc]  # final in NumPy's stubs alone
     """A record whose fields are attributes; NumPy's takes twice the time to read one."""
 
     __getattr__ = np.void.__getitem__

@@ -79,8 +79,8 @@ def read(
 def _write(splits: Splits, begin: Int64s) -> Int64s:
     """Make records of splits, without the fields that partition adds."""
     records = np.zeros((splits.feature.size, RECORD_WORDS), np.int64)
-    values: NDArray[Any]
-    for field, values in enumerate(splits.chosen):
+    columns: tuple[NDArray[Any], ...] = splits.chosen
+    for field, values in enumerate(columns):
         records[:, field] = values.view(np.int64) if values.dtype.kind == "f" else values
     records[:, -3], records[:, -1] = begin, -1
     return records
