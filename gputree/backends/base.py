@@ -109,6 +109,20 @@ class Larger(NamedTuple):
     slots: Int64s
 
 
+class Chosen(NamedTuple):
+    """The fields of `Splits` that kernels use unchanged: all but the lists of categories."""
+
+    feature: NDArray[np.int32]
+    weight: Int64s
+    gain: Floats
+    cut_bin: NDArray[np.int32]
+    next_bin: NDArray[np.int32]
+    inside: Bools
+    missing_left: Bools
+    seen_missing: Bools
+    threshold: Floats
+
+
 class Splits(NamedTuple):
     """The chosen split of each of m nodes; ``feature`` is -1 where there is none.
 
@@ -143,6 +157,11 @@ class Splits(NamedTuple):
             threshold=np.zeros(m),
             codes=np.full(m, None),
         )
+
+    @property
+    def chosen(self) -> Chosen:
+        """The same arrays for kernels."""
+        return Chosen(*(getattr(self, field) for field in Chosen._fields))
 
     def take(self, nodes: NDArray[Any]) -> Splits:
         """The splits of some nodes."""

@@ -38,12 +38,6 @@ class Progress:
         self._bar.set_description_str(news, refresh=False)
         self._bar.update(self._n_rows - open_rows - self._bar.n)
 
-    def close(self) -> None:
-        """Remove it from the screen. Closing twice does no harm."""
-        if self._bar is not None:
-            self._bar.close()
-            self._bar = None
-
     def __enter__(self) -> Self:
         return self
 
@@ -53,9 +47,11 @@ class Progress:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        if self._bar is not None and kind is None:
+        if self._bar is None:
+            return
+        if kind is None:
             self._bar.update(self._n_rows - self._bar.n)
-        self.close()
+        self._bar.close()
 
 
 def new_bar(total: int | None, enabled: bool, **options: Any) -> Any:

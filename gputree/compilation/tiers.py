@@ -224,7 +224,6 @@ def is_cheaper_without(kernels: Sequence[Any], seconds: float) -> bool:
 
     The seconds count like those of interpreting, so that kernels of frequent use are compiled. None
     of them may have machine code, here or on disk.
-    None of them may have machine code, here or on disk.
     """
     if _state.mode != "auto" or any(kernel.has_machine_code for kernel in kernels):
         return False

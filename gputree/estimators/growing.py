@@ -171,12 +171,15 @@ def new_task(
 
     `categories` are those of each column in growth.
     """
+    least = -np.inf  # by default rounding must not refuse a split that gains nothing
+    if options.min_impurity_decrease != 0.0:  # with scikit-learn's slack
+        least = (options.min_impurity_decrease - float(np.finfo(np.float64).eps)) * weights.total
     limits = Limits(
         max_depth=UNLIMITED_DEPTH if options.max_depth is None else options.max_depth,
         min_samples_split=options.min_samples_split,
         min_samples_leaf=options.min_samples_leaf,
         min_weight_leaf=int(np.ceil(options.min_weight_fraction_leaf * weights.total)),
-        min_decrease=_least_decrease(options.min_impurity_decrease, weights.total),
+        min_decrease=least,
         max_features=options.max_features,
         rounded=targets is not None and targets.rounded,
         random_ties=options.random_ties,
@@ -195,13 +198,6 @@ def new_task(
         search=search_of(options.categorical_split) if categories.any() else None,
         draws_cuts=options.draws_cuts,
     )
-
-
-def _least_decrease(min_impurity_decrease: float, total: int) -> float:
-    """Least gain x weight of a split: none by default, else with scikit-learn's slack."""
-    if min_impurity_decrease == 0.0:
-        return -np.inf  # rounding must not refuse a split that gains nothing
-    return (min_impurity_decrease - float(np.finfo(np.float64).eps)) * total
 
 
 def check_statistics(n_nodes: int, n_classes: int) -> None:

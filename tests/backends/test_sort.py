@@ -6,14 +6,25 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+from gputree.backends.cpu import sort as sorting
 from gputree.backends.cpu.sort import Sorter, new_sorter, radix_argsort, sort_pairs
 from gputree.backends.encoding import code_columns
 from gputree.base.dtypes import MISSING_CODE
 from gputree.compilation import kernel
+from gputree.compilation.tiers import is_never
 
 VALUES = st.one_of(
     st.integers(0, 3).map(float), st.floats(allow_nan=False), st.sampled_from([-0.0, 5e-324])
 )
+
+
+@pytest.fixture(autouse=True, scope="module")
+def insertion_as_compiled():
+    """Sort short runs by rank also where kernels are interpreted."""
+    with pytest.MonkeyPatch.context() as patch:
+        if is_never():
+            patch.setattr(sorting, "insertion_pairs", lambda: sorting.FEWEST_PAIRS)
+        yield
 
 
 @kernel

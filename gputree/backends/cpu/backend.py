@@ -36,7 +36,6 @@ from gputree.backends.cpu.drawn_columns import grow_of_drawn
 from gputree.backends.cpu.encode import encode_rows
 from gputree.backends.cpu.finish import SmallNodes, finish_nodes
 from gputree.backends.cpu.layout import (
-    Chosen,
     EntrySource,
     Fine,
     Left,
@@ -290,7 +289,7 @@ class CpuBackend:
             if a < b
         ]
         rules, source = self._rules(bounds), self._source
-        chosen = Chosen(*splits[:-1])
+        chosen = splits.chosen
 
         def refine(finer: Finer | None, group: Int64s) -> int:
             report, drawn = np.zeros(1, np.int64), None
@@ -392,7 +391,7 @@ class CpuBackend:
         m = sizes.size
         parted = Parted(np.zeros(m, np.int64), np.empty(m), np.empty(m))
         out = np.empty_like(self.entries)
-        given = self.table, self.entries, Chosen(*splits[:-1]), left_of(splits), self._fine, pieces
+        given = self.table, self.entries, splits.chosen, left_of(splits), self._fine, pieces
 
         def partition(a: int, b: int) -> None:
             is_left = np.zeros(int(self.table.categories.max(initial=0)), np.bool_)

@@ -105,20 +105,6 @@ class BinEnds(NamedTuple):
     categories: NDArray
 
 
-class Chosen(NamedTuple):
-    """The fields of `gputree.backends.base.Splits` that kernels use unchanged."""
-
-    feature: NDArray
-    weight: NDArray
-    gain: NDArray
-    cut_bin: NDArray
-    next_bin: NDArray
-    inside: NDArray
-    missing_left: NDArray
-    seen_missing: NDArray
-    threshold: NDArray
-
-
 class Fine(NamedTuple):
     """Fine codes (bin and sub-bin of a value), column by column: a cache line has many rows."""
 

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.backends.cpu.jit import borrowing, inner, kernel
+from gputree.backends.cpu.jit import borrowing, inner, kernel, overload_borrowing
 
 DIGIT_BITS = 11
 DIGITS = 1 << DIGIT_BITS
@@ -88,6 +88,19 @@ def sort_keys(keys, order, bits):
 FEW_PAIRS = 32
 # Maximum number that is sorted by insertion: most elements of the vectors would be unused.
 FEWEST_PAIRS = 8
+
+
+def insertion_pairs() -> int:
+    """Return the maximum number of pairs that are sorted by insertion.
+
+    `FEWEST_PAIRS`, once compiled. Interpreted, ranks have no vectors and take 30 times as long.
+    """
+    return FEW_PAIRS
+
+
+@overload_borrowing(insertion_pairs)
+def _insertion_pairs_compiled():
+    return lambda: FEWEST_PAIRS
 
 
 class Sorter(NamedTuple):
@@ -198,7 +211,7 @@ def sort_pairs(values, items, begin, end, sorter):
     while True:
         if end - begin <= 1:
             pass
-        elif end - begin <= FEWEST_PAIRS:
+        elif end - begin <= insertion_pairs():
             insert_pairs(values, items, begin, end, 1)
         elif end - begin <= FEW_PAIRS:
             rank_sort(values, items, begin, end, sorter)

@@ -79,7 +79,7 @@ def read(
 def _write(splits: Splits, begin: Int64s) -> Int64s:
     """Make records of splits, without the fields that partition adds."""
     records = np.zeros((splits.feature.size, RECORD_WORDS), np.int64)
-    columns: tuple[NDArray[Any], ...] = splits[:-1]
+    columns: tuple[NDArray[Any], ...] = splits.chosen
     for field, values in enumerate(columns):
         records[:, field] = values.view(np.int64) if values.dtype.kind == "f" else values
     records[:, -3], records[:, -1] = begin, -1
@@ -139,9 +139,9 @@ def _find(marked: list[Marked], begin: Int64s, splits: Splits) -> Int64s | None:
     starts = np.concatenate([part.begin for part in marked])
     order = np.argsort(starts)
     place = order[np.minimum(np.searchsorted(starts[order], begin), starts.size - 1)]
-    fields = zip(*(part.splits[:-1] for part in marked), strict=True)
+    fields = zip(*(part.splits.chosen for part in marked), strict=True)
     found: list[Any] = [starts[place], *(np.concatenate(field)[place] for field in fields)]
-    wanted: list[Any] = [begin, *splits[:-1]]
+    wanted: list[Any] = [begin, *splits.chosen]
     same = all(np.array_equal(a, b) for a, b in zip(found, wanted, strict=True))
     return place if same else None
 

@@ -32,7 +32,7 @@ from gputree.backends.cpu.categories import (
     new_scratch,
     score_subsets,
 )
-from gputree.backends.cpu.layout import Chosen, EntrySource, Nodes, Scores, Table
+from gputree.backends.cpu.layout import EntrySource, Nodes, Scores, Table
 from gputree.backends.cpu.runs import new_runs
 from gputree.backends.rules import thresholds
 from gputree.backends.sharded import tuning
@@ -125,7 +125,7 @@ class ShardedBackend:
         splits = Splits.none(begin.size)
         table, scoring = self.shards.summary.table, search.scoring._replace(means=None)
         neighbors = scores.seen_missing, scores.next_bin
-        record_cuts(scoring, table, nodes, cuts, *neighbors, Chosen(*splits[:-1]))
+        record_cuts(scoring, table, nodes, cuts, *neighbors, splits.chosen)
         placed = np.flatnonzero(np.isin(splits.feature, few))
         column = splits.feature[placed].astype(np.int64)
         splits.codes[placed] = histograms.list_left(slots, scored, placed, column)
