@@ -219,6 +219,27 @@ class TreeEditor(EditedNodes):
             raise InputError("There is no edit to redo.")
         self._place += 1
 
+    def apply(self, history: Any) -> list[Skipped]:
+        """Apply the edits of a history to the tree as it is now.
+
+        Parameters
+        ----------
+        history : list, or its JSON text
+            `history` of an editor, of a tree of the same columns.
+
+        Returns
+        -------
+        list of Skipped
+            Edits that do not apply, with the reason; they are left out.
+        """
+        skipped = []
+        for edit in read_history(history):
+            try:
+                self._do(edit)
+            except InputError as error:
+                skipped.append(Skipped(edit, str(error)))
+        return skipped
+
     def replay(
         self,
         history: Any,
@@ -227,34 +248,31 @@ class TreeEditor(EditedNodes):
         sample_weight: Any = None,
         validation: Sequence[Any] | None = None,
     ) -> TreeEditor:
-        """Apply a history to this tree as it was first, or to one of other rows.
+        """Apply a history to the tree that this editor began with, or to one of other rows.
 
         Parameters
         ----------
         history : list, or its JSON text
-            `history` of an editor.
+            `history` of an editor. Edits that a loaded model already had are not applied again.
         X, y, sample_weight : default=None
-            Rows to fit a tree on, by the parameters of the estimator. None for this tree.
+            Rows to fit a tree on, by the parameters of the estimator. None for that tree.
         validation : tuple, default=None
             Other rows, for the new editor.
 
         Returns
         -------
         TreeEditor
-            Another one. Edits that do not apply are left out, and listed in its ``skipped``.
+            Another one; its ``skipped`` lists edits that do not apply.
         """
         edits = read_history(history)
         if X is None:
             made = copy(self)
-            made._states, made._place, made._before = self._states[:1], 0, []
+            made._states, made._place = self._states[:1], 0
+            if edits[: len(self._before)] == self._before:
+                edits = edits[len(self._before) :]
         else:
             made = TreeEditor(clone(self._estimator), X, y, sample_weight, validation)
-        made.skipped = []
-        for edit in edits:
-            try:
-                made._do(edit)
-            except InputError as error:
-                made.skipped.append(Skipped(edit, str(error)))
+        made.skipped = made.apply(edits)
         return made
 
     def __str__(self) -> str:
