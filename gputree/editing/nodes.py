@@ -106,6 +106,8 @@ class EditedNodes:
         else:
             check_consistent_length(X, y)
             table = check_table(estimator, X, reset=False)
+        if table.sharding is not None or not isinstance(table.stored, np.ndarray):
+            raise InputError("TreeEditor takes a table in the memory of the host: pass X itself.")
         y = to_host(y)
         target = encode_target(estimator, y)
         if estimator.tree_.task == "classification":
@@ -126,15 +128,23 @@ class EditedNodes:
         tree, values = self._tree, self._subtrees.values
         if int(tree.n_rows[0]) != len(values):
             raise self._other_rows(f"it was grown on {tree.n_rows[0]:,}, got {len(values):,}")
+        target, root = self._subtrees.target, tree.statistics[0]
+        if tree.task == "regression":
+            found = np.array([np.average(target, weights=self._weight)])
+        else:
+            found = np.bincount(target, self._weight, root.size)
+        if not np.allclose(found, root, rtol=1e-6, atol=1e-6 * np.abs(target).max()):
+            what = f"{found.tolist()}, and not {root.tolist()}"
+            raise self._other_rows(f"with weights, their classes or mean target are {what}")
         if (tree.missing_child == MISSING_TO_ALL).any():  # rows are divided
             return
         stop = prediction.apply(tree, values, self._subtrees.n_threads)
-        found = add_up(tree.parent, np.bincount(stop, minlength=tree.n_nodes))
-        wrong = np.flatnonzero(found != tree.n_rows)
+        reached = add_up(tree.parent, np.bincount(stop, minlength=tree.n_nodes))
+        wrong = np.flatnonzero(reached != tree.n_rows)
         if wrong.size:
             node = int(wrong[0])
             raise self._other_rows(
-                f"node {node} has {tree.n_rows[node]:,} rows, and {found[node]:,} of these reach it"
+                f"node {node} has {tree.n_rows[node]:,} rows, of these {reached[node]:,} reach it"
             )
 
     def _other_rows(self, reason: str) -> InputError:

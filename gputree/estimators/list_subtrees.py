@@ -15,17 +15,17 @@ from numpy.typing import NDArray
 
 from gputree.backends import get_list_backend
 from gputree.backends.lists import CandidateTests, Level, Tests
-from gputree.base.dtypes import SUBSET_SPLIT, THRESHOLD_SPLIT, Floats, Int64s
+from gputree.base.dtypes import SUBSET_SPLIT, THRESHOLD_SPLIT, Floats
 from gputree.criteria import node_entropies
 from gputree.errors import InputError
 from gputree.estimators.growing_lists import ListGrowth, ListOptions
 from gputree.estimators.subtrees import (
     Candidate,
     Codes,
+    Subtrees,
     ancestors,
     levels_left,
     limited,
-    rows_of,
 )
 from gputree.growth.gain_ratio import C45Rule
 from gputree.growth.lists import Branching, Expansion, tests_on
@@ -46,7 +46,7 @@ class _Entries:
         return self.level
 
 
-class ListSubtrees:
+class ListSubtrees(Subtrees):
     """Subtrees of trees of ID3 and C4.5."""
 
     def __init__(
@@ -57,8 +57,9 @@ class ListSubtrees:
                 "A tree with winnowed columns or soft thresholds is not edited: fit with "
                 "winnow=False and soft_thresholds=False."
             )
-        self.estimator, self.table, self.target = estimator, table, target
-        self.values = np.ascontiguousarray(table.stored)
+        # another table, as a CodedTable of the user does not keep its lists
+        table = Table(table.stored, table.columns, table.names)
+        super().__init__(estimator, table, target)
         self.weight, self.n_threads = weight, self._options({}).n_threads
         table.keep_lists(self.n_threads)
 
@@ -67,10 +68,6 @@ class ListSubtrees:
         n = self.table.shape[0]
         options: ListOptions = changed._options(n, n)
         return options._replace(verbose=False)
-
-    def rows(self, tree: Tree, node: int) -> Int64s:
-        """Rows of the table that reach a node, or part of which do."""
-        return rows_of(tree, node, self.values, self.n_threads)
 
     def _growth(self, limits: dict[str, Any], depth: int | None = None) -> tuple[ListGrowth, Any]:
         """Growth over the table, and the columns that it uses up."""

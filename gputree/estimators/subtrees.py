@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from gputree.arithmetic.hashing import child_key
 from gputree.backends import new_backend
 from gputree.backends.rules import missing_goes_left
-from gputree.base.dtypes import Bools, Floats, Int64s
+from gputree.base.dtypes import NO_CHILD, NO_FEATURE, NO_THRESHOLD, Bools, Floats, Int64s
 from gputree.criteria import decrease
 from gputree.errors import InputError
 from gputree.estimators.growing import (
@@ -29,7 +29,7 @@ from gputree.estimators.growing import (
     units_of,
 )
 from gputree.estimators.growing_categories import as_tests
-from gputree.growth.assembly import GrownNodes, NodeTable
+from gputree.growth.assembly import GrownNodes
 from gputree.inputs.tables import Table
 from gputree.prediction import stopping_shares
 from gputree.tree import Tree
@@ -91,7 +91,35 @@ def levels_left(max_depth: int | None, depth: int) -> int | None:
     return max_depth - depth
 
 
-class CartSubtrees:
+class Subtrees:
+    """Base of `CartSubtrees` and of `ListSubtrees`: the training rows of one tree."""
+
+    n_threads: int
+
+    def __init__(self, estimator: Any, table: Table, target: NDArray) -> None:
+        self.estimator, self.table, self.target = estimator, table, target
+        self.values = np.ascontiguousarray(table.stored)
+        self._last: tuple[Tree, int, Int64s] | None = None
+
+    def rows(self, tree: Tree, node: int) -> Int64s:
+        """Rows of the table that reach a node, or part of which do; those found last are kept."""
+        if self._last is None or self._last[0] is not tree or self._last[1] != node:
+            self._last = tree, node, rows_of(tree, node, self.values, self.n_threads)
+        return self._last[2]
+
+
+class Cut(NamedTuple):
+    """A cut of a node whose entries are in the order of its sides."""
+
+    feature: int
+    threshold: float  # not used where the column is nominal
+    middle: int  # entries of the first child
+    seen_missing: bool
+    missing_left: bool
+    gain: float
+
+
+class CartSubtrees(Subtrees):
     """Subtrees of trees of CART."""
 
     def __init__(
@@ -102,29 +130,19 @@ class CartSubtrees:
                 "A tree with monotonic constraints is not edited: the bounds of a node depend on "
                 "the splits above it. Leave monotonic_cst out."
             )
-        self.estimator, self.table = estimator, table
-        self.values = np.ascontiguousarray(table.stored)
+        super().__init__(estimator, table, target)
         options = self.options({})
         self.n_threads = options.n_threads
         _, self.weights, self.targets = units_of(target, weight, options)
-        self.target = target
-        device_table: Any = table.on("cpu", options.n_threads)
-        self._device_table = device_table
+        self._device_table: Any = table.on("cpu", options.n_threads)
         # kept, since the table itself refers to them weakly
-        self._fine_codes = device_table.fine_codes(options.max_bins)
-        self._last: tuple[Tree, int, Int64s] | None = None
+        self._fine_codes = self._device_table.fine_codes(options.max_bins)
 
     def options(self, limits: dict[str, Any]) -> Options:
         """Options of growth with the limits in place of the estimator's parameters."""
         n, d = self.table.shape
         options: Options = limited(self.estimator, limits)._options(n, d, "cpu")
         return options._replace(warns=False, verbose=False)
-
-    def rows(self, tree: Tree, node: int) -> Int64s:
-        """Rows of the table that reach a node; those of the last node are kept."""
-        if self._last is None or self._last[0] is not tree or self._last[1] != node:
-            self._last = tree, node, rows_of(tree, node, self.values, self.n_threads)
-        return self._last[2]
 
     def _backend(self, rows: Int64s, options: Options) -> Any:
         categories = self._device_table.categories
@@ -178,10 +196,9 @@ class CartSubtrees:
             backend.entries = rows.astype(backend.entries.dtype)
             split = splits.take(np.array([f + 1]))
             middle, threshold = backend.partition(np.array([0]), np.array([rows.size]), split)
-            sides = NodeTable(rows.size)
-            sides.add_children(np.array([0]), split, threshold, middle)
-            stump = self._stump(sides.join(np.empty(0, np.int64), None), backend, options)
-            yield Candidate(stump)
+            missing = bool(split.seen_missing[0]), bool(split.missing_left[0])
+            cut = Cut(f, float(threshold[0]), int(middle[0]), *missing, float(split.gain[0]))
+            yield Candidate(self._stump(cut, backend, options))
 
     def split(
         self, tree: Tree, node: int, feature: int, threshold: float | None, codes: Codes | None
@@ -216,35 +233,37 @@ class CartSubtrees:
         middle, n = int(np.count_nonzero(is_left)), rows.size
         backend = self._backend(np.concatenate([rows[is_left], rows[~is_left]]), options)
         sums = backend.node_statistics(np.array([0, 0]), np.array([middle, n]))
-        gain = decrease(backend.task.criterion, sums[0], sums[1])
-        seen, left = bool(is_missing.any()), bool((is_missing & is_left).any())
-        missing_left = missing_goes_left(seen, left, middle, n - middle)
-        nodes = GrownNodes(
-            first_child=np.array([1, -1, -1]),
-            feature=np.array([feature, -1, -1], np.int32),
-            threshold=np.array([0.0 if threshold is None else threshold, 0.0, 0.0]),
-            missing_left=np.array([missing_left, False, False]),
-            gain=np.array([gain, 0.0, 0.0]),
-            begin=np.array([0, 0, middle]),
-            end=np.array([n, middle, n]),
-        )
-        return self._stump(nodes, backend, options)
+        gain = float(decrease(backend.task.criterion, sums[0], sums[1]))
+        missing = bool(is_missing.any()), bool((is_missing & is_left).any())
+        cut = Cut(feature, 0.0 if threshold is None else threshold, middle, *missing, gain)
+        return self._stump(cut, backend, options)
 
-    def _stump(self, nodes: GrownNodes, backend: Any, options: Options) -> Tree:
+    def _stump(self, cut: Cut, backend: Any, options: Options) -> Tree:
         """Make the tree of a split node, whose children are leaves."""
-        parent, depth = np.array([-1, 0, 0], np.int32), np.array([0, 1, 1], np.int32)
-        sides = backend.node_statistics(nodes.begin[1:], nodes.end[1:])
-        sums = np.concatenate([sides.sum(axis=0, keepdims=True), sides])
-        shape = BinaryShape(parent, depth, nodes.end - nodes.begin, sums)
-        feature = int(nodes.feature[0])
-        nodes.feature[1:], nodes.threshold[1:] = -2, -2.0
+        n, middle = backend.entries.size, cut.middle
+        begin, end = np.array([0, 0, middle]), np.array([n, middle, n])
+        sides = backend.node_statistics(begin[1:], end[1:])
+        missing = cut.seen_missing, cut.missing_left
+        nodes = GrownNodes(
+            first_child=np.array([1, NO_CHILD, NO_CHILD]),
+            feature=np.array([cut.feature, NO_FEATURE, NO_FEATURE], np.int32),
+            threshold=np.array([cut.threshold, NO_THRESHOLD, NO_THRESHOLD]),
+            missing_left=np.array([missing_goes_left(*missing, middle, n - middle), False, False]),
+            gain=np.array([cut.gain, 0.0, 0.0]),
+            begin=begin,
+            end=end,
+        )
+        shape = BinaryShape(
+            parent=np.array([NO_CHILD, 0, 0], np.int32),
+            depth=np.array([0, 1, 1], np.int32),
+            rows=end - begin,
+            sums=np.concatenate([sides.sum(axis=0, keepdims=True), sides]),
+        )
         d = self.table.shape[1]
         tree = numbered_tree(nodes, shape, self.weights, self.targets, options, d)
-        if self.table.columns.nominal[feature]:
-            children = np.array([1, 2])
-            counts, codes = backend.categories(
-                nodes.begin[children], nodes.end[children], nodes.feature[[0, 0]]
-            )
-            lists = BranchLists.of_pairs(3, np.repeat(children, counts), codes)
+        if self.table.columns.nominal[cut.feature]:
+            column = nodes.feature[[0, 0]]
+            counts, codes = backend.categories(begin[1:], end[1:], column)
+            lists = BranchLists.of_pairs(3, np.repeat([1, 2], counts), codes)
             tree = as_tests(tree, np.array([0]), lists)
         return bounded_gains(tree)

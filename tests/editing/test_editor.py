@@ -5,6 +5,7 @@ from itertools import combinations, pairwise
 import numpy as np
 import pandas
 import pytest
+from tunings import HOST, tuned
 
 from gputree import (
     C45Classifier,
@@ -311,6 +312,28 @@ def test_coded_tables_and_rows_without_weight():
     assert weight[editor.rows((1,))].all()
 
 
+def test_tables_in_batches_are_refused():
+    iris = load_iris()
+    coded = CodedTable.from_batches(lambda: [(iris.data, iris.target)])
+    tree = DecisionTreeClassifier(max_depth=2).fit(coded, coded.target)
+    with pytest.raises(ValueError, match="in the memory of the host: pass X itself"):
+        TreeEditor(tree, coded, coded.target)
+    assert str(TreeEditor(tree, iris.data, iris.target))
+
+
+def test_sizes_of_the_search_decide_nothing():
+    """Sub-bins and fine codes of large nodes, which these rows would be too few for."""
+    X, y, target = table(11, n=300)
+    X["size"] += np.random.default_rng(0).normal(size=300)  # many distinct values
+    for estimator, of_rows in ((DecisionTreeClassifier, y), (DecisionTreeRegressor, target)):
+        tree = estimator(max_depth=2, max_bins=8).fit(X, of_rows)
+        expected = [list(TreeEditor(tree, X, of_rows).alternatives(node)) for node in (0, 2)]
+        for name in ("always", "found", "few cells"):
+            with tuned(HOST[name]):
+                editor = TreeEditor(tree, X, of_rows)
+                assert [list(editor.alternatives(node)) for node in (0, 2)] == expected
+
+
 def editor_of_golf():
     """An editor of the golf table's tree of C4.5."""
     golf = load_golf()
@@ -325,6 +348,7 @@ ERRORS = {
     ),
     "soft thresholds": lambda _: TreeEditor(C45Classifier(soft_thresholds=True), X_, Y_),
     "it was grown on 60, got 50": lambda e: TreeEditor(e.estimator, X_[:50], Y_[:50]),
+    "classes or mean target are": lambda e: TreeEditor(e.estimator, X_, np.sort(Y_) // 2),
     "node 1 has": lambda e: TreeEditor(e.estimator, X_[::-1].assign(size=0.0), Y_),
     "labels that the tree was not grown on": lambda e: TreeEditor(e.estimator, X_, Y_ + 7),
     "no node 99": lambda e: e.rows(99),
