@@ -329,8 +329,9 @@ class EditedNodes:
         if tree.n_children[node] != 2:
             return None
         feature = int(tree.feature[node])
-        values = self._subtrees.values[rows, feature]
-        is_known = ~np.isnan(values)
+        column = self._subtrees.values[:, feature]
+        values = column if rows.size == column.size else column[rows]
+        is_known = values == values  # not NaN
         if tree.split_kind[node] == THRESHOLD_SPLIT:
             return Sides(feature, values <= tree.threshold[node], is_known)
         is_first = np.zeros(int(self._subtrees.table.columns.n_categories[feature]), np.bool_)

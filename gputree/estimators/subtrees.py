@@ -134,9 +134,10 @@ class CartSubtrees(Subtrees):
         options = self.options({})
         self.n_threads = options.n_threads
         _, self.weights, self.targets = units_of(target, weight, options)
-        self._device_table: Any = table.on("cpu", options.n_threads)
+        device_table: Any = table.on("cpu", options.n_threads)
+        self._device_table = device_table
         # kept, since the table itself refers to them weakly
-        self._fine_codes = self._device_table.fine_codes(options.max_bins)
+        self._fine_codes = device_table.fine_codes(options.max_bins)
 
     def options(self, limits: dict[str, Any]) -> Options:
         """Options of growth with the limits in place of the estimator's parameters."""

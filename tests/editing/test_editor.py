@@ -1,6 +1,6 @@
 """`TreeEditor`: alternatives compared with searches by hand, edits by their laws."""
 
-from itertools import combinations, pairwise
+from itertools import combinations
 
 import numpy as np
 import pandas
@@ -148,7 +148,7 @@ ESTIMATORS = {
 
 def edited(name: str, kind: str = "integers"):
     """An editor of one of the estimators, fitted."""
-    X, classes, target = table(7)
+    X, classes, target = table(7, n=40)
     y = target if name == "regression" else classes
     if name == "id3":
         X = X[["count", "colour", "sex"]]
@@ -161,7 +161,7 @@ def test_regrowth_of_any_node_is_the_tree_that_was_fitted(name):
     editor, *_ = edited(name, "fractions")
     fitted = editor.estimator.tree_
     limit = editor.estimator.max_depth or 99
-    for node in np.flatnonzero((fitted.depth < limit) & (fitted.weight > 0)).tolist():
+    for node in np.flatnonzero((fitted.depth < limit) & (fitted.weight > 0))[::3].tolist():
         editor.grow(node)
         tree = editor.estimator.tree_
         tree.check()
@@ -173,7 +173,7 @@ def test_regrowth_of_any_node_is_the_tree_that_was_fitted(name):
 def test_the_first_alternative_is_the_split_of_growth(name):
     editor, *_ = edited(name)
     fitted = editor.estimator.tree_
-    for node in np.flatnonzero(~fitted.is_leaf).tolist():
+    for node in np.flatnonzero(~fitted.is_leaf)[::2].tolist():
         first = editor.alternatives(node, k=1)[0]
         assert first.is_used or fitted.n_children[node] > 2
         children = list(fitted.children(node))
@@ -190,9 +190,10 @@ def test_the_first_alternative_is_the_split_of_growth(name):
 def test_edits_are_undone_and_replayed_bit_for_bit(name):
     editor, X, y, weight = edited(name)
     trees = [editor.estimator.tree_]
+    inner = 1 + int(np.flatnonzero(trees[0].n_children[1:])[0])
     edits = [
-        lambda: editor.prune(2),
-        lambda: editor.split(2, "colour"),
+        lambda: editor.prune(inner),
+        lambda: editor.split(0, "colour"),
         lambda: editor.grow(0),
         lambda: editor.split(0, "count"),
         lambda: editor.prune([0]),
@@ -201,7 +202,8 @@ def test_edits_are_undone_and_replayed_bit_for_bit(name):
         edit()
         trees.append(editor.estimator.tree_)
         trees[-1].check()
-    assert not any(a.equals(b) for a, b in pairwise(trees))
+    assert not trees[1].equals(trees[0])
+    assert trees[-1].n_nodes == 1 < trees[-2].n_nodes
     for tree in reversed(trees[:-1]):
         editor.undo()
         assert editor.estimator.tree_ is tree
@@ -222,13 +224,13 @@ def test_a_split_by_hand_is_that_of_the_alternative():
             best = editor.estimator.tree_
             editor.split(0, one.column, one.threshold, one.categories)
             found = editor.estimator.tree_
-            assert found.n_rows.tolist() == best.n_rows.tolist() == [60, *one.rows]
+            assert found.n_rows.tolist() == best.n_rows.tolist() == [40, *one.rows]
             assert found.gain[0] == pytest.approx(best.gain[0])
             assert found.equals(best) or name == "c45_binary"
 
 
 def test_numbers_last_as_long_as_their_nodes():
-    editor, *_ = edited("cart")
+    editor = TreeEditor(DecisionTreeClassifier(max_depth=4), *table(7)[:2])
     before = editor.numbers
     rows = {int(node): editor.rows(int(node)).tolist() for node in before}
     editor.prune(1)
@@ -323,15 +325,13 @@ def test_tables_in_batches_are_refused():
 
 def test_sizes_of_the_search_decide_nothing():
     """Sub-bins and fine codes of large nodes, which these rows would be too few for."""
-    X, y, target = table(11, n=300)
-    X["size"] += np.random.default_rng(0).normal(size=300)  # many distinct values
-    for estimator, of_rows in ((DecisionTreeClassifier, y), (DecisionTreeRegressor, target)):
-        tree = estimator(max_depth=2, max_bins=8).fit(X, of_rows)
-        expected = [list(TreeEditor(tree, X, of_rows).alternatives(node)) for node in (0, 2)]
-        for name in ("always", "found", "few cells"):
-            with tuned(HOST[name]):
-                editor = TreeEditor(tree, X, of_rows)
-                assert [list(editor.alternatives(node)) for node in (0, 2)] == expected
+    X, y, _ = table(11, n=80)
+    X["size"] += np.random.default_rng(0).normal(size=80)  # many distinct values
+    tree = DecisionTreeClassifier(max_depth=2, max_bins=8).fit(X, y)
+    expected = list(TreeEditor(tree, X, y).alternatives(0))
+    for name in ("always", "found", "few cells"):
+        with tuned(HOST[name]):
+            assert list(TreeEditor(tree, X, y).alternatives(0)) == expected
 
 
 def editor_of_golf():
