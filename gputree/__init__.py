@@ -87,6 +87,7 @@ else:  # checkers are to know of no other names
             "criteria",
             "datasets",
             "discretization",
+            "editing",
             "ensemble",
             "errors",
             "estimators",

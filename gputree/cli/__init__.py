@@ -177,6 +177,7 @@ _COMMANDS = {
     "predict": "predict the rows of a table",
     "evaluate": "compare a model's predictions with the true values",
     "prune": "prune a model, without growing it again",
+    "edit": "split, grow again or prune nodes of a tree, by its rows",
     "show": "print a model as text",
     "explain": "explain the predictions of rows",
     "export": "write a model as SQL, C, Python, HTML, ONNX, ...",

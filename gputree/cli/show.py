@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
@@ -11,6 +12,7 @@ import numpy as np
 
 from gputree.base.dtypes import BRANCH_SPLIT, MISSING_TO_ALL
 from gputree.base.texts import aligned
+from gputree.cli.edit import add_rows, editor_of, node_number
 from gputree.cli.models import (
     about_costs,
     add_tree,
@@ -23,6 +25,8 @@ from gputree.cli.models import (
 )
 from gputree.cli.report import UsageError, counted, escape_unknown_characters, with_examples
 from gputree.cli.streams import load_saved
+from gputree.cli.tables import add_reading, add_target
+from gputree.cli.weights import add_weights
 
 if TYPE_CHECKING:
     from gputree.pruning.complexity_table import CPTable
@@ -43,6 +47,7 @@ def add_show(parser: argparse.ArgumentParser) -> None:
         "gputree show boosted.gputree --tree 1",
         "gputree show adult.gputree --max-depth 3 | less",
         "gputree show adult.gputree --cp",
+        "gputree show adult.gputree --alternatives 5 --data adult.csv",
     )
     parser.set_defaults(run=_show)
     parser.add_argument("model", metavar="MODEL", help="model file; - for standard input")
@@ -56,12 +61,37 @@ def add_show(parser: argparse.ArgumentParser) -> None:
         "with cross-validated errors if it was pruned by cost_complexity_cv",
     )
     add_tree(parser)
+    parser.add_argument(
+        "--history",
+        action="store_true",
+        help="instead of the tree, how gputree edit changed it, as JSON for edit --replay",
+    )
+    group = parser.add_argument_group(
+        "alternatives of a node", "Nodes have the numbers that gputree edit prints."
+    )
+    group.add_argument(
+        "--alternatives",
+        metavar="NODE",
+        help="instead of the tree, the best split of each column at a node, and its agreement with "
+        "the split in use, as of rpart's surrogates; needs --data",
+    )
+    add_rows(group)
+    add_target(group)
+    add_weights(group)
+    add_reading(group)
 
 
 def _show(arguments: argparse.Namespace) -> None:
     if arguments.max_depth is not None and arguments.max_depth < 0:
         raise UsageError(f"--max-depth must be at least 0. Got {arguments.max_depth}.")
+    if arguments.alternatives is not None:
+        return _show_alternatives(arguments)
+    if arguments.data:
+        raise UsageError("--data is for --alternatives NODE.")
     estimator: Any = load_saved(arguments.model)
+    if arguments.history:
+        edits = [json.dumps(edit, ensure_ascii=False) for edit in getattr(estimator, "edits_", [])]
+        return print(f"[{','.join(f'{chr(10)}  {edit}' for edit in edits)}\n]")
     if arguments.cp:
         return _show_cp(estimator, arguments)
     members = members_of(estimator)
@@ -74,6 +104,18 @@ def _show(arguments: argparse.Namespace) -> None:
             name = member_name(estimator).capitalize()
             print(f"{chr(10) * (place > 1)}{name} {place}: {size_of(model)[-1]}")
         sys.stdout.writelines(lines)
+
+
+def _show_alternatives(arguments: argparse.Namespace) -> None:
+    """Print the alternatives of a node, below the conditions that lead to it."""
+    if not arguments.data:
+        raise UsageError("--alternatives needs the rows of the tree: add --data FILE.")
+    node = node_number(arguments.alternatives)
+    editor = editor_of(arguments, "show --alternatives")
+    conditions = " and ".join(editor.path(node)) or "all rows"
+    found = editor.alternatives(node)
+    escape_unknown_characters()
+    print(f"Node {node}: {conditions}\n\n{found}", end="")
 
 
 def _show_cp(estimator: Any, arguments: argparse.Namespace) -> None:

@@ -247,7 +247,7 @@ class _CategoryWarnings:
 
 
 # -------------------------------------------------------------- with a target
-def add_target(parser: argparse.ArgumentParser) -> None:
+def add_target(parser: Any) -> None:
     """Add `--target` of commands that have a model."""
     parser.add_argument(
         "--target",

@@ -24,7 +24,7 @@ sides bound them.
 from __future__ import annotations
 
 from gputree.criteria import gini, poisson, shared, squared_error  # noqa: F401  register formulas
-from gputree.criteria.decrease import decreases
+from gputree.criteria.decrease import decrease, decreases
 from gputree.criteria.dispatch import (
     add_row,
     begin,
@@ -68,6 +68,7 @@ __all__ = [
     "add_row",
     "begin",
     "bound",
+    "decrease",
     "decreases",
     "entropy_scale",
     "gain",

@@ -57,7 +57,7 @@ class BaseDecisionTree(Reporting, TableEstimator):
     def _fit_afresh(self, X: Any, y: Any, sample_weight: Any) -> Self:
         """Validate, grow and prune."""
         # of the file, or the pruner, of a former fit
-        for name in ("missing_marks_", "reading_", "cp_table_"):
+        for name in ("missing_marks_", "reading_", "cp_table_", "edits_"):
             self.__dict__.pop(name, None)
         sample_weight = to_host(sample_weight)
         table = self._learn_table(X)

@@ -90,7 +90,7 @@ def grow_tree(
     if table.rows is not None:  # the others have no weight
         ones = np.ones(len(target), np.int8) if sample_weight is None else sample_weight
         target, sample_weight = table.scatter(target), table.scatter(ones)
-    entries, weights, targets = _units(target, sample_weight, options)
+    entries, weights, targets = units_of(target, sample_weight, options)
     if options.draws_cuts and (options.device != "cpu" or table.sharding is not None):
         raise cuts_not_drawn()
     task = new_task(target, weights, targets, device_table.categories, options)
@@ -101,7 +101,7 @@ def grow_tree(
     return grow_on(backend, shape, task.limits, again, weights, targets, options, table.columns)
 
 
-def _units(
+def units_of(
     target: NDArray, sample_weight: NDArray | None, options: Options
 ) -> tuple[NDArray[np.int64] | None, Weights, Targets | None]:
     """Rows with weight, None for all; and weights and targets in fixed point, of all rows."""

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from gputree.arithmetic.fixed_point import Weights, about_one, fix_weights
 from gputree.backends import get_list_backend
 from gputree.backends.encoding import CodedColumns
-from gputree.backends.lists import BranchLimits, ListTask
+from gputree.backends.lists import BranchLimits, ListBackend, ListTask
 from gputree.backends.rules import midpoints
 from gputree.base.dtypes import (
     BRANCH_SPLIT,
@@ -114,23 +114,52 @@ def grow_lists(
     sample_weight : float64 array of shape (n,), positive, or None
     options : ListOptions
     """
-    codes, distinct = columns
-    has_missing = bool((codes.code[:, -1] == MISSING_CODE).any())
-    weights = about_one(
-        fix_weights(
-            sample_weight, target.size, fractions=has_missing and not options.missing_is_category
-        ),
-        target.size,
-    )
-    warn_if_coarse(sample_weight, weights)
-    task = _task(target, weights, options)
-    d, n = codes.order.shape
-    backend = get_list_backend(options.device)(codes, task, options.n_threads)
-    budget = _budget(d, n, backend.most_entries)
-    grower = ListGrower(task, options.rule, _limits(weights, options), distinct, budget)
-    with Progress(target.size, enabled=options.verbose) as progress:
-        nodes = grower.grow(backend, progress)
-    return _to_tree(nodes, distinct, weights, options)
+    growth = ListGrowth.over(columns, target, sample_weight, options)
+    warn_if_coarse(sample_weight, growth.weights)
+    backend = get_list_backend(options.device)(columns[0], growth.task, options.n_threads)
+    return growth.grow(backend)
+
+
+class ListGrowth(NamedTuple):
+    """Growth over the rows of one table, from the root or from a node's level."""
+
+    task: ListTask
+    weights: Weights
+    distinct: list[NDArray]  # values of the numeric columns
+    options: ListOptions
+
+    @classmethod
+    def over(
+        cls,
+        columns: CodedColumns,
+        target: NDArray,
+        sample_weight: NDArray[np.float64] | None,
+        options: ListOptions,
+    ) -> ListGrowth:
+        """Prepare growth over all rows of a table."""
+        codes, distinct = columns
+        has_missing = bool((codes.code[:, -1] == MISSING_CODE).any())
+        fractions = has_missing and not options.missing_is_category
+        weights = about_one(
+            fix_weights(sample_weight, target.size, fractions=fractions), target.size
+        )
+        return cls(_task(target, weights, options), weights, distinct, options)
+
+    def grow(self, backend: ListBackend) -> Tree:
+        """Grow the tree of all entries of the backend's root."""
+        with Progress(self.task.target.size, enabled=self.options.verbose) as progress:
+            nodes = self.grower(backend.most_entries).grow(backend, progress)
+        return self.tree_of(nodes)
+
+    def grower(self, most_entries: int) -> ListGrower:
+        """Return the level loop, of at most so many entries at once."""
+        budget = _budget(self.task.nominal.size, self.task.target.size, most_entries)
+        limits = _limits(self.weights, self.options)
+        return ListGrower(self.task, self.options.rule, limits, self.distinct, budget)
+
+    def tree_of(self, nodes: Branching) -> Tree:
+        """Return the tree of nodes that were grown."""
+        return _to_tree(nodes, self.distinct, self.weights, self.options)
 
 
 def _task(target: NDArray, weights: Weights, options: ListOptions) -> ListTask:

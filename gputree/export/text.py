@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from numpy.typing import NDArray
+
 from gputree.export.describe import Description, descendants, describe
 from gputree.export.parameters import checked
 
@@ -88,13 +90,28 @@ _MOST_BARS = 40  # deeper lines name their depth: else text grows with its squar
 
 
 def text_lines(
-    description: Description, max_depth: int | None = None, show_weights: bool = False
+    description: Description,
+    max_depth: int | None = None,
+    show_weights: bool = False,
+    numbers: NDArray[Any] | None = None,
 ) -> Iterator[str]:
-    """The lines of `export_text`, made one by one: a large tree is much text."""
-    return (f"{line}\n" for line in _lines(description, max_depth, show_weights))
+    """The lines of `export_text`, made one by one: a large tree is much text.
+
+    With `numbers` of the nodes each line begins with its own, and the root has one, too.
+    """
+    width = 0 if numbers is None else len(str(numbers.max())) + 2
+    for node, line in _lines(description, max_depth, show_weights):
+        if numbers is not None:
+            line = f"{f'{numbers[node]}: ':>{width}}{line or 'all rows'}"
+        elif not line:
+            continue
+        yield f"{line}\n"
 
 
-def _lines(description: Description, max_depth: int | None, show_weights: bool) -> Iterator[str]:
+def _lines(
+    description: Description, max_depth: int | None, show_weights: bool
+) -> Iterator[tuple[int, str]]:
+    """Nodes and their lines; that of a root that is split is empty."""
     tree = description.tree
     limit = tree.max_depth if max_depth is None else max_depth
     below = descendants(tree)
@@ -105,8 +122,7 @@ def _lines(description: Description, max_depth: int | None, show_weights: bool) 
         nodes.extend(reversed(shown))
         head = _indent(tree.depth[node] - 1) + str(description.condition(node)) if node else ""
         if shown:
-            if node:
-                yield head
+            yield node, head
             continue
         line = f"{head}: " if node else ""
         line += f"{description.answer(node)} ({description.support(node)})"
@@ -114,7 +130,7 @@ def _lines(description: Description, max_depth: int | None, show_weights: bool) 
             line += f" {description.weights(node)}"
         if below[node]:
             line += f" ... {below[node]} more nodes"  # never 1: there are no single children
-        yield line
+        yield node, line
 
 
 def _indent(depth: int) -> str:

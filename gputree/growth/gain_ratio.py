@@ -24,6 +24,14 @@ AVERAGE_SLACK = 1e-3
 BITS_SHARE = 0.9
 
 
+class Compared(NamedTuple):
+    """Columns of nodes as a rule compares them; arrays of shape (d, m)."""
+
+    gain: Floats  # in bits, corrected
+    ratio: Floats  # to the split information; 0 without any
+    worth: Floats  # the highest is chosen; 0 where the rule excludes a column
+
+
 class C45Rule(NamedTuple):
     """C4.5's rule, with the options of C5.0."""
 
@@ -43,6 +51,10 @@ class C45Rule(NamedTuple):
         self, candidates: CandidateTests, total: Int64s, task: ListTask
     ) -> NDArray[np.int32]:
         """Column that splits each node of `total` units of weight; -1 for none."""
+        return _first_greatest(self.compare(candidates, total, task).worth)
+
+    def compare(self, candidates: CandidateTests, total: Int64s, task: ListTask) -> Compared:
+        """Compare the columns of each node of `total` units of weight."""
         information, weight = task.information, total * task.limits.unit
         gain = gains(candidates.gain, total, information)
         if self.mdl_correction:
@@ -55,12 +67,13 @@ class C45Rule(NamedTuple):
         if self.leaves_per_weight:
             valid &= candidates.parts <= np.rint(self.leaves_per_weight * weight) + 1
         split = candidates.split / information.scale
-        worth = np.zeros_like(gain)
-        divisor = 1.0 if self.by_gain else split / (total * information.unit)
-        np.divide(gain, divisor, out=worth, where=valid & (split > TOLERANCE))
+        ratio = np.zeros_like(gain)
+        divisor = split / (total * information.unit)
+        np.divide(gain, divisor, out=ratio, where=split > TOLERANCE)
+        worth = np.where(valid & (split > TOLERANCE), gain if self.by_gain else ratio, 0.0)
         if self.average_gain_rule:
             worth[gain < self._least_gain(gain, valid, weight)] = 0.0
-        return _first_greatest(worth)
+        return Compared(gain, ratio, worth)
 
     def _least_gain(self, gain: Floats, valid: Bools, weight: NDArray[np.floating]) -> Floats:
         """Minimum gain of each node's split, from the valid columns."""
@@ -89,6 +102,11 @@ class InformationGain(NamedTuple):
         best = candidates.gain[feature, np.arange(feature.size)]
         enough = gains(best, total, task.information) >= self.min_gain - TOLERANCE
         return np.where((best >= 0) & enough, feature, -1).astype(np.int32)
+
+    def compare(self, candidates: CandidateTests, total: Int64s, task: ListTask) -> Compared:
+        """Compare the columns of each node of `total` units of weight."""
+        gain = gains(candidates.gain, total, task.information)
+        return Compared(gain, gain, np.where(gain >= self.min_gain - TOLERANCE, gain, 0.0))
 
 
 def gains(gain: Int64s, total: Int64s, information: Information) -> Floats:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from gputree.backends.base import Bools, Floats, Int64s
 from gputree.backends.lists import CandidateTests, Level, ListBackend, ListTask, TestParts, Tests
 from gputree.base.progress import Progress
-from gputree.growth.gain_ratio import gains
+from gputree.growth.gain_ratio import Compared, gains
 from gputree.tree.branches import concatenated_ranges
 
 
@@ -28,6 +28,9 @@ class SplitRule(Protocol):
         self, candidates: CandidateTests, total: Int64s, task: ListTask
     ) -> NDArray[np.int32]:
         """Column that splits each node of `total` units of weight; -1 for none."""
+
+    def compare(self, candidates: CandidateTests, total: Int64s, task: ListTask) -> Compared:
+        """Compare the columns of each node of `total` units of weight."""
 
 
 class GrowthLimits(NamedTuple):
@@ -78,7 +81,7 @@ class ListGrower:
         each grown to its leaves before the next.
         """
         level = backend.root()
-        nodes = Branching(self.task.target.size, level.weights)
+        nodes = Branching(level.rows, level.weights)
         is_open = self._can_open(nodes.rows[0], level.weights, 0)
         waiting = [iter([_Open(level, np.array([0]), 0)] if is_open[0] else [])]
         del level
@@ -95,12 +98,12 @@ class ListGrower:
         """Split the nodes of a level; yields the groups of children that are split next."""
         candidates = level.score()
         total = level.weights.sum(axis=1)
-        tests = _tests(self.rule.choose(candidates, total, self.task), candidates)
+        tests = tests_on(self.rule.choose(candidates, total, self.task), candidates)
         if tests.node.size == 0:
             level.close()
             return
         parts = level.assign(tests)
-        child = nodes.add(self._expansion(tests, parts, node, total, candidates))
+        child = nodes.add(self.expansion(tests, parts, node, total, candidates))
         opened = np.flatnonzero(self._can_open(parts.rows, parts.weights, depth + 1))
         sizes = parts.rows[opened] + NODE_ENTRIES
         most = self.budget.entries
@@ -123,7 +126,7 @@ class ListGrower:
         large = (rows >= limits.min_rows) & (total >= limits.min_weight - limits.slack)
         return mixed & large & (depth < limits.max_depth)
 
-    def _expansion(
+    def expansion(
         self,
         tests: Tests,
         parts: TestParts,
@@ -131,6 +134,7 @@ class ListGrower:
         total: Int64s,
         candidates: CandidateTests,
     ) -> Expansion:
+        """Return the splits of nodes and their children, from the tests that were chosen."""
         pairs = (tests.feature, tests.node)
         gain = gains(candidates.gain[pairs], total[tests.node], self.task.information)
         low = np.full(tests.node.size, np.nan)
@@ -143,7 +147,7 @@ class ListGrower:
         return Expansion(node[tests.node], tests.feature, gain, low, high, tests.part, *parts)
 
 
-def _tests(chosen: NDArray[np.int32], candidates: CandidateTests) -> Tests:
+def tests_on(chosen: NDArray[np.int32], candidates: CandidateTests) -> Tests:
     """Make the tests of the nodes that have one, on the columns chosen."""
     node = np.flatnonzero(chosen >= 0)
     feature = chosen[node]

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from gputree.base.dtypes import Bools
 from gputree.columns import Columns
+from gputree.editing.history import read_history
 from gputree.errors import InputError
 from gputree.estimators.costs import check_costs
 from gputree.persistence.model_file import FORMAT
@@ -49,6 +50,8 @@ def header_of(estimator: Any) -> dict[str, Any]:
     if (table := getattr(estimator, "cp_table_", None)) is not None:
         columns = {name: encode(table[name].tolist(), "cp_table_") for name in table.dtype.names}
         header["cp_table"] = {"risk": table.risk} | columns
+    if edits := getattr(estimator, "edits_", []):
+        header["edits"] = read_history(edits)
     estimator._validate_params()  # for those that were set since, and that no file is read with
     if classes is not None and not np.array_equal(
         check_costs(estimator, classes),  # type: ignore[arg-type]  # or None
@@ -122,6 +125,8 @@ def complete(estimator: Any, header: dict[str, Any], trees: Sequence[Tree]) -> A
     restore_marks(estimator, header)
     if "cp_table" in header:
         estimator.cp_table_ = _cp_table(header["cp_table"])
+    if "edits" in header:
+        estimator.edits_ = read_history(field_of(header, "edits", list))
     if hasattr(estimator, "winnow"):
         _restore_winnowed(estimator, header, trees)
     if trees[0].task == "classification":

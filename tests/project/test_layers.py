@@ -2,7 +2,8 @@
 
     6  entry points  cli, __main__, distributed, datasets
     5  files         persistence: what files hold of every class below
-    4  public API    estimators, ensemble, evaluation, check, scores, discretization, rules
+    4  public API    estimators, ensemble, evaluation, check, scores, discretization, rules,
+                     editing
     3  growth        growth
     2  backends      backends, inputs                  tree tools: pruning, export
                                                        (import 0 and 1 only)
@@ -49,6 +50,7 @@ LAYERS = {
     "discretization": 4,
     "rules": 4,
     "check": 4,
+    "editing": 4,
     "evaluation": 4,
     "persistence": 5,
     "cli": 6,

@@ -1,0 +1,183 @@
+"""The best split of every column at one node, next to the split in use."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, fields
+from typing import Any, overload
+
+import numpy as np
+
+from gputree.base.dtypes import THRESHOLD_SPLIT, Bools, Floats
+from gputree.base.optional import require
+from gputree.base.texts import amount, tabled
+from gputree.estimators.subtrees import Candidate
+from gputree.export.describe import describe
+from gputree.export.model import model_of
+
+
+@dataclass(frozen=True)
+class Alternative:
+    """The best split of one column at a node.
+
+    Attributes
+    ----------
+    column : str
+    condition : str
+        That of the first child, such as ``income <= 4000``; of a multiway split, the column.
+    threshold : float or None
+    categories : list or None
+        Those that go to the first child, where categories are split into two sets.
+    gain : float
+        Decrease of impurity per unit of the node's weight.
+    gain_ratio : float or None
+        By which C4.5 compares columns; None for other trees.
+    is_admitted : bool
+        False where C4.5's rules exclude the column (the average gain, say).
+    is_used : bool
+        True for the column that the node tests now.
+    rows : list of int
+        Training rows of each child.
+    statistics : list of lists of float
+        Class weights of each child, or its mean target.
+    missing : int
+        Ordinal of the child that takes missing values; negative where they go to all, or stop.
+    agreement : float or None
+        Fraction of the weight of the rows, among those with a value of the tested column, that go
+        to the same side as by the split in use; None for multiway splits and at leaves.
+    adjusted : float or None
+        The same relative to sending all rows to the larger side, as rpart's ``adj``.
+    is_reversed : bool
+        True where the agreement is that of the first child with the second one of the split in use.
+    """
+
+    column: str
+    condition: str
+    threshold: float | None
+    categories: list[Any] | None
+    gain: float
+    gain_ratio: float | None
+    is_admitted: bool
+    is_used: bool
+    rows: list[int]
+    statistics: list[list[float]]
+    missing: int
+    agreement: float | None
+    adjusted: float | None
+    is_reversed: bool
+
+
+class Alternatives(Sequence[Alternative]):
+    """Alternatives of a node: a list that prints as a table, that which growth prefers first."""
+
+    def __init__(self, node: int, found: list[Alternative]) -> None:
+        self.node, self._found = node, found
+
+    def __len__(self) -> int:
+        return len(self._found)
+
+    @overload
+    def __getitem__(self, place: int) -> Alternative: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> list[Alternative]: ...
+
+    def __getitem__(self, place: Any) -> Any:
+        return self._found[place]
+
+    def __str__(self) -> str:
+        if not self._found:
+            return f"Node {self.node} has no admissible split.\n"
+        has_ratio = self._found[0].gain_ratio is not None
+        names = ["split", "gain", *["gain ratio"] * has_ratio, "rows", "agreement", "adjusted", ""]
+        lines = [names]
+        for one in self._found:
+            agreed = [] if one.agreement is None else [one.agreement, one.adjusted]
+            cells = [f"{value:.3f}" for value in agreed if value is not None]
+            notes = ["in use"] * one.is_used + ["not admitted"] * (not one.is_admitted)
+            notes += ["reversed"] * one.is_reversed
+            lines.append(
+                [
+                    one.condition,
+                    f"{one.gain:.4g}",
+                    *([f"{one.gain_ratio:.4g}"] if has_ratio else []),
+                    " / ".join(map(amount, one.rows)),
+                    *cells,
+                    *["-"] * (2 - len(cells)),
+                    ", ".join(notes),
+                ]
+            )
+        return tabled(lines) + "\n"
+
+    def to_frame(self) -> Any:
+        """Return a data frame of pandas, one row for each alternative."""
+        pandas = require("pandas", "Alternatives.to_frame")
+        names = [field.name for field in fields(Alternative)]
+        return pandas.DataFrame([asdict(one) for one in self._found], columns=names)
+
+    def to_json(self) -> str:
+        """Return a JSON list of objects with the fields of `Alternative`."""
+        return json.dumps([asdict(one) for one in self._found], ensure_ascii=False)
+
+
+@dataclass(frozen=True)
+class Sides:
+    """Rows of a node on the first side of a split, and those whose value is known."""
+
+    feature: int
+    is_first: Bools
+    is_known: Bools
+
+
+def alternative(
+    described: Any, candidate: Candidate, used: Sides | None, mine: Sides | None, weight: Any
+) -> Alternative:
+    """Describe a candidate; `described` is an estimator whose tree is the candidate's stump."""
+    stump = candidate.stump
+    words, model = describe(described), model_of(described, only_shown=True, by_costs=True)
+    feature = int(stump.feature[0])
+    name = words.feature_names[feature]
+    is_cut = stump.split_kind[0] == THRESHOLD_SPLIT
+    is_binary = stump.n_children[0] == 2
+    agreement = adjusted = None
+    is_reversed = False
+    if used is not None and mine is not None:
+        agreement, adjusted, is_reversed = agree(used, mine, weight)
+    return Alternative(
+        column=name,
+        condition=str(words.condition(1)) if is_cut or is_binary else name,
+        threshold=float(stump.threshold[0]) if is_cut else None,
+        categories=None if is_cut or not is_binary else model.words(feature, stump.categories(1)),
+        gain=float(stump.gain[0]),
+        gain_ratio=candidate.gain_ratio,
+        is_admitted=candidate.is_admitted,
+        is_used=used is not None and used.feature == feature,
+        rows=stump.n_rows[1:].tolist(),
+        statistics=stump.statistics[1:].tolist(),
+        missing=int(stump.missing_child[0]),
+        agreement=agreement,
+        adjusted=adjusted,
+        is_reversed=is_reversed,
+    )
+
+
+def agree(used: Sides, mine: Sides, weight: Floats | None) -> tuple[float, float | None, bool]:
+    """Agreement of a split with the one in use, adjusted, and whether its sides are reversed.
+
+    Rows that lack the value of the tested column do not count, those that lack the other value
+    disagree. The adjusted agreement is None where the split in use sends all rows to one side.
+    """
+    total, first = _sum(used.is_known, weight), _sum(used.is_known & used.is_first, weight)
+    both = used.is_known & mine.is_known
+    same = _sum(both & (used.is_first == mine.is_first), weight)
+    other = _sum(both, weight) - same
+    most = max(first, total - first) / total
+    agreement = max(same, other) / total
+    adjusted = (agreement - most) / (1.0 - most) if most < 1.0 else None
+    return agreement, adjusted, other > same
+
+
+def _sum(is_counted: Bools, weight: Floats | None) -> float:
+    """Weight of the rows that are counted, or their number."""
+    return float(np.count_nonzero(is_counted) if weight is None else weight[is_counted].sum())

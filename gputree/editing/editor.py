@@ -1,0 +1,298 @@
+"""A tree in the hands of its user: splits compared and replaced, subtrees grown again, pruned."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from copy import copy
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+
+from gputree.base.texts import hint
+from gputree.editing.history import Edit, Skipped, read_history
+from gputree.editing.nodes import EditedNodes, State
+from gputree.errors import InputError
+from gputree.export.describe import describe
+from gputree.export.text import text_lines
+from gputree.tree import Tree
+from gputree.tree.grafting import graft
+
+
+class TreeEditor(EditedNodes):
+    """Compares, replaces and removes splits of one tree over the rows that it was grown on.
+
+    A node keeps its number, which is at first the one in ``estimator.tree_``, as long as it exists;
+    nodes that an edit makes get new ones. ``print(editor)`` shows the tree with them.
+
+    Parameters
+    ----------
+    estimator : estimator of one tree, or its class
+        `DecisionTreeClassifier`, `DecisionTreeRegressor`, `C45Classifier` or `ID3Classifier`; one
+        that is not fitted is fitted first. It is not changed.
+    X : array-like, data frame, sparse matrix or CodedTable of shape (n_rows, n_features)
+        The rows that the tree was grown on.
+    y : array-like of shape (n_rows,)
+    sample_weight : array-like of shape (n_rows,), default=None
+        The weights that it was grown with.
+    validation : tuple (X, y) or (X, y, sample_weight), default=None
+        Rows that the tree was not grown on, for `summary` and `pruning`.
+
+    Attributes
+    ----------
+    skipped : list of Skipped
+        Edits of a replayed history that did not apply, with the reason.
+
+    Raises
+    ------
+    TypeError
+        The estimator is none of these.
+    ValueError
+        The rows are not those that the tree was grown on (as with a pruner that held some out); or
+        the tree has monotonic constraints, soft thresholds or winnowed columns.
+
+    Examples
+    --------
+    >>> from gputree import DecisionTreeClassifier
+    >>> from gputree.datasets import load_iris
+    >>> from gputree.editing import TreeEditor
+    >>> editor = TreeEditor(DecisionTreeClassifier(max_depth=2), *load_iris(return_X_y=True))
+    >>> editor.split(0, 3, threshold=0.8)
+    >>> editor.grow(6)
+    >>> print(editor, end="")
+    0: all rows
+    5: x3 <= 0.8: setosa (50)
+    6: x3 > 0.8
+    7: |   x3 <= 1.75: versicolor (54/5)
+    8: |   x3 > 1.75: virginica (46/1)
+    """
+
+    # ------------------------------------------------------------ edits
+    def split(self, node: Any, column: Any, threshold: Any = None, categories: Any = None) -> None:
+        """Replace what is below a node by one split, whose children are leaves.
+
+        Parameters
+        ----------
+        node : int, or a path
+        column : str or int
+            Name or index.
+        threshold : float, default=None
+            Values up to it go to the first child. Of ordered categories, the last of these.
+        categories : list, default=None
+            Those that go to the first child; all others that the node has go to the second. In
+            C4.5, one category with ``binary_splits=True``, else none.
+
+        Notes
+        -----
+        Without both, the best cut of the column is taken, with the limits of the estimator.
+        Missing values go to the side where the gain is larger. C4.5 and ID3 have a branch for
+        each category.
+        """
+        name = self._names[self._feature(column)]
+        edit: Edit = {"edit": "split", "path": self._path(self._find(node)), "column": name}
+        if threshold is not None:
+            edit["threshold"] = threshold if isinstance(threshold, str) else float(threshold)
+        if categories is not None:
+            edit["categories"] = list(map(_plain, categories))
+        self._do(edit)
+
+    def grow(self, node: Any, **limits: Any) -> None:
+        """Grow the subtree of a node again, in place of what is below it.
+
+        Parameters
+        ----------
+        node : int, or a path
+        **limits : parameters of the estimator
+            In place of those that it has, such as ``max_depth`` (from the root) or
+            ``min_samples_leaf``.
+            `max_leaf_nodes` limits the leaves of the whole tree.
+
+        Notes
+        -----
+        No pruning follows. Grown from the root, the tree is the one of `fit` before pruning.
+        """
+        place = self._find(node)
+        self._do(
+            {"edit": "grow", "path": self._path(place), **({"limits": limits} if limits else {})}
+        )
+
+    def prune(self, nodes: Any) -> None:
+        """Make one or several nodes leaves.
+
+        Parameters
+        ----------
+        nodes : int, a path, or a list of them
+        """
+        listed = nodes if isinstance(nodes, (list, set, np.ndarray)) else [nodes]
+        self._do({"edit": "prune", "paths": [self._path(self._find(node)) for node in listed]})
+
+    def _do(self, edit: Edit) -> None:
+        """Apply an edit; edits that were undone are lost."""
+        state = _EDITS[edit["edit"]](self, edit)
+        self._states = [*self._states[: self._place + 1], state]
+        self._place += 1
+
+    def _pruned(self, edit: Edit) -> State:
+        tree, _, used, _ = self._state
+        marked = np.zeros(tree.n_nodes, np.bool_)
+        for path in edit["paths"]:
+            node = self._at(path)
+            if tree.n_children[node] == 0:
+                raise InputError(f"Node {self._state.number[node]} is a leaf already.")
+            marked[node] = True
+        kept = ~tree.over_ancestors(np.logical_or, marked, False)
+        return State(tree.collapse(marked), self._state.number[kept], used, edit)
+
+    def _grown(self, edit: Edit) -> State:
+        node = self._at(edit["path"])
+        return self._grafted(
+            node, self._subtrees.grow(self._tree, node, edit.get("limits", {})), edit
+        )
+
+    def _split(self, edit: Edit) -> State:
+        node, feature = self._at(edit["path"]), self._feature(edit["column"])
+        if "threshold" not in edit and "categories" not in edit:
+            best = next(self._subtrees.candidates(self._tree, node, feature), None)
+            if best is None:
+                raise InputError(
+                    f"Column {self._names[feature]!r} has no admissible split at node "
+                    f"{self._state.number[node]}."
+                )
+            return self._grafted(node, best.stump, edit)
+        cut = self._cut(feature, edit.get("threshold"), edit.get("categories"))
+        return self._grafted(node, self._subtrees.split(self._tree, node, feature, *cut), edit)
+
+    def _grafted(self, node: int, subtree: Tree, edit: Edit) -> State:
+        tree, origin = graft(self._tree, node, subtree)
+        is_new = origin < 0
+        used = self._state.used + int(np.count_nonzero(is_new))
+        number = np.where(is_new, self._state.used + np.cumsum(is_new) - 1, 0)
+        number[~is_new] = self._state.number[origin[~is_new]]
+        return State(tree, number, used, edit)
+
+    # ---------------------------------------------------------- columns
+    @property
+    def _names(self) -> list[Any]:
+        names = getattr(self._estimator, "feature_names_in_", None)
+        return list(range(self._tree.n_features)) if names is None else list(map(str, names))
+
+    def _feature(self, column: Any) -> int:
+        """Return the index of a column, which is given by its name or index."""
+        names = self._names
+        if column in names:
+            return names.index(column)
+        if isinstance(column, (int, np.integer)) and 0 <= column < len(names):
+            return int(column)
+        raise InputError(f"There is no column {column!r}.{hint(str(column), map(str, names))}")
+
+    def _cut(self, feature: int, threshold: Any, categories: Any) -> tuple[float | None, Any]:
+        """Return the threshold, or codes, of a split that the user gives."""
+        columns, name = self._subtrees.table.columns, self._names[feature]
+        if (threshold is None) == (categories is None):
+            raise InputError("A split takes 'threshold' or 'categories', not both.")
+        is_nominal = bool(columns.nominal[feature])
+        if is_nominal != (threshold is None):
+            takes = "categories" if is_nominal else "threshold"
+            raise InputError(f"Column {name!r} is split by '{takes}'.")
+        words = columns.categories[feature]
+        if words is None:
+            return _number(threshold, name), None
+        known = {word: code for code, word in enumerate(words.tolist())}
+        codes = []
+        for word in [threshold] if threshold is not None else categories:
+            if word not in known:
+                near = hint(str(word), map(str, known))
+                raise InputError(f"Column {name!r} has no category {word!r}.{near}")
+            codes.append(known[word])
+        return (float(codes[0]), None) if threshold is not None else (None, np.array(codes))
+
+    # ---------------------------------------------------------- history
+    def undo(self) -> None:
+        """Return to the tree before the last edit."""
+        if self._place == 0:
+            raise InputError("There is no edit to undo.")
+        self._place -= 1
+
+    def redo(self) -> None:
+        """Apply the edit again that was undone last."""
+        if self._place + 1 == len(self._states):
+            raise InputError("There is no edit to redo.")
+        self._place += 1
+
+    def apply(self, history: Any) -> list[Skipped]:
+        """Apply the edits of a history to the tree as it is now.
+
+        Parameters
+        ----------
+        history : list, or its JSON text
+            `history` of an editor, of a tree of the same columns.
+
+        Returns
+        -------
+        list of Skipped
+            Edits that do not apply, with the reason; they are left out.
+        """
+        skipped = []
+        for edit in read_history(history):
+            try:
+                self._do(edit)
+            except InputError as error:
+                skipped.append(Skipped(edit, str(error)))
+        return skipped
+
+    def replay(
+        self,
+        history: Any,
+        X: Any = None,
+        y: Any = None,
+        sample_weight: Any = None,
+        validation: Sequence[Any] | None = None,
+    ) -> TreeEditor:
+        """Apply a history to the tree that this editor began with, or to one of other rows.
+
+        Parameters
+        ----------
+        history : list, or its JSON text
+            `history` of an editor. Edits that a loaded model already had are not applied again.
+        X, y, sample_weight : default=None
+            Rows to fit a tree on, by the parameters of the estimator. None for that tree.
+        validation : tuple, default=None
+            Other rows, for the new editor.
+
+        Returns
+        -------
+        TreeEditor
+            Another one; its ``skipped`` lists edits that do not apply.
+        """
+        edits = read_history(history)
+        if X is None:
+            made = copy(self)
+            made._states, made._place = self._states[:1], 0
+            if edits[: len(self._before)] == self._before:
+                edits = edits[len(self._before) :]
+        else:
+            made = TreeEditor(clone(self._estimator), X, y, sample_weight, validation)
+        made.skipped = made.apply(edits)
+        return made
+
+    def __str__(self) -> str:
+        return "".join(text_lines(describe(self.estimator), numbers=self._state.number))
+
+
+def _plain(value: Any) -> Any:
+    """Return a value of NumPy as one of Python, which JSON can represent."""
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _number(threshold: Any, name: Any) -> float:
+    """Return a threshold as a finite number."""
+    if isinstance(threshold, str) or not np.isfinite(threshold):
+        raise InputError(f"The threshold of column {name!r} must be a number, got {threshold!r}.")
+    return float(threshold)
+
+
+_EDITS: dict[str, Callable[[TreeEditor, Edit], State]] = {
+    "prune": TreeEditor._pruned,
+    "grow": TreeEditor._grown,
+    "split": TreeEditor._split,
+}

@@ -1,0 +1,339 @@
+"""Nodes of a tree that is edited: their numbers, rows, words and alternatives."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from copy import copy
+from itertools import islice
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+
+from gputree import prediction
+from gputree.backends.arrays import to_host
+from gputree.base.dtypes import MISSING_TO_ALL, THRESHOLD_SPLIT, UNSEEN, Int64s
+from gputree.base.sklearn import check_consistent_length
+from gputree.columns.cells import as_table
+from gputree.editing.alternatives import Alternatives, Sides, alternative
+from gputree.editing.history import Edit, Skipped
+from gputree.errors import InputError, InputTypeError
+from gputree.estimators import (
+    C45Classifier,
+    CodedTable,
+    DecisionTreeClassifier,
+    DecisionTreeRegressor,
+    ID3Classifier,
+)
+from gputree.estimators.coded_table import known_table
+from gputree.estimators.list_subtrees import ListSubtrees
+from gputree.estimators.subtrees import CartSubtrees, ancestors
+from gputree.export.describe import describe
+from gputree.inputs.validation import check_table, check_weights
+from gputree.pruning import (
+    PenalizedLoss,
+    Pessimistic,
+    Pruner,
+    ReducedError,
+    ValidationPrePruning,
+)
+from gputree.pruning.base import (
+    RoutedRows,
+    encode_target,
+    node_loss,
+    require_known_labels,
+    route,
+)
+from gputree.pruning.cost_complexity import weakest_links
+from gputree.tree import Tree
+from gputree.tree.sums import add_up
+
+_KINDS = {
+    DecisionTreeClassifier: CartSubtrees,
+    DecisionTreeRegressor: CartSubtrees,
+    C45Classifier: ListSubtrees,
+    ID3Classifier: ListSubtrees,
+}
+
+
+class State(NamedTuple):
+    """A tree after some edits, and the numbers by which the user knows its nodes."""
+
+    tree: Tree
+    number: Int64s  # (N,)
+    used: int  # numbers given so far
+    edit: Edit | None = None  # which led here; None for the first
+
+
+class EditedNodes:
+    """Base of `TreeEditor`: what it knows of the nodes of the tree as it is now."""
+
+    def __init__(
+        self,
+        estimator: Any,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        validation: Sequence[Any] | None = None,
+    ) -> None:
+        kind = estimator if isinstance(estimator, type) else type(estimator)
+        if kind not in _KINDS:
+            names = ", ".join(known.__name__ for known in _KINDS)
+            raise InputTypeError(f"TreeEditor takes one of {names}, got {kind.__name__}.")
+        X = as_table(X)
+        if isinstance(estimator, type) or not hasattr(estimator, "tree_"):
+            unfitted = estimator() if isinstance(estimator, type) else clone(estimator)
+            estimator = unfitted.fit(X, y, sample_weight)
+        if estimator.tree_.soft_lower is not None:
+            raise InputError("A tree with soft thresholds is not edited: fit without them.")
+        self._estimator, self._before = estimator, list(getattr(estimator, "edits_", []))
+        self._kept: Int64s | None = None  # rows that have weight, if not all
+        self._weight: NDArray[np.float64] | None = None
+        self._subtrees = self._read(X, y, sample_weight)
+        tree = estimator.tree_
+        self._states = [State(tree, np.arange(tree.n_nodes), tree.n_nodes)]
+        self._place = 0
+        self.skipped: list[Skipped] = []
+        self._check_rows()
+        self._validation = validation
+
+    def _read(self, X: Any, y: Any, sample_weight: Any) -> Any:
+        """Code the table once, and return the subtrees that are made over it."""
+        estimator = self._estimator
+        if isinstance(X, CodedTable):
+            table = known_table(estimator, X._table)
+        else:
+            check_consistent_length(X, y)
+            table = check_table(estimator, X, reset=False)
+        if table.sharding is not None or not isinstance(table.stored, np.ndarray):
+            raise InputError("TreeEditor takes a table in the memory of the host: pass X itself.")
+        y = to_host(y)
+        target = encode_target(estimator, y)
+        if estimator.tree_.task == "classification":
+            require_known_labels(y, target)
+        given = check_weights(to_host(sample_weight), target)
+        weight = estimator._combine_weights(given, target)
+        if weight is not None and not weight.all():
+            self._kept = np.flatnonzero(weight)
+            table, target, weight = table.take(self._kept), target[self._kept], weight[self._kept]
+        table, self._weight = table.compact(), weight
+        nominal = np.flatnonzero(table.columns.nominal)
+        if any((table.column(f) == UNSEEN).any() for f in nominal.tolist()):
+            raise self._other_rows("a column has a category that the tree has not seen")
+        return _KINDS[type(estimator)](estimator, table, target, weight)
+
+    def _check_rows(self) -> None:
+        """Raise ValueError unless the tree was grown on these rows."""
+        tree, values = self._tree, self._subtrees.values
+        if int(tree.n_rows[0]) != len(values):
+            raise self._other_rows(f"it was grown on {tree.n_rows[0]:,}, got {len(values):,}")
+        target, root = self._subtrees.target, tree.statistics[0]
+        if tree.task == "regression":
+            found = np.array([np.average(target, weights=self._weight)])
+        else:
+            found = np.bincount(target, self._weight, root.size)
+        if not np.allclose(found, root, rtol=1e-6, atol=1e-6 * np.abs(target).max()):
+            what = f"{found.tolist()}, and not {root.tolist()}"
+            raise self._other_rows(f"with weights, their classes or mean target are {what}")
+        if (tree.missing_child == MISSING_TO_ALL).any():  # rows are divided
+            return
+        stop = prediction.apply(tree, values, self._subtrees.n_threads)
+        reached = add_up(tree.parent, np.bincount(stop, minlength=tree.n_nodes))
+        wrong = np.flatnonzero(reached != tree.n_rows)
+        if wrong.size:
+            node = int(wrong[0])
+            raise self._other_rows(
+                f"node {node} has {tree.n_rows[node]:,} rows, of these {reached[node]:,} reach it"
+            )
+
+    def _other_rows(self, reason: str) -> InputError:
+        return InputError(
+            f"X and y are not the rows that the tree was grown on: {reason}. Pass those rows, or "
+            "an estimator that is not fitted. (A pruner of validation rows holds some out: fit "
+            "with pruning=None, and pass 'validation'.)"
+        )
+
+    # ------------------------------------------------------------ nodes
+    @property
+    def _state(self) -> State:
+        return self._states[self._place]
+
+    @property
+    def _tree(self) -> Tree:
+        return self._state.tree
+
+    @property
+    def estimator(self) -> Any:
+        """A fitted estimator with the tree as it is now, and its history as ``edits_``."""
+        return self._with_tree(self._tree, self.history)
+
+    def _with_tree(self, tree: Tree, history: list[Edit]) -> Any:
+        made = copy(self._estimator)
+        made.tree_ = made.unpruned_tree_ = tree
+        made.__dict__.pop("cp_table_", None)
+        made.__dict__.pop("edits_", None)
+        if history:
+            made.edits_ = history
+        return made
+
+    @property
+    def history(self) -> list[Edit]:
+        """Edits that led here, those of the model file that was edited first, as JSON has them."""
+        edits = [state.edit for state in self._states[1 : self._place + 1]]
+        return [*self._before, *(edit for edit in edits if edit is not None)]
+
+    @property
+    def numbers(self) -> Int64s:
+        """The number of each node of ``estimator.tree_``, by which the editor knows it."""
+        return self._state.number.copy()
+
+    def _find(self, node: Any) -> int:
+        """Return the place in the tree of a node, which is given by its number or its path."""
+        if isinstance(node, (tuple, list)):
+            return self._at(node)
+        found = np.flatnonzero(self._state.number == node)
+        if found.size == 0:
+            raise InputError(f"The tree has no node {node!r}: print the editor to see them.")
+        return int(found[0])
+
+    def _at(self, path: Sequence[int]) -> int:
+        """Return the place in the tree of the node at the end of a path."""
+        node = 0
+        for depth, ordinal in enumerate(path):
+            below = self._tree.children(node)
+            if not 0 <= ordinal < len(below):
+                raise InputError(f"The tree has no node at {list(path)}: {depth} levels exist.")
+            node = below[ordinal]
+        return node
+
+    def _path(self, node: int) -> list[int]:
+        tree, path = self._tree, [*ancestors(self._tree, node), node]
+        pairs = zip(path, path[1:], strict=False)
+        return [below - int(tree.first_child[above]) for above, below in pairs]
+
+    def rows(self, node: Any) -> Int64s:
+        """Return the indices of the training rows that reach a node, ascending.
+
+        Parameters
+        ----------
+        node : int, or a path (tuple of ordinals of children from the root)
+
+        Returns
+        -------
+        rows : int array
+            Those with weight; in C4.5 those of which a part reaches it, too.
+        """
+        rows: Int64s = self._subtrees.rows(self._tree, self._find(node))
+        return rows if self._kept is None else self._kept[rows]
+
+    def path(self, node: Any) -> list[str]:
+        """Return the conditions from the root to a node, in words."""
+        place, words = self._find(node), describe(self.estimator)
+        return [str(words.condition(t)) for t in [*ancestors(self._tree, place)[1:], place] if t]
+
+    def summary(self, node: Any) -> dict[str, Any]:
+        """Return what is known of a node.
+
+        Returns
+        -------
+        dict
+            ``path``, ``rows``, ``weight``, ``statistics`` (class weights, or the mean target),
+            ``impurity``, ``prediction``; with validation rows their ``validation_rows``, and
+            their losses with the node as a leaf and as it is: the weight of the misclassified, the
+            sum of squared errors, or half the deviance.
+        """
+        place, tree, words = self._find(node), self._tree, describe(self.estimator)
+        found = {
+            "path": self.path(node),
+            "rows": int(tree.n_rows[place]),
+            "weight": float(tree.weight[place]),
+            "statistics": tree.statistics[place].tolist(),
+            "impurity": float(tree.impurity[place]),
+            "prediction": words.answer(place),
+        }
+        if (data := self._routed()) is not None:
+            loss = node_loss(tree, data)
+            stops = np.bincount(data.node, minlength=tree.n_nodes)
+            found["validation_rows"] = int(add_up(tree.parent, stops)[place])
+            found["validation_loss_as_leaf"] = float(loss.as_leaf[place])
+            found["validation_loss"] = float(add_up(tree.parent, loss.stopped)[place])
+        return found
+
+    def _routed(self) -> RoutedRows | None:
+        """Validation rows at the nodes where they stop."""
+        if self._validation is None:
+            return None
+        X, y, *weight = self._validation
+        return route(self.estimator, X, y, weight[0] if weight else None)
+
+    def pruning(self, node: Any) -> dict[str, Any]:
+        """Return what the methods of pruning would do with a node that is split.
+
+        Returns
+        -------
+        dict
+            Of each method, by its short name, True where it makes the node, or one above it, a
+            leaf; of ``cost_complexity`` the alpha from which it does. Methods that need
+            validation rows are left out without them; those with parameters have their defaults,
+            and ``pessimistic`` does not raise subtrees.
+        """
+        place, tree, data = self._find(node), self._tree, self._routed()
+        path, alpha = self._path(place), weakest_links(tree).alpha
+        found: dict[str, Any] = {
+            "cost_complexity": float(alpha[[*ancestors(tree, place), place]].min())
+        }
+        methods: dict[str, Pruner] = {"penalized_loss": PenalizedLoss()}
+        if tree.task == "classification":
+            methods["pessimistic"] = Pessimistic(subtree_raising=False)
+        if data is not None:
+            methods |= {
+                "reduced_error": ReducedError(), "validation_pre_pruning": ValidationPrePruning(),
+            }  # fmt: skip
+        for name, pruner in methods.items():
+            pruned, at = pruner.prune_tree(tree, data), 0
+            for ordinal in path:
+                at = pruned.children(at)[ordinal] if pruned.n_children[at] else at
+            found[name] = bool(pruned.n_children[at] == 0)
+        return found
+
+    # ----------------------------------------------------- alternatives
+    def alternatives(self, node: Any, k: int | None = None) -> Alternatives:
+        """Return the best split of each column at a node, the one that growth prefers first.
+
+        Limits of the estimator on the children of a split apply, not those on what is split.
+
+        Parameters
+        ----------
+        node : int, or a path
+        k : int, default=None
+            Number of alternatives; None for all columns that have one.
+
+        Returns
+        -------
+        Alternatives
+        """
+        place, tree = self._find(node), self._tree
+        rows = self._subtrees.rows(tree, place)
+        used = self._sides(tree, place, rows)
+        weight = None if self._weight is None else self._weight[rows]
+        found = []
+        for candidate in islice(self._subtrees.candidates(tree, place), k):
+            mine = None if used is None else self._sides(candidate.stump, 0, rows)
+            described = self._with_tree(candidate.stump, [])
+            found.append(alternative(described, candidate, used, mine, weight))
+        return Alternatives(int(self._state.number[place]), found)
+
+    def _sides(self, tree: Tree, node: int, rows: Int64s) -> Sides | None:
+        """Sides of the rows of a node by its split; None where that is not binary."""
+        if tree.n_children[node] != 2:
+            return None
+        feature = int(tree.feature[node])
+        column = self._subtrees.values[:, feature]
+        values = column if rows.size == column.size else column[rows]
+        is_known = values == values  # not NaN
+        if tree.split_kind[node] == THRESHOLD_SPLIT:
+            return Sides(feature, values <= tree.threshold[node], is_known)
+        is_first = np.zeros(int(self._subtrees.table.columns.n_categories[feature]), np.bool_)
+        is_first[tree.categories(int(tree.first_child[node]))] = True
+        return Sides(feature, is_first[np.where(is_known, values, 0).astype(np.int64)], is_known)

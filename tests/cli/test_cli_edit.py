@@ -1,0 +1,81 @@
+"""`gputree edit`, and what `gputree show` says of edits."""
+
+import json
+
+import pytest
+
+from gputree import load_model
+from gputree.datasets import load_iris, read_table
+from gputree.editing import TreeEditor
+
+IRIS = load_iris().filename
+SPLIT = "2: petal length <= 5"
+
+
+@pytest.fixture
+def model(gputree, tmp_path):
+    path = tmp_path / "iris.gputree"
+    assert gputree("train", IRIS, "--target", "species", "-o", path)[0] == 0
+    return path
+
+
+def test_edits_are_those_of_the_editor_and_are_replayed(said, gputree, model, tmp_path):
+    out, again = tmp_path / "edited.gputree", tmp_path / "again.gputree"
+    words = ["--split", SPLIT, "--grow", "18: max-depth=4,min_samples_leaf=5", "--prune", "17,19"]
+    with_rows = ["edit", model, "--data", IRIS]
+    status, _, errors = gputree(*with_rows, *words)
+    assert status == 1
+    assert "--prune 17,19: Node 17 is a leaf already." in errors
+    words[-1] = "18"
+    printed = said(*with_rows, *words)
+    assert "17: |   petal length <= 5: versicolor (58/9)" in printed.splitlines()
+    assert "nodes" in said(*with_rows, *words, "-o", out)
+    table = read_table(IRIS, "species")
+    editor = TreeEditor(load_model(model), table.columns, table.target)
+    editor.split(2, "petal length", 5.0)
+    editor.grow(18, max_depth=4, min_samples_leaf=5)
+    editor.prune(18)
+    assert load_model(out).tree_.equals(editor.estimator.tree_)
+    history = tmp_path / "history.json"
+    history.write_text(said("show", out, "--history"))
+    assert json.loads(history.read_text()) == editor.history
+    for file in (out, history):
+        assert gputree(*with_rows, "--replay", file, "-o", again)[0] == 0
+        assert again.read_bytes() == out.read_bytes()
+
+
+def test_alternatives_of_a_node_are_shown(said, model):
+    printed = said("show", model, "--alternatives", 2, "--data", IRIS)
+    assert printed.startswith("Node 2: petal length > 2.45\n\nsplit")
+    assert "petal width <= 1.75    0.3897  54 / 46      1.000     1.000  in use\n" in printed
+
+
+def test_edits_that_do_not_apply(gputree, model, tmp_path):
+    history = tmp_path / "history.json"
+    history.write_text('[{"edit": "prune", "paths": [[0, 0, 0]]}, {"edit": "grow", "path": [1]}]')
+    status, _, errors = gputree("edit", model, "--data", IRIS, "--replay", history)
+    assert status == 0
+    assert 'not applied: {"edit": "prune", "paths": [[0, 0, 0]]}: The tree has no node' in errors
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["edit", "--prune", "x"], "A node is named by its number, got 'x'"),
+        (["edit", "--split", "3"], "--split takes 'NODE: COLUMN <= NUMBER'"),
+        (["edit", "--grow", "3: max_depth"], "--grow takes limits as max_depth=6"),
+        (["show", "--alternatives", "3"], "add --data FILE"),
+        (["edit", "--split", "2: petals <= 5"], "names no column of the model"),
+        (["edit", "--split", "2: petal width <= wide"], "must be a number, got 'wide'"),
+        (["edit", "--split", "2: petal width in a,b"], "is split by 'threshold'"),
+        (["edit", "--prune", "99"], "The tree has no node 99"),
+    ],
+)
+def test_what_cannot_be_edited(gputree, model, words, message):
+    command, *rest = words
+    data = ["--data", IRIS] if command == "edit" else []
+    status, _, errors = gputree(command, model, *data, *rest)
+    assert status in (1, 2)
+    assert message in errors
+    if command == "show":
+        assert "is for --alternatives" in gputree("show", model, "--data", IRIS)[2]
