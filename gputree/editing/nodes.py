@@ -45,9 +45,9 @@ from gputree.pruning.base import (
     require_known_labels,
     route,
 )
-from gputree.pruning.cost_complexity import weakest_links
 from gputree.tree import Tree
 from gputree.tree.sums import add_up
+from gputree.tree.weakest_links import weakest_links
 
 _KINDS = {
     DecisionTreeClassifier: CartSubtrees,

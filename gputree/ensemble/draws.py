@@ -33,7 +33,7 @@ MOST_DRAWS = np.iinfo(np.int32).max
 
 
 class Strata(NamedTuple):
-    """Classes whose rows are drawn apart, each a number of its own."""
+    """Classes whose rows are drawn apart, and the number of draws of each."""
 
     rows: Int64s  # (n,) rows of the first class, of the second, ...
     ends: Int64s  # (K + 1,) number of rows of all classes before each, and of all
