@@ -358,9 +358,7 @@ def number_classes(target, first, m, class_of):
 
 
 @kernel
-def load_nodes(
-    table, target, weight, of_classes, entries, begins, ends, a, b, block, rank, sorting
-):
+def load_nodes(table, target, weight, of_classes, entries, nodes, a, b, block, rank, sorting):
     """Load nodes ``a .. b`` into a block, one behind the other, and sort or rank their columns.
 
     `weight` is empty where all are one; targets are classes or weighted sums.
@@ -370,8 +368,9 @@ def load_nodes(
     places = np.empty(258, np.int64)
     first = np.int64(0)
     for j in range(a, b):
-        m = ends[j] - begins[j]
-        load_rows(target, weight, entries, begins[j], first, m, block)
+        m = nodes.end[j] - nodes.begin[j]
+        weights = weight[nodes.first_weight[j] :]
+        load_rows(target, weights, entries, nodes.begin[j], first, m, block)
         sort_columns(table, first, m, bits, block, rank, sorting, sorter, places)
         channels = 3
         if of_classes:

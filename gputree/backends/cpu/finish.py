@@ -45,12 +45,13 @@ class SmallNodes(NamedTuple):
     depth: Int64s  # (m,)
     key: Uint64s  # (m,) of random draws
     means: Bounds | None
+    first_weight: Int64s  # (m,) place of the weight of row 0: not 0 in trees with their own weights
 
     def take(self, chosen: Int64s) -> SmallNodes:
         """Return the given nodes."""
-        means = self.means and self.means.take(chosen)
-        begin, end, depth, key, _ = self
-        return SmallNodes(begin[chosen], end[chosen], depth[chosen], key[chosen], means)
+        begin, end, depth, key, means, first_weight = self
+        numbers = begin[chosen], end[chosen], depth[chosen], key[chosen]
+        return SmallNodes(*numbers, means and means.take(chosen), first_weight[chosen])
 
 
 class Growing(NamedTuple):
@@ -473,8 +474,7 @@ def grow_nodes(rules, entries, nodes, a, b, scratch, block, ranks, out, free):
 def finish_nodes(source: EntrySource, task: Task, nodes: SmallNodes) -> Subtrees:
     """Grow the subtrees of all nodes given; entries end in leaf order."""
     table, rows, entries = source
-    begin, end = nodes.begin, nodes.end
-    sizes = end - begin
+    sizes = nodes.end - nodes.begin
     most, block_rows = int(sizes.max()), blocks.block_rows(table, sizes)
     block = blocks.new_block(table, task, block_rows, entries.dtype)
     ranks = new_ranks(table, task, block.order)
@@ -490,7 +490,7 @@ def finish_nodes(source: EntrySource, task: Task, nodes: SmallNodes) -> Subtrees
         bin_ends=BinEnds(table.by_code, table.highest, table.lowest, table.categories),
     )
     weight = rows.weight if rows.weight is not None else np.empty(0, np.int64)
-    given = table, rows.target, weight, not regression, entries, begin, end
+    given = table, rows.target, weight, not regression, entries, nodes._replace(means=None)
     free = 0
     for a, b in blocks.share_blocks(sizes, block_rows):
         blocks.load_nodes(*given, a, b, block, None if ranks is None else ranks.rank, sorting)
