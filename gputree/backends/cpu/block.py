@@ -39,9 +39,8 @@ class Block(NamedTuple):
     order: NDArray  # (d, m) uint32 or uint64 keys
     distinct: NDArray  # (d, m) float64: values by rank, from the first place of each node
     spill: NDArray  # (m,) like order
-    rows: NDArray  # (m,) like entries: local order of the subtree
-    rows_spill: NDArray  # (m,) like entries
-    local: NDArray  # (m,) int32: indices in the order of `rows`
+    rows: NDArray  # (m,) like entries: by index
+    local: NDArray  # (m,) int32: indices in the local order of the subtree
     local_spill: NDArray  # (m,) int32
     target: NDArray  # (m,) int64
     weight: NDArray  # (m,) int64
@@ -95,7 +94,6 @@ def new_block(table: Table, task: Task, m: int, row_dtype: np.dtype) -> Block:
         distinct=np.empty((d, m)),
         spill=np.empty(m, key),
         rows=np.empty(m, row_dtype),
-        rows_spill=np.empty(m, row_dtype),
         local=np.empty(m, np.int32),
         local_spill=np.empty(m, np.int32),
         target=np.empty(m, np.int64),

@@ -189,24 +189,20 @@ def keep_side(order, f, bits, left_side, side, s, t):
 
 
 @borrowing
-def partition_rows(rows, local, rows_spill, local_spill, left_side, s, t):
-    """Stable partition of the rows themselves. Returns the first place of the right child."""
+def partition_rows(local, spill, left_side, s, t):
+    """Stable partition of the rows' indices. Returns the first place of the right child."""
     one = np.uintp(1)
     to_left = np.uintp(s)
     to_spill = np.uintp(0)
     for i in range(np.uintp(s), np.uintp(t)):
         x = local[i]
-        row = rows[i]
         is_left = np.uintp(left_side[np.uintp(x)])
         local[to_left] = x
-        rows[to_left] = row
-        local_spill[to_spill] = x
-        rows_spill[to_spill] = row
+        spill[to_spill] = x
         to_left += is_left
         to_spill += one - is_left
     for i in range(to_spill):
-        local[to_left + i] = local_spill[i]
-        rows[to_left + i] = rows_spill[i]
+        local[to_left + i] = spill[i]
     return np.int64(to_left)
 
 
@@ -324,9 +320,7 @@ def split_block(rules, block, bits, s, t, active, in_order, further):
     Those are the first `active`, but for the column `in_order`, which stays so. Returns the first
     place on the right, and for the left and the right child if it may split.
     """
-    middle = partition_rows(
-        block.rows, block.local, block.rows_spill, block.local_spill, block.left_side, s, t
-    )
+    middle = partition_rows(block.local, block.local_spill, block.left_side, s, t)
     left = may_split(rules.regression, block, s, middle, further)
     right = may_split(rules.regression, block, middle, t, further)
     for c in range(active if left or right else 0):
@@ -466,7 +460,7 @@ def grow_nodes(rules, entries, nodes, a, b, scratch, block, ranks, out, free):
             rules, restricted, scratch, block, ranks, root, m, waiting, sums, left[:channels], out
         )
         for i in range(m):
-            entries[s + i] = block.rows[first + i]
+            entries[s + i] = block.rows[block.local[first + i]]
         first += m
     return free
 
