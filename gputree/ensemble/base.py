@@ -48,8 +48,8 @@ from gputree.inputs.validation import check_weight_range, check_weights, compare
 from gputree.prediction.forest import leaves
 from gputree.tree.importance import mean_importances
 
-# Trees that are grown in one call have at most so many rows together. A call takes as long as
-# growing some hundred rows, and a fit can be interrupted after each.
+# Trees that are grown in one call have at most so many rows together: of larger tables little time
+# passes between calls, and a fit can be interrupted after each.
 BLOCK_ROWS = 1 << 15
 # Blocks of trees for each thread, at least: threads end at about the same time.
 BLOCKS_PER_THREAD = 2

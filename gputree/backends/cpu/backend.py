@@ -423,7 +423,7 @@ class CpuBackend:
     ) -> list[Subtrees] | None:
         """Grow trees of `sizes` entries, one after another, from their roots on as small nodes.
 
-        Each has weights of its own, or all have none. None where they must be grown one by one.
+        Trees differ in `weights`, or have none. None where they must be grown one by one.
         """
         end, none = np.cumsum(sizes), np.zeros_like(sizes)
         nodes = SmallNodes(end - sizes, end, none, keys, None, none)
