@@ -1,8 +1,9 @@
 """Forests: trees on drawn rows and columns, whose predictions are averaged.
 
-Trees are grown in threads, one tree each, over one coded table that all of them share. What is
-random is hashed from the forest's seed, the tree's number and the node's path, and sums over trees
-are in their order, so that a forest depends neither on threads nor on which tree is grown first.
+Trees are grown in threads, one or some at a time, over one coded table that all of them share.
+What is random is hashed from the forest's seed, the tree's number and the node's path, and sums
+over trees are in their order, so that a forest depends neither on threads nor on which tree is
+grown first.
 """
 
 from __future__ import annotations
