@@ -191,6 +191,15 @@ class Subtrees(NamedTuple):
             used += child.size
         return cls(*(np.concatenate(field) for field in zip(*moved, strict=True)))
 
+    def each(self) -> list[Subtrees]:
+        """The subtrees one by one, whose nodes are next to each other."""
+        ends = np.append(np.sort(self.root), self.first_child.size)
+        found = []
+        for a, b in zip(self.root, ends[np.searchsorted(ends, self.root) + 1], strict=True):
+            child = np.where(self.first_child[a:b] < 0, -1, self.first_child[a:b] - a)
+            found.append(Subtrees._make([self.root[:0], child, *(f[a:b] for f in self[2:])]))
+        return found
+
 
 class Finishing(NamedTuple):
     """Sizes of small nodes: building their subtrees costs less than histograms."""

@@ -102,6 +102,7 @@ class PartitionRows:
     tasks: Tasks
     rowsets: Rowsets
     weighted: bool
+    grows_whole: bool = False
 
     @property
     def n_rows(self) -> int:

@@ -1,13 +1,14 @@
 """Forests: trees on drawn rows and columns, whose predictions are averaged.
 
-Trees are grown in threads, one tree each, over one coded table that all of them share. What is
-random is hashed from the forest's seed, the tree's number and the node's path, and sums over trees
-are in their order, so that a forest depends neither on threads nor on which tree is grown first.
+Trees are grown in threads, one or some at a time, over one coded table that all of them share.
+What is random is hashed from the forest's seed, the tree's number and the node's path, and sums
+over trees are in their order, so that a forest depends neither on threads nor on which tree is
+grown first.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from copy import copy
 from inspect import signature
@@ -48,6 +49,12 @@ from gputree.inputs.tables import Table
 from gputree.inputs.validation import check_weight_range, check_weights, compare_columns
 from gputree.prediction.forest import leaves
 from gputree.tree.importance import mean_importances
+
+# Trees that are grown in one call have at most so many rows together: of larger tables little time
+# passes between calls, and a fit can be interrupted after each.
+BLOCK_ROWS = 1 << 15
+# Blocks of trees for each thread, at least: threads end at about the same time.
+BLOCKS_PER_THREAD = 2
 
 
 class Forest(ForestParameters, Reporting, StandardErrors):
@@ -150,12 +157,23 @@ class Forest(ForestParameters, Reporting, StandardErrors):
             tree._warns = origin.number == 0  # the first one warns for all
             tree.tree_ = rows.grow(tree, t)
             tree._cut_back()
-            if bar is not None:
-                bar.update()
             return CompactTree.of(tree.tree_)
 
+        def grow_some(some: Sequence[int]) -> list[CompactTree]:
+            grown = rows.grow_whole(copy(grower), some) if rows.grows_whole else None
+            if grown is None and len(some) > 1:
+                return [tree for t in some for tree in grow_some([t])]
+            grown = grown or [grow(t) for t in some]
+            if bar is not None:
+                bar.update(len(some))
+            return grown
+
+        most = BLOCK_ROWS // rows.n_rows if rows.grows_whole else 1
+        size = max(min(most, len(numbers) // (BLOCKS_PER_THREAD * at_once)), 1)
+        blocks = [(numbers[a : a + size],) for a in range(0, len(numbers), size)]
         with nullcontext() if bar is None else bar:
-            self._trees = Trees([*kept, *run(at_once, grow, [(t,) for t in numbers])])
+            found = run(at_once, grow_some, blocks)
+        self._trees = Trees([*kept, *(tree for trees in found for tree in trees)])
 
     def _require_columns(self, X: Any) -> None:
         """Refuse a table with other columns than in fit, as `predict` does."""

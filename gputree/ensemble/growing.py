@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +11,8 @@ from numpy.typing import NDArray
 
 from gputree.backends.devices import resolve_device
 from gputree.base.threads import n_threads
+from gputree.ensemble.compact import CompactTree
+from gputree.ensemble.draws import tree_seed
 from gputree.estimators.cart import column_count
 from gputree.growth.frontier import FEWEST_ROWS
 from gputree.inputs.tables import Table
@@ -27,6 +30,7 @@ class TableRows:
     table: Table
     target: NDArray[Any]
     weight: Weight
+    grows_whole: bool = False  # some trees are grown in one call, each as a small node
 
     @property
     def n_rows(self) -> int:
@@ -50,17 +54,34 @@ class TableRows:
             n_columns = column_count(forest.max_features, table.shape[1])
             bins, exact = table.max_bins or int(grower.max_bins), forest.splitter != "binned"
             on_device.prepare(bins, threads, exact, n_columns)
+        counted = (forest.bootstrap or self.weight is None) and not forest._balances_subsamples
+        self.grows_whole = device == "cpu" and counted and grower._grows_whole(table)
         return grower
 
     def grow(self, tree: Any, t: int) -> Tree:
         """Grow tree t by its estimator, on the rows that it has drawn."""
+        grown: Tree = tree._grow_tree(self.table, self.target, self._weight(t), self.n_rows)
+        return grown
+
+    def grow_whole(self, tree: Any, numbers: Sequence[int]) -> list[CompactTree] | None:
+        """Grow trees by a copy of `tree` in one call; None where they need others."""
+        drawn, origins = [self._weight(t) for t in numbers], self.forest._origins
+        seeds = [tree_seed(*origins[t].key) for t in numbers]
+        found = tree._grow_whole(self.table, self.target, drawn, seeds)
+        if found is not None:
+            kind = tree._formula, self.table.shape[1]
+            return [CompactTree.of_classes(nodes, sums, *kind) for nodes, sums in found]
+        self.grows_whole = len(numbers) > 1
+        return None
+
+    def _weight(self, t: int) -> Weight:
+        """Weights of the rows in tree t, their numbers of draws among them."""
         counts = self.forest._counts(t)
         weight = self.weight if counts is None else counts
         if self.forest._balances_subsamples:
             weight = np.ones(self.n_rows) if weight is None else weight
             weight = weight * balancing(np.bincount(self.target, weight))[self.target]
-        grown: Tree = tree._grow_tree(self.table, self.target, weight, self.n_rows)
-        return grown
+        return weight
 
 
 def balancing(of_class: NDArray[Any]) -> NDArray[np.float64]:

@@ -30,7 +30,7 @@ from gputree.estimators.documentation import (
     TREE_OF_TARGETS,
     document,
 )
-from gputree.estimators.growing import UNLIMITED_DEPTH, Options, grow_tree
+from gputree.estimators.growing import UNLIMITED_DEPTH, Options, grow_tree, grow_whole_trees
 from gputree.estimators.parameters import (
     ClassificationParameters,
     LabelParameters,
@@ -39,6 +39,7 @@ from gputree.estimators.parameters import (
     keyword_constructor,
 )
 from gputree.estimators.table_estimator import TableRegressor
+from gputree.growth.assembly import GrownNodes
 from gputree.inputs.tables import Table
 from gputree.pruning import CostComplexity, cost_complexity_path
 from gputree.tree import Tree
@@ -79,12 +80,35 @@ class Cart(TreeParameters, BaseDecisionTree):
         self.growth_report_ = {"device": options.device, **grown.report}
         return grown.tree
 
+    def _grows_whole(self, table: Table) -> bool:
+        """Return True if trees on the rows of a table need no more than `grow_whole_trees` does."""
+        plain = self.max_leaf_nodes is None and self.ccp_alpha == 0.0
+        plain = plain and monotonic_signs(self, table.columns) is None
+        numeric = not table.columns.nominal.any() and table.sharding is None
+        return plain and numeric and hasattr(self, "n_classes_")
+
+    def _grow_whole(
+        self, table: Table, target: NDArray, drawn: list[Any], seeds: list[int]
+    ) -> list[tuple[GrownNodes, NDArray[np.int64]]] | None:
+        """Grow trees that differ in `drawn` weights and in seeds; None where they need levels."""
+        keys = []
+        for seed in seeds:
+            self.random_state = seed
+            options = self._options(len(target), table.shape[1], table.device)
+            keys.append(options.key)
+        return grow_whole_trees(table, target, drawn, options._replace(warns=False), keys)
+
+    @property
+    def _formula(self) -> str:
+        """The criterion by the name that trees have."""
+        return "entropy" if self.criterion == "log_loss" else self.criterion
+
     def _options(self, n: int, d: int, device: str | None) -> Options:
         """The parameters' meaning for a table of n rows and d columns."""
         max_features = column_count(self.max_features, d)
         draws_cuts, random_ties = self.splitter == "random", self.ties == "random"
         return Options(
-            criterion="entropy" if self.criterion == "log_loss" else self.criterion,
+            criterion=self._formula,
             n_classes=getattr(self, "n_classes_", 0),
             max_depth=None if self.max_depth is None else min(int(self.max_depth), UNLIMITED_DEPTH),
             min_samples_split=max(count_rows(self.min_samples_split, n), 2),

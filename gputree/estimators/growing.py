@@ -24,7 +24,7 @@ from gputree.estimators.growing_categories import (
 from gputree.estimators.resolution import warn_if_coarse
 from gputree.growth.assembly import GrownNodes, over_leaves, renumber
 from gputree.growth.frontier import best_first_leaves
-from gputree.growth.grower import GrowthPlan, grow
+from gputree.growth.grower import GrowthPlan, grow, is_small_root
 from gputree.growth.monotonic import bound_answers
 from gputree.inputs.tables import Table
 from gputree.tree import Tree
@@ -87,9 +87,7 @@ def grow_tree(
     options : Options
     """
     device_table = table.on(options.device, options.n_threads)
-    if table.rows is not None:  # the others have no weight
-        ones = np.ones(len(target), np.int8) if sample_weight is None else sample_weight
-        target, sample_weight = table.scatter(target), table.scatter(ones)
+    target, sample_weight = _over_table(table, target, sample_weight)
     entries, weights, targets = units_of(target, sample_weight, options)
     if options.draws_cuts and (options.device != "cpu" or table.sharding is not None):
         raise cuts_not_drawn()
@@ -99,6 +97,51 @@ def grow_tree(
     again = int(np.count_nonzero(device_table.categories + device_table.missing > MAX_BINS))
     shape = (len(target) if entries is None else entries.size), table.shape[1]
     return grow_on(backend, shape, task.limits, again, weights, targets, options, table.columns)
+
+
+def grow_whole_trees(
+    table: Table, target: NDArray, drawn: list[NDArray | None], options: Options, keys: list[int]
+) -> list[tuple[GrownNodes, NDArray[np.int64]]] | None:
+    """Grow trees of classes on the CPU, each from its root on as a small node, in one call.
+
+    `drawn` are the weights of the rows for each tree, and `keys` what its draws are hashed with.
+    Columns are numeric. Returns nodes breadth-first, with the class weights of the leaves; None
+    where trees need levels, or weights are other than counts.
+    """
+    device_table = table.on(options.device, options.n_threads)
+    given = [_over_table(table, target, weight) for weight in drawn]
+    found = [units_of(*one, options) for one in given]
+    entries = [np.arange(len(given[0][0])) if rows is None else rows for rows, _, _ in found]
+    units = [of_tree for _, of_tree, _ in found]
+    alike = {(u.weight is None, u.unit * u.scale, u.total) for u in units}
+    if len(alike) > 1 or units[0].unit * units[0].scale != 1.0:
+        return None
+    task = new_task(given[0][0], units[0], None, device_table.categories, options)
+    backend: Any = new_backend(device_table, task, options.n_threads, np.concatenate(entries))
+    options = options._replace(max_bins=table.max_bins or options.max_bins)
+    sizes = np.array([rows.size for rows in entries])
+    shape = int(sizes.max()), table.shape[1]
+    if not is_small_root(backend, shape, task.limits, _plan(backend, options, 0)):
+        return None
+    grown = backend.grow_whole(sizes, np.array(keys, np.uint64), [u.weight for u in units])
+    trees = []
+    for subtree, of_tree in zip(grown or (), units, strict=grown is not None):
+        check_statistics(subtree.first_child.size, options.n_classes)
+        nodes = renumber(GrownNodes._make(subtree[1:]))[0]
+        leaf = nodes.first_child < 0
+        backend.weigh(of_tree.weight)
+        trees.append((nodes, backend.node_statistics(nodes.begin[leaf], nodes.end[leaf])))
+    return trees or None
+
+
+def _over_table(
+    table: Table, target: NDArray, weight: NDArray | None
+) -> tuple[NDArray, NDArray | None]:
+    """Targets and weights of all rows of the table that `table` may be a part of."""
+    if table.rows is None:
+        return target, weight
+    ones = np.ones(len(target), np.int8) if weight is None else weight
+    return table.scatter(target), table.scatter(ones)  # the others have no weight
 
 
 def units_of(
@@ -144,7 +187,17 @@ def grow_on(
 
     Of `weights` and `targets`, units count; `coded_again` is that of `GrowthPlan`.
     """
-    plan = GrowthPlan(
+    plan = _plan(backend, options, coded_again)
+    with Progress(shape[0], enabled=options.verbose) as progress:
+        nodes = grow(backend, shape, limits, plan, progress)
+    check_statistics(nodes.first_child.size, options.n_classes)
+    tree = _to_tree(nodes, backend, weights, targets, options, columns, shape[1])
+    return Grown(tree, backend.report())
+
+
+def _plan(backend: Backend, options: Options, coded_again: int) -> GrowthPlan:
+    """The plan of growth by some options on a backend."""
+    return GrowthPlan(
         max_bins=options.max_bins,
         exact=options.exact,
         max_leaf_nodes=options.max_leaf_nodes,
@@ -153,11 +206,6 @@ def grow_on(
         key=options.key,
         coded_again=coded_again,
     )
-    with Progress(shape[0], enabled=options.verbose) as progress:
-        nodes = grow(backend, shape, limits, plan, progress)
-    check_statistics(nodes.first_child.size, options.n_classes)
-    tree = _to_tree(nodes, backend, weights, targets, options, columns, shape[1])
-    return Grown(tree, backend.report())
 
 
 def new_task(

@@ -44,11 +44,7 @@ def grow(
 ) -> GrownNodes:
     """Grow a tree over the backend's entries, all or some rows of its table: `shape` (n, d)."""
     n_rows, columns = shape
-    cells = n_rows * columns
-    # Last: a backend counts the additional time.
-    coded = not plan.exact or not (n_rows <= FEWEST_ROWS or cells <= backend.uncoded_cells)
-    if coded:
-        backend.encode(plan.max_bins)
+    coded = encode(backend, shape, plan)
     table = NodeTable(n_rows)
     best_first = BestFirst(plan.max_leaf_nodes)
     frontier = Frontier.root(n_rows, plan.key, is_monotonic=limits.monotonic is not None)
@@ -71,6 +67,28 @@ def grow(
     del parents  # small nodes need no histograms
     progress.level(depth, 0, sum(f.rows for f in aside), table.n_nodes)
     return table.join(*_finish(backend, aside))
+
+
+def encode(backend: Backend, shape: tuple[int, int], plan: GrowthPlan) -> bool:
+    """Code the backend's table, if a tree of so many entries needs codes; returns True if so."""
+    n_rows, columns = shape
+    # Last: a backend counts the additional time.
+    coded = not plan.exact or not (
+        n_rows <= FEWEST_ROWS or n_rows * columns <= backend.uncoded_cells
+    )
+    if coded:
+        backend.encode(plan.max_bins)
+    return coded
+
+
+def is_small_root(
+    backend: Backend, shape: tuple[int, int], limits: Limits, plan: GrowthPlan
+) -> bool:
+    """Return True if the root of a tree of `shape` entries is small; codes the table if need be."""
+    n_rows, columns = shape
+    coded = encode(backend, shape, plan)
+    sizes = np.array([n_rows])
+    return _small_rows(backend, sizes, columns, plan, limits.max_depth, coded=coded) >= n_rows
 
 
 def _small_rows(

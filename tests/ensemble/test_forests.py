@@ -260,6 +260,31 @@ def test_threads_tables_and_steps_grow_the_same_forest(fitted):
 
 
 @pytest.mark.parametrize(
+    ("kind", "rows", "options"),
+    [
+        (RandomForestClassifier, 24, {}),
+        (RandomForestClassifier, 24, {"criterion": "log_loss", "max_depth": 3, "max_samples": 0.6}),
+        (RandomForestClassifier, 24, {"bootstrap": False, "min_weight_fraction_leaf": 0.1}),
+        (RandomForestClassifier, 24, {"max_features": 1, "splitter": "binned"}),
+        (RandomForestClassifier, 3, {}),  # some draw a row three times, or all rows once
+        (ExtraTreesClassifier, 24, {}),
+        (ExtraTreesClassifier, 24, {"bootstrap": True}),  # one by one: weights differ
+    ],
+)
+def test_trees_grown_together_are_those_grown_one_by_one(monkeypatch, kind, rows, options):
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.normal(size=(rows, 2)), rng.integers(0, 5, (rows, 3))])
+    X[rng.random(X.shape) < 0.1] = np.nan
+    y = np.arange(rows) % 3
+    forest = kind(n_estimators=5, random_state=0, n_jobs=1, **options)
+    together = clone(forest).fit(X, y)
+    part = CodedTable(np.concatenate([X, X])).take(np.arange(rows))
+    assert_same_forest(together, clone(forest).fit(part, y))
+    monkeypatch.setattr(DecisionTreeClassifier, "_grows_whole", lambda *_: False)
+    assert_same_forest(together, clone(forest).fit(X, y))
+
+
+@pytest.mark.parametrize(
     "kind",
     [
         RandomForestClassifier,

@@ -443,7 +443,32 @@ class CpuBackend:
         self, begin: Int64s, end: Int64s, depth: Int64s, keys: Uint64s, bounds: Bounds | None = None
     ) -> Subtrees:
         self.cell_counts = None
-        nodes = SmallNodes(begin, end, depth, keys, bounds)
+        return self._finish(SmallNodes(begin, end, depth, keys, bounds, np.zeros_like(begin)))
+
+    def grow_whole(
+        self, sizes: Int64s, keys: Uint64s, weights: list[Int64s | None]
+    ) -> list[Subtrees] | None:
+        """Grow trees of `sizes` entries, one after another, from their roots on as small nodes.
+
+        Trees differ in `weights`, or have none. None where they must be grown one by one.
+        """
+        end, none = np.cumsum(sizes), np.zeros_like(sizes)
+        nodes = SmallNodes(end - sizes, end, none, keys, None, none)
+        own = [weight for weight in weights if weight is not None]
+        if len(own) > 1:
+            if self.task.draws_cuts or self._sorts_drawn or self._sorts_each(nodes):
+                return None
+            nodes = nodes._replace(first_weight=np.arange(sizes.size) * own[0].size)
+            self.rows = self.rows._replace(weight=np.concatenate(own))
+        return self._finish(nodes).each()
+
+    def weigh(self, weight: Int64s | None) -> None:
+        """Take other weights of the rows, for their statistics."""
+        self.rows = self.rows._replace(weight=weight)
+
+    def _finish(self, nodes: SmallNodes) -> Subtrees:
+        """Build the subtrees of small nodes."""
+        begin, end = nodes.begin, nodes.end
         by_column = None  # in place of codes: larger tables are not copied
         if self._grows_uncoded:
             by_column = self.data.by_column()

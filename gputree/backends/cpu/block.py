@@ -39,9 +39,8 @@ class Block(NamedTuple):
     order: NDArray  # (d, m) uint32 or uint64 keys
     distinct: NDArray  # (d, m) float64: values by rank, from the first place of each node
     spill: NDArray  # (m,) like order
-    rows: NDArray  # (m,) like entries: local order of the subtree
-    rows_spill: NDArray  # (m,) like entries
-    local: NDArray  # (m,) int32: indices in the order of `rows`
+    rows: NDArray  # (m,) like entries: by index
+    local: NDArray  # (m,) int32: indices in the local order of the subtree
     local_spill: NDArray  # (m,) int32
     target: NDArray  # (m,) int64
     weight: NDArray  # (m,) int64
@@ -95,7 +94,6 @@ def new_block(table: Table, task: Task, m: int, row_dtype: np.dtype) -> Block:
         distinct=np.empty((d, m)),
         spill=np.empty(m, key),
         rows=np.empty(m, row_dtype),
-        rows_spill=np.empty(m, row_dtype),
         local=np.empty(m, np.int32),
         local_spill=np.empty(m, np.int32),
         target=np.empty(m, np.int64),
@@ -358,9 +356,7 @@ def number_classes(target, first, m, class_of):
 
 
 @kernel
-def load_nodes(
-    table, target, weight, of_classes, entries, begins, ends, a, b, block, rank, sorting
-):
+def load_nodes(table, target, weight, of_classes, entries, nodes, a, b, block, rank, sorting):
     """Load nodes ``a .. b`` into a block, one behind the other, and sort or rank their columns.
 
     `weight` is empty where all are one; targets are classes or weighted sums.
@@ -370,8 +366,9 @@ def load_nodes(
     places = np.empty(258, np.int64)
     first = np.int64(0)
     for j in range(a, b):
-        m = ends[j] - begins[j]
-        load_rows(target, weight, entries, begins[j], first, m, block)
+        m = nodes.end[j] - nodes.begin[j]
+        weights = weight[nodes.first_weight[j] :]
+        load_rows(target, weights, entries, nodes.begin[j], first, m, block)
         sort_columns(table, first, m, bits, block, rank, sorting, sorter, places)
         channels = 3
         if of_classes:

@@ -45,12 +45,13 @@ class SmallNodes(NamedTuple):
     depth: Int64s  # (m,)
     key: Uint64s  # (m,) of random draws
     means: Bounds | None
+    first_weight: Int64s  # (m,) place of the weight of row 0: not 0 in trees with their own weights
 
     def take(self, chosen: Int64s) -> SmallNodes:
         """Return the given nodes."""
-        means = self.means and self.means.take(chosen)
-        begin, end, depth, key, _ = self
-        return SmallNodes(begin[chosen], end[chosen], depth[chosen], key[chosen], means)
+        begin, end, depth, key, means, first_weight = self
+        numbers = begin[chosen], end[chosen], depth[chosen], key[chosen]
+        return SmallNodes(*numbers, means and means.take(chosen), first_weight[chosen])
 
 
 class Growing(NamedTuple):
@@ -188,24 +189,20 @@ def keep_side(order, f, bits, left_side, side, s, t):
 
 
 @borrowing
-def partition_rows(rows, local, rows_spill, local_spill, left_side, s, t):
-    """Stable partition of the rows themselves. Returns the first place of the right child."""
+def partition_rows(local, spill, left_side, s, t):
+    """Stable partition of the rows' indices. Returns the first place of the right child."""
     one = np.uintp(1)
     to_left = np.uintp(s)
     to_spill = np.uintp(0)
     for i in range(np.uintp(s), np.uintp(t)):
         x = local[i]
-        row = rows[i]
         is_left = np.uintp(left_side[np.uintp(x)])
         local[to_left] = x
-        rows[to_left] = row
-        local_spill[to_spill] = x
-        rows_spill[to_spill] = row
+        spill[to_spill] = x
         to_left += is_left
         to_spill += one - is_left
     for i in range(to_spill):
-        local[to_left + i] = local_spill[i]
-        rows[to_left + i] = rows_spill[i]
+        local[to_left + i] = spill[i]
     return np.int64(to_left)
 
 
@@ -323,9 +320,7 @@ def split_block(rules, block, bits, s, t, active, in_order, further):
     Those are the first `active`, but for the column `in_order`, which stays so. Returns the first
     place on the right, and for the left and the right child if it may split.
     """
-    middle = partition_rows(
-        block.rows, block.local, block.rows_spill, block.local_spill, block.left_side, s, t
-    )
+    middle = partition_rows(block.local, block.local_spill, block.left_side, s, t)
     left = may_split(rules.regression, block, s, middle, further)
     right = may_split(rules.regression, block, middle, t, further)
     for c in range(active if left or right else 0):
@@ -465,7 +460,7 @@ def grow_nodes(rules, entries, nodes, a, b, scratch, block, ranks, out, free):
             rules, restricted, scratch, block, ranks, root, m, waiting, sums, left[:channels], out
         )
         for i in range(m):
-            entries[s + i] = block.rows[first + i]
+            entries[s + i] = block.rows[block.local[first + i]]
         first += m
     return free
 
@@ -473,8 +468,7 @@ def grow_nodes(rules, entries, nodes, a, b, scratch, block, ranks, out, free):
 def finish_nodes(source: EntrySource, task: Task, nodes: SmallNodes) -> Subtrees:
     """Grow the subtrees of all nodes given; entries end in leaf order."""
     table, rows, entries = source
-    begin, end = nodes.begin, nodes.end
-    sizes = end - begin
+    sizes = nodes.end - nodes.begin
     most, block_rows = int(sizes.max()), blocks.block_rows(table, sizes)
     block = blocks.new_block(table, task, block_rows, entries.dtype)
     ranks = new_ranks(table, task, block.order)
@@ -490,7 +484,7 @@ def finish_nodes(source: EntrySource, task: Task, nodes: SmallNodes) -> Subtrees
         bin_ends=BinEnds(table.by_code, table.highest, table.lowest, table.categories),
     )
     weight = rows.weight if rows.weight is not None else np.empty(0, np.int64)
-    given = table, rows.target, weight, not regression, entries, begin, end
+    given = table, rows.target, weight, not regression, entries, nodes._replace(means=None)
     free = 0
     for a, b in blocks.share_blocks(sizes, block_rows):
         blocks.load_nodes(*given, a, b, block, None if ranks is None else ranks.rank, sorting)
