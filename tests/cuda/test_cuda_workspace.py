@@ -154,7 +154,7 @@ def test_growth_gives_its_memory_back(emulated_device, exact):
     assert backend.grower.workspace.nbytes == 0
     assert len(most_held) == 1
     widest = 16  # nodes of the last level
-    width = backend.grower.cells * task.channels
+    width = backend.grower.table.cells * task.channels
     cells = 2 * bytes_of(((widest, width), np.uint32)) + bytes_of(((widest, width), np.int64))
     assert most_held[0] > cells
     gc.collect()
@@ -196,7 +196,7 @@ def test_batches_of_a_level_take_turns(cuda_device, monkeypatch):
     monkeypatch.setattr(twins, "HISTOGRAM_BYTES", 3 * backend.histogram_bytes)
     grown(backend, sample, task, max_bins=16, finish_rows=1)
     assert others
-    width = backend.grower.cells * task.channels
+    width = backend.grower.table.cells * task.channels
     shapes = [shape for arrays in others for shape, _ in arrays if isinstance(shape, tuple)]
     assert not any(shape[1:] == (width,) for shape in shapes)
 

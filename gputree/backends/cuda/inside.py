@@ -83,8 +83,8 @@ def _allocate(grower: Grower, level: SearchLevel) -> Inside:
 
 def _arrays(grower: Grower, m: int, rows: int) -> list[Shaped]:
     """Arrays for the search inside bins of m nodes that have `rows` rows together."""
-    table, channels = grower.table, grower.task.channels
-    cells, pairs, slots = grower.cells, m * table.columns, _slots(grower, rows)
+    table, channels = grower.table, grower.channels
+    cells, pairs, slots = grower.table.cells, m * table.columns, _slots(grower, rows)
     bins = min(m * cells, slots // 2)  # a candidate has two rows or more
     blocks = scanning_blocks(grower, bins)
     i4, i8 = np.int32, np.int64
@@ -97,7 +97,7 @@ def _arrays(grower: Grower, m: int, rows: int) -> list[Shaped]:
 
 def scanning_blocks(grower: Grower, bins: int) -> int:
     """Number of warps that scan `bins`; each has memory for the statistics of its lanes."""
-    most = grower.memory.gathered_bytes // 4 // (8 * LANES * grower.task.channels)
+    most = grower.memory.gathered_bytes // 4 // (8 * LANES * grower.channels)
     return max(min(tuning.TUNING.candidate_blocks, most, bins), 1)
 
 

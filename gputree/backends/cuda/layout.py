@@ -46,6 +46,8 @@ class UploadedTable(NamedTuple):
     lowest: Any  # (d, 256) float64
     host: HostTable
     packed: Packed  # for kernels; without values
+    columns: int  # d
+    cells: int  # bins of all columns
     divisible: int  # bins of the widest column that has bins of several values; 0 without any
     scales: list[Any]  # `HostTable.scales`; none where no bin is divisible
     stored: StoredColumns | None = None  # None where `values` has all columns
@@ -61,15 +63,12 @@ class UploadedTable(NamedTuple):
         scales = host.scales() if divisible else ()
         sent = send(host.offset, *flags, host.categories, host.highest, host.lowest, *scales)
         columns, packed = sent[:7], _pack_table(codes, sent[:7])
-        return cls._make([bits, values, codes, *columns, host, packed, divisible, sent[7:], None])
+        sizes = host.missing.size, int(host.offset[-1]), divisible
+        return cls._make([bits, values, codes, *columns, host, packed, *sizes, sent[7:], None])
 
     def with_codes(self, codes: Any) -> UploadedTable:
         """Return the same columns with other codes."""
         return self._replace(codes=codes, packed=_pack_table(codes, self[3:10]))
-
-    @property
-    def columns(self) -> int:
-        return self.missing.size
 
     @property
     def stride(self) -> int:
@@ -158,6 +157,8 @@ class Grower(NamedTuple):
 
     kernels: Kernels
     task: Task
+    channels: int  # of the task
+    cell_dtype: np.dtype  # counts of rows need 32 bits, sums 64: `Cell` of types.cuh
     table: UploadedTable
     rows: DeviceRows
     entries: Any  # (n,) int32
@@ -176,6 +177,7 @@ class Grower(NamedTuple):
     ) -> Grower:
         """Return the grower of a task on a table whose rows have the given statistics."""
         xp, monotonic = cupy(), task.limits.monotonic
+        is_counted = task.weight is None and task.square is None
         return cls(
             kernels=Kernels(
                 task.criterion,
@@ -185,6 +187,8 @@ class Grower(NamedTuple):
                 monotonic=monotonic is not None,
             ),
             task=task,
+            channels=task.channels,
+            cell_dtype=np.dtype(np.uint32 if is_counted else np.int64),
             table=table,
             rows=rows,
             entries=entries,
@@ -199,20 +203,9 @@ class Grower(NamedTuple):
         )
 
     @property
-    def cell_dtype(self) -> np.dtype:
-        """Counts of rows need 32 bits, sums 64: `Cell` of types.cuh."""
-        counted = self.task.weight is None and self.task.square is None
-        return np.dtype(np.uint32 if counted else np.int64)
-
-    @property
     def cell_bytes(self) -> int:
         """Bytes of the statistics of a bin."""
-        return self.task.channels * self.cell_dtype.itemsize
-
-    @property
-    def cells(self) -> int:
-        """Bins of a node's histogram."""
-        return int(self.table.host.offset[-1])
+        return self.channels * self.cell_dtype.itemsize
 
     @property
     def most_gathered_pairs(self) -> int:
@@ -225,7 +218,9 @@ class Grower(NamedTuple):
         limits = self.task.limits
         of_depth = 1 << min(max(limits.max_depth - 1, 0), 62)
         of_rows = max(self.entries.size // max(limits.min_samples_split, 2), 1)
-        of_memory = max(self.memory.histogram_bytes // max(self.cells * self.cell_bytes, 1), 1)
+        of_memory = max(
+            self.memory.histogram_bytes // max(self.table.cells * self.cell_bytes, 1), 1
+        )
         return min(of_depth, of_rows, of_memory)
 
     @property

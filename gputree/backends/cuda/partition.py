@@ -136,14 +136,15 @@ def _find(marked: list[Marked], begin: Int64s, splits: Splits) -> Int64s | None:
     """Places of nodes among those marked; None unless all are there with these splits."""
     if not marked:
         return None
-    starts = np.concatenate([part.begin for part in marked])
+    parts = [(part.begin, *part.splits[:-1]) for part in marked]
+    found = parts[0] if len(parts) == 1 else [*map(np.concatenate, zip(*parts, strict=True))]
+    starts = found[0]
     order = np.argsort(starts)
     place = order[np.minimum(np.searchsorted(starts[order], begin), starts.size - 1)]
-    fields = zip(*(part.splits[:-1] for part in marked), strict=True)
-    found: list[Any] = [starts[place], *(np.concatenate(field)[place] for field in fields)]
-    wanted: list[Any] = [begin, *splits[:-1]]
-    same = all(np.array_equal(a, b) for a, b in zip(found, wanted, strict=True))
-    return place if same else None
+    for field, wanted in zip(found, (begin, *splits[:-1]), strict=True):
+        if not np.array_equal(field[place], wanted):
+            return None
+    return place
 
 
 def _move(grower: Grower, marked: Marked, opened: NDArray[np.bool_]) -> None:

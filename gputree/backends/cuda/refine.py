@@ -204,7 +204,7 @@ def _refine_columns(
     blocks = scanning_blocks(grower, batch.candidates)
     segments, keys, items, lefts, cuts = allocate(
         (0 if batch.sorts else n, np.uint32), (n, table.bits), (n, np.int32),
-        ((blocks, grower.task.channels, LANES), np.int64),
+        ((blocks, grower.channels, LANES), np.int64),
         ((batch.candidates, CUT_WORDS), np.int64),
     )  # fmt: skip
     slots = SLOTS.pack(
@@ -243,7 +243,7 @@ def _rows_and_number(grower: Grower, level: SearchLevel) -> tuple[int, int]:
     are one for each bin.
     """
     pairs = level.rows * grower.table.columns
-    bins = min(level.nodes * grower.cells, pairs // 2)  # a candidate has two rows, or more
+    bins = min(level.nodes * grower.table.cells, pairs // 2)  # a candidate has two rows, or more
     rows = tuning.TUNING.cell_rows
     most = grower.memory.gathered_bytes // 4 // _cell_bytes(grower)
     while rows < level.largest and bins + 2 * pairs // rows > most:
@@ -253,7 +253,7 @@ def _rows_and_number(grower: Grower, level: SearchLevel) -> tuple[int, int]:
 
 def _cell_bytes(grower: Grower) -> int:
     """Bytes of a sub-bin: counts, sums, its bin, its number, place and cursor."""
-    return grower.cell_bytes + 8 * grower.task.channels + 16
+    return grower.cell_bytes + 8 * grower.channels + 16
 
 
 def _listed_pairs(grower: Grower, level: SearchLevel) -> int:
@@ -265,7 +265,7 @@ def _listed_pairs(grower: Grower, level: SearchLevel) -> int:
 
 def subdivide(grower: Grower, level: SearchLevel) -> CandidateSubBins:
     """Candidates among the sub-bins of candidate bins, with their numbers of rows."""
-    kernels, table, channels = grower.kernels, grower.table, grower.task.channels
+    kernels, table, channels = grower.kernels, grower.table, grower.channels
     m, columns = level.nodes, level.nodes * table.columns
     cell_rows, n = _rows_and_number(grower, level)
     room, buffer = _listed_pairs(grower, level), grower.workspace.inside
@@ -273,9 +273,10 @@ def subdivide(grower: Grower, level: SearchLevel) -> CandidateSubBins:
         (n * channels, grower.cell_dtype), ((4, columns + 1), np.int64), (5, np.int64)
     ]  # fmt: skip
     arrays: list[Shaped] = [
-        (bytes_of(*zeroed), np.uint8), (m, np.int64), ((m, grower.cells), np.int32),
-        ((m, grower.cells), np.uint32), (n * channels, np.int64), (n, np.int32), (n, np.int32),
-        (n, np.uint32), (n, np.int32), (room, np.int32), (room, np.int32), (room, table.bits),
+        (bytes_of(*zeroed), np.uint8), (m, np.int64), ((m, grower.table.cells), np.int32),
+        ((m, grower.table.cells), np.uint32), (n * channels, np.int64), (n, np.int32),
+        (n, np.int32), (n, np.uint32), (n, np.int32), (room, np.int32), (room, np.int32),
+        (room, table.bits),
     ]  # fmt: skip
     if buffer.nbytes > 2 * bytes_of(*arrays):
         buffer.release()  # rows are gathered in its memory
@@ -312,11 +313,11 @@ def _mark_sub_bins(
     grid, counted, starts = candidates.grid, candidates.counted, candidates.starts
     kernels(
         "sub_bins", "count_sub_bins", (level.chunks.number,), table.values, table.packed,
-        grower.statistics, grower.entries, level.chunks.packed, grower.task.channels, grid,
+        grower.statistics, grower.entries, level.chunks.packed, grower.channels, grid,
         counted, candidates.listed,
     )  # fmt: skip
     kernels(
-        "sub_bins", "accumulate_sub_bins", (columns,), table.packed, grower.task.channels,
+        "sub_bins", "accumulate_sub_bins", (columns,), table.packed, grower.channels,
         level.packed, grid, counted,
     )  # fmt: skip
     slices = max(MARKING_BLOCKS // columns, 1)
