@@ -56,7 +56,7 @@ CRITERIA = (
     "bounds.cuh",
 )
 _CUT = (*CRITERIA, "limits.cuh", "table.cuh", "draw.cuh", "views.cuh", "warp.cuh", "cut.cuh")
-_INSIDE = ("searched.cuh", "inside.cuh")
+_INSIDE = ("found.cuh", "searched.cuh", "candidates.cuh", "sub_bins.cuh")
 _SUBSETS = ("sorted_lists.cuh", "runs.cuh", "subsets.cuh")
 _LISTS = (
     "lists/information.cuh",
@@ -71,10 +71,9 @@ HEADERS = {
     "encode": ("values.cuh", "draw.cuh"),
     "histogram": ("table.cuh", "atomics.cuh", "add_row.cuh"),
     "score": _CUT,
-    "inside": ("values.cuh", *_CUT, "record.cuh", *_INSIDE),
-    "refine": ("values.cuh", *_CUT, *_INSIDE, "sub_bins.cuh"),
-    "sub_bins": ("values.cuh", "atomics.cuh", *_CUT, "add_row.cuh", *_INSIDE, "sub_bins.cuh"),
-    "choose": (*_CUT, "record.cuh"),
+    "refine": ("values.cuh", *_CUT, *_INSIDE),
+    "sub_bins": ("values.cuh", "atomics.cuh", *_CUT, "add_row.cuh", *_INSIDE),
+    "choose": (*_CUT, "record.cuh", "found.cuh"),
     "partition": ("table.cuh", "values.cuh", "warp.cuh", "record.cuh"),
     "categories": ("values.cuh", "atomics.cuh", *_CUT, *_SUBSETS),
     "cells": ("table.cuh", "atomics.cuh", "values.cuh", "add_row.cuh"),
@@ -91,7 +90,7 @@ PLAIN = frozenset({"encode", "partition", "lists/score", "lists/partition"})
 WITH_CATEGORIES = frozenset({"finish"})
 
 # Modules that are compiled separately for tasks with monotonic constraints.
-WITH_MONOTONIC = frozenset({"score", "inside", "refine", "sub_bins", "finish"})
+WITH_MONOTONIC = frozenset({"score", "refine", "sub_bins", "finish"})
 
 
 def macro(criterion: type) -> str:
@@ -330,13 +329,12 @@ _KNOWN: dict[str, Struct] = {}
 LIMITS, RULES, MONOTONIC = _declared("limits.cuh", "Limits", "Rules", "Monotonic")
 TABLE, ROWS, CHUNKS = _declared("table.cuh", "Table", "Rows", "Chunks")
 LEVEL, SCORES = _declared("views.cuh", "Level", "Scores")
-VISITS, FOUND, PIECES = _declared("cut.cuh", "Visits", "Found", "Pieces")
-(INSIDE,) = _declared("inside.cu", "Inside")
+(VISITS,) = _declared("cut.cuh", "Visits")
+(FOUND,) = _declared("found.cuh", "Found")
 (SIDES,) = _declared("partition.cu", "Sides")
 SEARCH, RUN_MEMORY = _declared("subsets.cuh", "Search", "RunMemory")
 (PAIRS,) = _declared("categories.cu", "Pairs")
-GRID, SUB_BINS, PAIR_LIST = _declared("sub_bins.cuh", "Grid", "SubBins", "PairList")
-(SLOTS,) = _declared("refine.cu", "Slots")
+GRID, SUB_BINS, PAIR_LIST, SLOTS = _declared("sub_bins.cuh", "Grid", "SubBins", "PairList", "Slots")
 (INTERVALS,) = _declared("cells.cu", "Intervals")
 (LISTS,) = _declared("sorted_lists.cuh", "Lists")
 NODES, ROOTS = _declared("finish.cu", "Nodes", "Roots")

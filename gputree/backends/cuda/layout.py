@@ -48,7 +48,7 @@ class UploadedTable(NamedTuple):
     packed: Packed  # for kernels; without values
     columns: int  # d
     cells: int  # bins of all columns
-    divisible: int  # bins of the widest column that has bins of several values; 0 without any
+    divisible: bool  # there are bins of several values
     scales: list[Any]  # `HostTable.scales`; none where no bin is divisible
     stored: StoredColumns | None = None  # None where `values` has all columns
 
@@ -58,8 +58,7 @@ class UploadedTable(NamedTuple):
     ) -> UploadedTable:
         """Pack codes and values; `values` are the bits of floats, or None."""
         flags = (flag.astype(np.uint8) for flag in (host.missing, single, host.by_code))
-        widths = np.diff(host.offset)
-        divisible = int(np.repeat(widths, widths)[np.logical_not(single)].max(initial=0))
+        divisible = not single.all()
         scales = host.scales() if divisible else ()
         sent = send(host.offset, *flags, host.categories, host.highest, host.lowest, *scales)
         columns, packed = sent[:7], _pack_table(codes, sent[:7])
@@ -278,16 +277,11 @@ def pack_search(task: Task) -> Packed:
     return SEARCH.pack(*task.search, MOST_MOVED, MOST_CELLS)
 
 
-# Counters of the search of a level's splits, int64: see record.cuh.
-TALLY_WORDS = 3
-
-
 class LevelPlan(NamedTuple):
     """Arrays that the host sends, in one copy, for nodes that are to be split."""
 
     chunks: DeviceChunks
     parts: NodePieces
-    tally: Any  # (TALLY_WORDS,) int64: zero
     keys: Any
     low: Any  # (m,) int64: interval of a target that all rows may have; see `widest`
     high: Any
@@ -306,20 +300,20 @@ class LevelPlan(NamedTuple):
     ) -> LevelPlan:
         """Plan m nodes; `others` have an item for each node and categorical column."""
         order = own_slots(slots)
-        work = (np.zeros(TALLY_WORDS, np.int64), keys, *widest(keys.size))
+        work = (keys, *widest(keys.size))
         arrays = (*cut(begin, end), *NodePieces.listed(begin, end), *work, *others)
         arrays += () if order is None else (order,)
         sent = grower.workspace.plan.send(arrays, lambda: cls.most_bytes(grower, len(others)))
-        chunks, parts, rest = DeviceChunks.over(*sent[:3]), NodePieces.over(*sent[3:8]), sent[12:]
+        chunks, parts, rest = DeviceChunks.over(*sent[:3]), NodePieces.over(*sent[3:8]), sent[11:]
         slot = None if order is None else rest.pop()
-        return cls._make([chunks, parts, *sent[8:12], rest, slot])
+        return cls._make([chunks, parts, *sent[8:11], rest, slot])
 
     @staticmethod
     def most_bytes(grower: Grower, others: int) -> int:
         """Maximum bytes sent for a level."""
         m, chunks, parts = grower.most_nodes, grower.most_chunks, grower.most_parts
         pairs = m * np.count_nonzero(grower.table.host.categories)
-        sizes = (*3 * (chunks,), *3 * (parts,), *6 * (m,), TALLY_WORDS, *others * (pairs,))
+        sizes = (*3 * (chunks,), *3 * (parts,), *6 * (m,), *others * (pairs,))
         return bytes_of(*((size, np.int64) for size in sizes))
 
 

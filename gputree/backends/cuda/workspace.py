@@ -28,7 +28,9 @@ Shaped = tuple[Any, Any]  # shape and dtype of an array
 # -------------------------------------------------------------------- one allocation
 def allocate(*arrays: Shaped) -> list[Any]:
     """Return uninitialized arrays of these shapes and dtypes, in one allocation."""
-    return allocate_in(cupy().empty(max(bytes_of(*arrays), 1), dtype=np.uint8).data, *arrays)
+    places = _places(arrays)
+    memory = cupy().empty(max(places[-1], 1), dtype=np.uint8).data
+    return carve(memory, arrays, places)
 
 
 def allocate_in(memory: Any, *arrays: Shaped) -> list[Any]:
@@ -50,7 +52,7 @@ def send(*arrays: NDArray[Any]) -> list[Any]:
     places = _places(shaped)
     block = np.zeros(max(places[-1], 1), np.uint8)
     _fill(block, arrays, places)
-    return _arrange(cupy().asarray(block).data, shaped, places)
+    return sent_to(cupy().asarray(block).data, shaped, places)
 
 
 def bytes_of(*arrays: Shaped) -> int:
@@ -75,6 +77,11 @@ def _arrange(memory: Any, arrays: Sequence[Shaped], places: list[int]) -> list[A
         new(shape, dtype, memptr=memory + place)
         for place, (shape, dtype) in zip(places, arrays, strict=False)
     ]
+
+
+# Of new memory, and of memory that arrays were sent to. A check of a device's memory replaces both,
+# so that each array has an allocation.
+carve = sent_to = _arrange
 
 
 def _fill(block: NDArray[np.uint8], arrays: Sequence[NDArray[Any]], places: list[int]) -> None:
@@ -114,7 +121,7 @@ class Buffer:
         if not self.is_free:
             return allocate(*arrays)
         places = _places(arrays)
-        return _arrange(self._lend(places[-1], most), arrays, places)
+        return carve(self._lend(places[-1], most), arrays, places)
 
     def send(self, arrays: Sequence[NDArray[Any]], most: Callable[[], int]) -> list[Any]:
         """Like `send`, to this buffer if it is free, through page-locked memory; see `allocate`."""
@@ -126,7 +133,7 @@ class Buffer:
         if self._staging is None:  # none yet, or a smaller one was released
             self._staging = _Staging(self.nbytes)
         self._staging.send(memory, arrays, places)
-        return _arrange(memory, shaped, places)
+        return sent_to(memory, shaped, places)
 
     def release(self) -> None:
         """Release the memory: at once, or when the last array in it is deleted."""
