@@ -136,12 +136,13 @@ def _find(marked: list[Marked], begin: Int64s, splits: Splits) -> Int64s | None:
     """Places of nodes among those marked; None unless all are there with these splits."""
     if not marked:
         return None
-    parts = [(part.begin, *part.splits[:-1]) for part in marked]
-    found = parts[0] if len(parts) == 1 else [*map(np.concatenate, zip(*parts, strict=True))]
+    parts: list[tuple[Any, ...]] = [(part.begin, *part.splits[:-1]) for part in marked]
+    found: Any = parts[0] if len(parts) == 1 else [*map(np.concatenate, zip(*parts, strict=True))]
     starts = found[0]
     order = np.argsort(starts)
     place = order[np.minimum(np.searchsorted(starts[order], begin), starts.size - 1)]
-    for field, wanted in zip(found, (begin, *splits[:-1]), strict=True):
+    given: tuple[Any, ...] = (begin, *splits[:-1])
+    for field, wanted in zip(found, given, strict=True):
         if not np.array_equal(field[place], wanted):
             return None
     return place
