@@ -21,7 +21,7 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import fields
@@ -166,15 +166,15 @@ def apart() -> Iterator[None]:
     cupy = importlib.import_module("cupy")
     if hasattr(cupy.cuda, "set_allocator"):
         cupy.cuda.set_allocator(None)
-    carve = workspace.allocate_in
+    carve = workspace.carve
 
-    def allocate(_: Any, *arrays: workspace.Shaped) -> list[Any]:
+    def allocate(_: Any, arrays: Sequence[workspace.Shaped], __: list[int]) -> list[Any]:
         return [cupy.empty(shape, dtype=dtype) for shape, dtype in arrays]
 
-    def copy(memory: Any, *arrays: workspace.Shaped) -> list[Any]:
-        return [array.copy() for array in carve(memory, *arrays)]
+    def copy(memory: Any, arrays: Sequence[workspace.Shaped], places: list[int]) -> list[Any]:
+        return [array.copy() for array in carve(memory, arrays, places)]
 
-    with mock.patch.multiple(workspace, allocate_in=allocate, sent_to=copy):
+    with mock.patch.multiple(workspace, carve=allocate, sent_to=copy):
         yield
 
 

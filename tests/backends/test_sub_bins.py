@@ -190,7 +190,7 @@ def test_most_pairs_of_noise_are_never_sorted(backend, device):
     often = (
         TUNING._replace(counted_table_rows=0, counted_rows=0)
         if on_host
-        else cuda_tuning.CudaTuning(counted_pairs=1, cell_rows=16)
+        else cuda_tuning.CudaTuning(fewest_slots=1, cell_rows=16)
     )
     splits, pairs = [], []
     for tuning in ((HOST if on_host else DEVICE)["never"], often):

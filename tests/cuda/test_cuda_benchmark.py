@@ -48,7 +48,7 @@ def test_all_cases_are_measured_and_written(small, tmp_path, capsys):
     assert len(summary) == 16  # 2 places x 2 depths x 2 splitters, in two tables
     assert all("| yes |" in line for line in summary[:8])
     assert all(line.count(" GB; ") == 5 for line in summary[8:12])  # depth 2: none is finished
-    assert text.count("| gather_inside | ") == 4  # exact growths refine
+    assert text.count("| gather_rows | ") == 4  # exact growths refine
     assert text.count("XGBoost: not installed.") == 4  # on the device
 
 

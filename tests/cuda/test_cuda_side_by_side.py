@@ -9,9 +9,13 @@ pytestmark = needs_emulator
 
 SCHEDULES = range(12)
 
-# Places in the list of bins are taken by columns whose rows do not fit, too: others are then behind
-# the list's end. One block after the other, none of those fits.
-OLD_TAKE = {"u64(fits ? bins : 0)": "u64(bins)"}
+# Two columns that read the number of sub-bins before either adds its own have the same ones. One
+# block after the other, none does.
+READ_THEN_ADDED = {
+    "? i64(atomicAdd((u64*)tally + CELLS, u64(cells)))": "? i64(atomicAdd((u64*)tally + CELLS, 0))",
+    "grid.start[pair] = start;": "atomicAdd((u64*)tally + CELLS, u64(cells));"
+    " grid.start[pair] = start;",
+}
 
 
 @pytest.mark.full
@@ -30,11 +34,11 @@ def test_blocks_that_run_side_by_side_stay_within_their_list():
 @of_source
 def test_a_race_between_blocks_is_found():
     """A race that no order of blocks that run one after another shows."""
-    compare_old_take("ascending", 0)
-    with pytest.raises(LaunchError, match=r"mark_inside: .*out of bounds write .*inside\.cu"):
-        any(compare_old_take("random", seed) for seed in SCHEDULES)
+    compare_read_then_added("ascending", 0)
+    with pytest.raises(LaunchError, match=r"mark_candidates: .*race .*sub_bins\.cu"):
+        any(compare_read_then_added("random", seed) for seed in SCHEDULES)
 
 
-def compare_old_take(order: str, seed: int) -> None:
-    with emulated_cuda(order, check=True, seed=seed, replace=OLD_TAKE):
+def compare_read_then_added(order: str, seed: int) -> None:
+    with emulated_cuda(order, check=True, seed=seed, replace=READ_THEN_ADDED):
         compare_places()

@@ -9,7 +9,7 @@ from tunings import DEVICE, tuned
 from twins import grown, table
 
 from gputree.backends import binning
-from gputree.backends.cuda import encode, inside, kernels
+from gputree.backends.cuda import encode, kernels
 
 pytestmark = needs_emulator
 
@@ -40,37 +40,19 @@ def test_columns_without_candidates_are_not_visited(way):
     """They are seen once a chunk of rows, not once a row."""
     with tuned(DEVICE[way]):
         few, many = (loads(numbers_beside(others)) for others in (2, 40))
-    visiting = ("gather_inside", "gather_rows", "count_sub_bins")
-    assert any(few.get(name, 0) > ROWS for name in visiting)
-    for name in few.keys() & set(visiting):
+    for name in ("gather_rows", "count_sub_bins"):
+        assert few[name] > ROWS
         assert many[name] - few[name] < ROWS
-
-
-# Of the search in bins of few rows, and in those of many.
-SMALL = {"mark_inside", "gather_inside", "scan_inside"}
-LARGE = {"mark_candidates", "count_sub_bins", "gather_listed", "scan_candidates"}
-
-
-@pytest.mark.parametrize(("most", "used"), [(100, SMALL), (99, LARGE)])
-def test_the_rows_of_bins_say_how_they_are_searched(monkeypatch, most, used):
-    """Four bins of 100 rows; before any is searched, not after it was in vain."""
-    monkeypatch.setattr(inside, "MOST_SORTED", most)
-    tune(monkeypatch, "cuda", listed_share=4.0)
-    assert loads(numbers_beside(0)).keys() & (SMALL | LARGE) == used
 
 
 def test_bins_of_single_values_are_not_searched():
     sample = numbers_beside(3)
     sample = sample._replace(values=np.ascontiguousarray(sample.values[:, 2:]))
-    assert not loads(sample).keys() & (SMALL | LARGE)
+    assert not loads(sample).keys() & {"mark_candidates", "gather_rows", "scan_candidates"}
 
 
 def test_where_edges_lie_in_shared_memory():
     assert f"#define EDGE_STRIDE {encode.EDGE_STRIDE} " in kernels.source("encode")
-
-
-def test_rows_that_a_warp_sorts():
-    assert f"#define MOST_SORTED {inside.MOST_SORTED} " in kernels.source("inside")
 
 
 def test_a_code_takes_a_value_and_a_flag():
@@ -84,6 +66,6 @@ def test_listed_pairs_are_gathered_without_their_rows(monkeypatch):
     """A sub-bin a pair, and row, value and places of the few that are candidates."""
     sample, found = numbers_beside(0), {}
     for listed in (0.0, 4.0):
-        tune(monkeypatch, "cuda", candidate_pairs=0, cell_rows=4, listed_share=listed)
-        found |= loads(sample)
-    assert found["gather_listed"] < 0.5 * found["gather_rows"]
+        tune(monkeypatch, "cuda", cell_rows=4, listed_share=listed)
+        found[listed] = loads(sample)["gather_rows"]
+    assert found[4.0] < 0.5 * found[0.0]

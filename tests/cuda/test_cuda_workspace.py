@@ -13,7 +13,7 @@ from devices import new_backend, tune
 from strategies import make_task
 from twins import grown
 
-from gputree.backends.cuda import refine, workspace
+from gputree.backends.cuda import workspace
 from gputree.backends.cuda.workspace import ALIGNMENT, Buffer, Workspace, bytes_of
 
 NUMBERS = [(3, np.int64), ((2, 5), np.uint8)]
@@ -154,32 +154,11 @@ def test_growth_gives_its_memory_back(emulated_device, exact):
     assert backend.grower.workspace.nbytes == 0
     assert len(most_held) == 1
     widest = 16  # nodes of the last level
-    width = backend.grower.cells * task.channels
+    width = backend.grower.table.cells * task.channels
     cells = 2 * bytes_of(((widest, width), np.uint32)) + bytes_of(((widest, width), np.int64))
     assert most_held[0] > cells
     gc.collect()
     assert memory.live == before
-
-
-def test_rows_are_gathered_where_the_room_inside_bins_was(cuda_device, monkeypatch):
-    """Sub-bins reuse memory unless it is far more than they need."""
-    tune(monkeypatch, "cuda", candidate_pairs=0)
-    sample = numeric_table(500, 4, "gini")
-    task = make_task("gini", sample, max_depth=3)
-    backend = new_backend("cuda", sample, task)
-    backend.grower.workspace.inside.allocate([(1 << 24, np.uint8)], lambda: 1 << 24)
-    left, subdivide = [], refine.subdivide
-
-    def subdivided(grower, level):
-        candidates = subdivide(grower, level)
-        left.append(grower.memory.gathered_bytes - candidates.free_bytes)
-        assert left[-1] == grower.workspace.inside.nbytes
-        return candidates
-
-    monkeypatch.setattr(refine, "subdivide", subdivided)
-    grown(backend, sample, task, max_bins=4, finish_rows=30)
-    assert len(left) == 3
-    assert max(left) < 1 << 20
 
 
 def test_batches_of_a_level_take_turns(cuda_device, monkeypatch):
@@ -196,7 +175,7 @@ def test_batches_of_a_level_take_turns(cuda_device, monkeypatch):
     monkeypatch.setattr(twins, "HISTOGRAM_BYTES", 3 * backend.histogram_bytes)
     grown(backend, sample, task, max_bins=16, finish_rows=1)
     assert others
-    width = backend.grower.cells * task.channels
+    width = backend.grower.table.cells * task.channels
     shapes = [shape for arrays in others for shape, _ in arrays if isinstance(shape, tuple)]
     assert not any(shape[1:] == (width,) for shape in shapes)
 

@@ -47,7 +47,7 @@ def compare_cells() -> None:
     """Bins counted into cells: of a row each, all listed; of more rows than lanes, few listed."""
     for cell_rows, listed in ((1, 100.0), (100, 0.1)):
         with pytest.MonkeyPatch.context() as patch:
-            tune(patch, "cuda", counted_pairs=1, candidate_share=0.0, cell_rows=cell_rows)
+            tune(patch, "cuda", fewest_slots=1, slot_share=0.0, cell_rows=cell_rows)
             tune(patch, "cuda", listed_share=listed)
             sample = table("gini", False, n=300, seed=3)
             task = make_task("gini", sample, max_depth=4)
@@ -81,25 +81,26 @@ def compare_limits() -> None:
     sample = Sample(values, classes, None)
     for limits in ({"max_features": 1}, {"min_samples_leaf": 40}, {"min_weight_leaf": 40}):
         task = make_task("gini", sample, max_depth=4, **limits)
-        for finish_rows, max_bins, pairs in ((1, 2, 0), (1, 4, 1 << 20), (None, 4, 500)):
-            with pytest.MonkeyPatch.context() as patch:  # subdivided, or not; by few warps
-                tune(patch, "cuda", candidate_pairs=pairs, candidate_blocks=2)
+        for finish_rows, max_bins, slots in ((1, 2, 0), (1, 4, 1 << 20), (None, 4, 500)):
+            with pytest.MonkeyPatch.context() as patch:  # in batches, or not; by few warps
+                tune(patch, "cuda", fewest_slots=slots, slot_share=0.0, candidate_blocks=2)
                 assert_same_tree(sample, task, finish_rows=finish_rows, max_bins=max_bins)
 
 
 def compare_places() -> None:
-    """Columns that compete for places in the list of candidate bins, which does not hold them all.
+    """Columns that compete for sub-bins, slots and cuts, of which some do not suffice.
 
-    No boundary is admitted, so every bin of two rows is a candidate.
+    The only cut that is admitted halves the rows, inside a bin: all bins are candidates. Few have
+    more rows than there are slots, or many share few cuts.
     """
-    for columns, fitting in product((8, 16, 24), (2, 3, 6)):
+    for columns, fitting, max_bins in product((8, 24), (2, 3, 100), (4, 25)):
         rng = np.random.default_rng(columns)
         values = rng.normal(size=(60, columns))
         sample = Sample(values, rng.integers(0, 2, 60).astype(np.uint8), None)
-        task = make_task("gini", sample, max_depth=1, min_weight_leaf=31)
+        task = make_task("gini", sample, max_depth=1, min_weight_leaf=30)
         with pytest.MonkeyPatch.context() as patch:
-            tune(patch, "cuda", candidate_pairs=60 * fitting)
-            assert_same_tree(sample, task, finish_rows=1, max_bins=30)
+            tune(patch, "cuda", fewest_slots=55 * fitting, slot_share=0.0)
+            assert_same_tree(sample, task, finish_rows=1, max_bins=max_bins)
 
 
 def compare_bins() -> None:

@@ -33,12 +33,12 @@ RANKED = TUNING._replace(ranked_share=0.0)
 # All columns of a small node are sorted anew in each node below it.
 WIDE = TUNING._replace(block_bytes=0)
 DEVICE = {
-    "never": cuda_tuning.TUNING._replace(counted_pairs=np.inf),
-    "asked": cuda_tuning.TUNING._replace(counted_pairs=np.inf, candidate_pairs=0),
+    "never": cuda_tuning.TUNING._replace(fewest_slots=np.inf),
+    "asked": cuda_tuning.TUNING._replace(fewest_slots=0, slot_share=0.0),
     "few cells": cuda_tuning.CudaTuning(
-        counted_pairs=1, candidate_share=0.0, cell_rows=5, listed_share=0.0
+        fewest_slots=1, slot_share=0.0, cell_rows=5, listed_share=0.0
     ),
-    "always": cuda_tuning.CudaTuning(counted_pairs=1, candidate_share=0.0, cell_rows=1),
+    "always": cuda_tuning.CudaTuning(fewest_slots=1, slot_share=0.0, cell_rows=1),
 }
 
 

@@ -86,11 +86,12 @@ class CudaBackend:
         keeps_values = self.grower.memory.keeps_values
         table = self.data.coded(max_bins, self.task.exact, keeps_values, self.n_threads)
         self.grower = self.grower._replace(table=table)
+        self.counting = histograms_.choose_counting(self.grower)
 
     # ------------------------------------------------------- histograms
     @property
     def histogram_cells(self) -> int:
-        return self.grower.cells
+        return self.grower.table.cells
 
     @property
     def uncoded_cells(self) -> int:
@@ -120,7 +121,7 @@ class CudaBackend:
     def histogram(
         self, begin: Int64s, end: Int64s, out: Any, slots: Int64s, larger: Larger | None = None
     ) -> None:
-        histograms_.histogram(self.grower, begin, end, out, slots, larger)
+        histograms_.histogram(self.grower, self.counting, begin, end, out, slots, larger)
 
     # ----------------------------------------------------------- splits
     @on_own_device

@@ -35,9 +35,10 @@ extern "C" __global__ void __launch_bounds__(256) draw_orders(
 // Grid: nodes; block: one warp. Each node's best cut, of boundaries of the columns it visits. At
 // the first visit (`is_first`) it has no cut before, and visits no column if it is pure: if it has
 // one class, or a single target may be true of all its rows (low[j] <= high[j]; null for classes).
+// Begins the search inside bins.
 extern "C" __global__ void __launch_bounds__(32) choose_boundary(
     Rules rules, i64 columns, Level level, i64 is_first, const i64* low, const i64* high,
-    Scores scores, Visits visits, i64* cuts
+    Scores scores, Visits visits, i64* cuts, Found found
 ) {
     const i64 j = blockIdx.x;
     const int lane = threadIdx.x;
@@ -68,6 +69,7 @@ extern "C" __global__ void __launch_bounds__(32) choose_boundary(
     visits.done[j] = i32(done);
     visits.upto[j] = i32(upto);
     ((Cut*)cuts)[j] = cut;
+    found.begin(j, cut);
 }
 
 // Send a node without a cut to its next column that may have one; returns false if none has.
@@ -99,22 +101,15 @@ __device__ inline i64 next_filled(
 
 // Grid: nodes; block: one warp. Each node's best cut, including those `found` inside bins, and its
 // record, except the fields that partition adds; node j begins at entry[j]. Records are behind the
-// tally. Nodes that visit further columns wait; all wait where slots did not suffice.
+// tally. Nodes that visit further columns wait; all wait where the search overflows.
 extern "C" __global__ void __launch_bounds__(32) choose_splits(
     Rules rules, Table table, Level level, Scores scores, Visits visits, Found found,
-    const i64* tally, const i64* entry, i64* cuts, i64* records
+    const i64* entry, i64* cuts
 ) {
     const i64 j = blockIdx.x, columns = table.columns;
-    const int lane = threadIdx.x;
-    const bool overflows = tally[OVERFLOWS] != 0;
-    Cut cut = ((Cut*)cuts)[j];
-    if (found.cuts && !overflows) {
-        for (i64 f = lane; f < columns; f += 32) cut = found.better(cut, j * columns + f);
-        cut = warp_first(cut);
-    }
-    __syncwarp();
-    if (j == 0 && lane < TALLY_WORDS) records[lane] = tally[lane];
-    if (lane != 0) return;
+    if (threadIdx.x != 0) return;
+    const bool overflows = found.tally[OVERFLOWS] != 0;
+    const Cut cut = found.better(((const Cut*)cuts)[j], j);
     ((Cut*)cuts)[j] = cut;
     const Criterion& criterion = rules.criterion;
     const i64 channels = rules.channels;
@@ -141,5 +136,5 @@ extern "C" __global__ void __launch_bounds__(32) choose_splits(
         record.seen_missing = missing_cell(column, cells, channels) != nullptr;
         record.threshold = cut.threshold;
     }
-    ((Record*)(records + TALLY_WORDS))[j] = record;
+    ((Record*)(found.tally + TALLY_WORDS))[j] = record;
 }

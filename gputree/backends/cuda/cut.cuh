@@ -44,28 +44,4 @@ __device__ double needed_bound(const Criterion& criterion, const Cut& cut, const
     return cut.score - margin(criterion, cut.score, total);
 }
 
-// Best cuts inside candidate bins, column by column: number[c] of (node, column) c from first[c]
-// on. Null where none were searched on the device only.
-struct Found {
-    i64* first;
-    i32* number;
-    i64* cuts;
-
-    // One lane: the better of `cut` and the cuts of a column.
-    __device__ Cut better(Cut cut, i64 column) const {
-        if (number[column] == 0) return cut;
-        const Cut* list = (const Cut*)cuts + first[column];
-        for (i32 i = 0; i < number[column]; ++i)
-            if (list[i].score > -infinity() && precedes(list[i], cut)) cut = list[i];
-        return cut;
-    }
-};
-
-struct Pieces {  // of sorted rows: their (node, column), bin and slots
-    i64* column;
-    i32* bin;
-    i64* first;
-    i64* last;
-};
-
 #define MOST_CELLS (i64(1) << 20)  // counted into per bin

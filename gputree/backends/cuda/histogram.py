@@ -15,7 +15,7 @@ from gputree.backends.base import Int64s, Larger
 from gputree.backends.cuda import tuning
 from gputree.backends.cuda.encode import WORD, values_of
 from gputree.backends.cuda.kernels import INTERVALS, LANES, cupy
-from gputree.backends.cuda.layout import Grower
+from gputree.backends.cuda.layout import Grower, to_device
 from gputree.backends.cuda.pieces import DeviceChunks, cut
 from gputree.backends.cuda.workspace import bytes_of, send
 
@@ -38,7 +38,7 @@ def column_groups(offset: Int64s, cell_bytes: int) -> Int64s | None:
 
 def new_histograms(grower: Grower, m: int) -> Any:
     """Zeroed histograms of m nodes."""
-    width = grower.cells * grower.task.channels
+    width = grower.table.cells * grower.channels
     most = lambda: bytes_of(((grower.most_nodes, width), grower.cell_dtype))  # noqa: E731
     buffer = grower.workspace.for_histograms()
     (cells,) = buffer.allocate([((m, width), grower.cell_dtype)], most)
@@ -46,31 +46,35 @@ def new_histograms(grower: Grower, m: int) -> Any:
     return cells
 
 
+class Counting(NamedTuple):
+    """Kernel that counts the rows of a table, and its arguments: of every level."""
+
+    kernel: str
+    groups: Any  # bounds of groups of columns, in words, or in columns for two classes: int64
+    sizes: tuple[int, ...]
+    shared: int = 0  # bytes of shared memory
+
+
 def histogram(
     grower: Grower,
+    counting: Counting,
     begin: Int64s,
     end: Int64s,
     out: Any,
     slots: Int64s,
     larger: Larger | None,
-    columns: tuple[int, int] | None = None,
 ) -> None:
-    """Add the entries of node j to the zeroed ``out[slots[j]]``; then subtract.
-
-    `columns` first .. last, or all columns; columns whose codes share words with these are counted,
-    too.
-    """
-    way = _way(grower, columns)
+    """Add the entries of node j to the zeroed ``out[slots[j]]``; then subtract."""
     rest = () if larger is None else larger[1:]
     sent = grower.workspace.counted.send(
-        (*cut(begin, end), slots, way.groups, *rest), lambda: _most_bytes(grower, way.groups.size)
+        (*cut(begin, end), slots, *rest), lambda: _most_bytes(grower)
     )
-    owner, first, last, slot_of_node, bounds, *differences = sent
-    chunks, groups = DeviceChunks.over(owner, first, last), way.groups.size - 1
+    owner, first, last, slot_of_node, *differences = sent
+    chunks, groups = DeviceChunks.over(owner, first, last), counting.groups.size - 1
     grower.kernels(
-        "histogram", way.kernel, (chunks.number * groups,), grower.table.packed,
-        grower.statistics, grower.entries, chunks.packed, slot_of_node, bounds, groups,
-        *way.sizes, out, shared=way.shared,
+        "histogram", counting.kernel, (chunks.number * groups,), grower.table.packed,
+        grower.statistics, grower.entries, chunks.packed, slot_of_node, counting.groups, groups,
+        *counting.sizes, out, shared=counting.shared,
     )  # fmt: skip
     if larger is None:
         return
@@ -82,15 +86,6 @@ def histogram(
     )  # fmt: skip
 
 
-class _Way(NamedTuple):
-    """Kernel that counts, and its arguments."""
-
-    kernel: str
-    groups: Int64s  # bounds of groups of columns: in words, or in columns for two classes
-    sizes: tuple[int, ...]
-    shared: int = 0  # bytes of shared memory
-
-
 # Maximum number of rows that a warp counts at once in the same columns: see histogram.cu.
 MOST_COPIES = 4
 
@@ -98,9 +93,9 @@ MOST_COPIES = 4
 BANKS_BYTES = 4 * LANES
 
 
-def _way(grower: Grower, columns: tuple[int, int] | None) -> _Way:
-    """Choose how to count columns first .. last, or all."""
-    table, channels = grower.table, grower.task.channels
+def choose_counting(grower: Grower, columns: tuple[int, int] | None = None) -> Counting:
+    """Choose how to count columns first .. last, and those whose codes share words; or all."""
+    table, channels = grower.table, grower.channels
     bins = int(np.diff(table.host.offset).max())
     of_two = grower.task.n_classes == 2 and grower.cell_dtype == np.uint32
     if of_two and columns is None and BANKS_BYTES * bins <= tuning.TUNING.shared_bytes:
@@ -108,21 +103,22 @@ def _way(grower: Grower, columns: tuple[int, int] | None) -> _Way:
         width = -(-table.columns // number)
         copies = min(1 << (LANES // width).bit_length() - 1, MOST_COPIES)
         groups = np.minimum(np.arange(number + 1) * width, table.columns)
-        return _Way("histogram_of_two", groups, (copies, bins), BANKS_BYTES * bins)
+        return Counting("histogram_of_two", to_device(groups), (copies, bins), BANKS_BYTES * bins)
     found = column_groups(table.host.offset, grower.cell_bytes)
     groups = np.array([0, table.stride // WORD]) if found is None else found
     edges = table.host.offset[np.minimum(groups * WORD, table.columns)]
     if columns is not None:
         groups = np.unique(groups.clip(columns[0] // WORD, -(-columns[1] // WORD)))
     if found is None:
-        return _Way("histogram_global", groups, (channels,))
-    return _Way("histogram", groups, (channels,), int(np.diff(edges).max()) * grower.cell_bytes)
+        return Counting("histogram_global", to_device(groups), (channels,))
+    shared = int(np.diff(edges).max()) * grower.cell_bytes
+    return Counting("histogram", to_device(groups), (channels,), shared)
 
 
-def _most_bytes(grower: Grower, groups: int) -> int:
+def _most_bytes(grower: Grower) -> int:
     """Maximum bytes sent for the nodes of a level that are counted or subtracted."""
     chunks = grower.most_chunks
-    sizes = (*3 * (chunks,), *4 * (grower.most_nodes,), groups)
+    sizes = (*3 * (chunks,), *4 * (grower.most_nodes,))
     return bytes_of(*((size, np.int64) for size in sizes))
 
 
@@ -146,14 +142,14 @@ def count_intervals(
     xp, cells, chunks = cupy(), int(arrays[-1][-1]), DeviceChunks.of(begin, end)
     node_pairs, column, *ranges = arrays
     sent = send(node_pairs, grower.table.places(column), *ranges)
-    counts = xp.zeros(cells * grower.task.channels, dtype=grower.cell_dtype)
+    counts = xp.zeros(cells * grower.channels, dtype=grower.cell_dtype)
     lowest, highest = (xp.empty(cells, dtype=np.uint64) for _ in range(2))
     lowest.fill(~np.uint64(0))
     highest.fill(np.uint64(0))
     grower.kernels(
         "cells", "count_intervals", (chunks.number,), grower.table.values,
         grower.table.width, grower.statistics, grower.entries, chunks.packed,
-        INTERVALS.pack(key_shift, *sent), grower.task.channels, counts, lowest, highest,
+        INTERVALS.pack(key_shift, *sent), grower.channels, counts, lowest, highest,
     )  # fmt: skip
     meanwhile()
     ends = [values_of(keys.get()).astype(np.float64) for keys in (lowest, highest)]
@@ -165,7 +161,7 @@ def count_categories(grower: Grower, begin: Int64s, end: Int64s, column: int) ->
 
     Shape (m, (categories + 1) x channels), uint32 or int64.
     """
-    table, channels = grower.table, grower.task.channels
+    table, channels = grower.table, grower.channels
     categories, place = int(table.host.categories[column]), table.places(np.array([column]))[0]
     shape = begin.size, (categories + 1) * channels
     counts = cupy().zeros(shape, dtype=grower.cell_dtype)

@@ -56,7 +56,7 @@ CRITERIA = (
     "bounds.cuh",
 )
 _CUT = (*CRITERIA, "limits.cuh", "table.cuh", "draw.cuh", "views.cuh", "warp.cuh", "cut.cuh")
-_INSIDE = ("searched.cuh", "inside.cuh")
+_INSIDE = ("found.cuh", "searched.cuh", "candidates.cuh", "sub_bins.cuh")
 _SUBSETS = ("sorted_lists.cuh", "runs.cuh", "subsets.cuh")
 _LISTS = (
     "lists/information.cuh",
@@ -71,10 +71,9 @@ HEADERS = {
     "encode": ("values.cuh", "draw.cuh"),
     "histogram": ("table.cuh", "atomics.cuh", "add_row.cuh"),
     "score": _CUT,
-    "inside": ("values.cuh", *_CUT, "record.cuh", *_INSIDE),
-    "refine": ("values.cuh", *_CUT, *_INSIDE, "sub_bins.cuh"),
-    "sub_bins": ("values.cuh", "atomics.cuh", *_CUT, "add_row.cuh", *_INSIDE, "sub_bins.cuh"),
-    "choose": (*_CUT, "record.cuh"),
+    "refine": ("values.cuh", *_CUT, *_INSIDE),
+    "sub_bins": ("values.cuh", "atomics.cuh", *_CUT, "add_row.cuh", *_INSIDE),
+    "choose": (*_CUT, "record.cuh", "found.cuh"),
     "partition": ("table.cuh", "values.cuh", "warp.cuh", "record.cuh"),
     "categories": ("values.cuh", "atomics.cuh", *_CUT, *_SUBSETS),
     "cells": ("table.cuh", "atomics.cuh", "values.cuh", "add_row.cuh"),
@@ -91,7 +90,7 @@ PLAIN = frozenset({"encode", "partition", "lists/score", "lists/partition"})
 WITH_CATEGORIES = frozenset({"finish"})
 
 # Modules that are compiled separately for tasks with monotonic constraints.
-WITH_MONOTONIC = frozenset({"score", "inside", "refine", "sub_bins", "finish"})
+WITH_MONOTONIC = frozenset({"score", "refine", "sub_bins", "finish"})
 
 
 def macro(criterion: type) -> str:
@@ -160,13 +159,14 @@ def function(device: int, name: str, variant: Variant, kernel: str) -> Any:
 
 
 class Kernels:
-    """The kernels of one variant, launched by name: ``kernels("score", "score_columns", ...)``."""
+    """The kernels of one variant on one device, launched by name: ``kernels("score", ...)``."""
 
     def __init__(
         self, criterion: Criterion | None, weighted: bool, value_bits: int, **flags: bool
     ) -> None:
         kind = None if criterion is None else type(criterion)
         self.variant = Variant(kind, weighted, value_bits, **flags)
+        self._loaded: dict[str, Any] = {}  # those launched before, by name
 
     def __call__(
         self,
@@ -180,24 +180,27 @@ class Kernels:
         """Launch on the current device, where the arrays are, C-contiguous."""
         if min(grid) == 0:
             return
-        launch = function(cupy().cuda.Device().id, module, self.variant, kernel)
-        checked = tuple([a if type(a) in _READY else _checked(kernel, a) for a in arguments])
-        launch(grid, (threads,), checked, shared_mem=shared)
+        launch = self._loaded.get(kernel)
+        if launch is None:
+            launch = function(cupy().cuda.Device().id, module, self.variant, kernel)
+            self._loaded[kernel] = launch
+        checked: list[Any] = []  # by a loop in place: a call for each costs as much as the launch
+        for argument in arguments:
+            if argument is None:
+                checked.append(_NULL)
+            elif type(argument) in _READY:
+                checked.append(argument)
+            elif isinstance(argument, np.integer | np.floating):
+                checked.append(argument.item())
+            elif argument.flags.c_contiguous:
+                checked.append(argument)
+            else:
+                raise ValueError(f"Arrays given to the kernel {kernel} must be C-contiguous.")
+        launch(grid, (threads,), tuple(checked), shared_mem=shared)
 
     def each(self, module: str, kernel: str, count: int, *arguments: Any) -> None:
         """Launch one thread for each of `count` items."""
         self(module, kernel, (-(-count // THREADS),), *arguments)
-
-
-def _checked(kernel: str, argument: Any) -> Any:
-    """Convert an argument for the driver: None to a null pointer."""
-    if argument is None:
-        return np.uint64(0)
-    if isinstance(argument, int | float | np.integer | np.floating):
-        return float(argument) if isinstance(argument, float | np.floating) else int(argument)
-    if not argument.flags.c_contiguous:
-        raise ValueError(f"Arrays given to the kernel {kernel} must be C-contiguous.")
-    return argument
 
 
 # Scalars, and what a pointer to them may point to: some types differ from variant to variant.
@@ -226,8 +229,9 @@ class Packed(np.ndarray):
     arrays: tuple[tuple[Any, bool], ...] = ()
 
 
-# Types of arguments that the driver takes as they are.
+# Types of arguments that the driver takes as they are, and a null pointer for it.
 _READY = (Packed, int, float)
+_NULL = np.uint64(0)
 
 
 class Struct:
@@ -239,41 +243,58 @@ class Struct:
         types = [(field, _dtype(kind)) for field, kind in fields.items()]
         self.dtype = np.dtype(types, align=True)
         self.codes = "".join(_code(kind) for kind in fields.values())
+        self.words = [word for field, kind in fields.items() for word in _words(name, field, kind)]
         self._packer = struct.Struct(self.codes)
         self._whole = np.dtype((np.void, self.dtype.itemsize))
 
     def pack(self, *values: Any) -> Packed:
         """Pack values: numbers, device arrays or None, tuples for structs."""
         arrays: list[tuple[Any, bool]] = []
-        words = self._packer.pack(*self._words(values, arrays))
-        packed = np.frombuffer(words, self._whole).view(Packed)
+        numbers: list[Any] = []
+        for word, value in zip(self.words, self._flat(values), strict=True):
+            if word.types is None:
+                numbers.append(value)
+            elif value is None:
+                numbers.append(0)
+            else:
+                if value.dtype.str[1:] not in word.types:
+                    raise TypeError(f"{word.field} is a {word.kind}, got an array of {value.dtype}")
+                if not value.flags.c_contiguous:
+                    raise ValueError(f"The array of {word.field} must be C-contiguous.")
+                numbers.append(value.data.ptr)
+                arrays.append((value, word.is_written))
+        packed = np.frombuffer(self._packer.pack(*numbers), self._whole).view(Packed)
         packed.layout, packed.arrays = self.dtype, tuple(arrays)
         return packed
 
-    def _words(self, values: tuple[Any, ...], arrays: list[tuple[Any, bool]]) -> list[Any]:
-        """Flatten values, also of structs; arrays become addresses, and are added to `arrays`."""
+    def _flat(self, values: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Values of all words, of structs within it, too."""
         if len(values) != len(self.fields):
             raise TypeError(f"{self.name} has {len(self.fields)} fields, got {len(values)}")
-        words: list[Any] = []
-        for (field, kind), value in zip(self.fields.items(), values, strict=True):
-            if isinstance(kind, Struct):
-                words += kind._words(value, arrays)
-            elif not kind.endswith("*"):
-                words.append(value)
-            elif value is None:
-                words.append(0)
-            else:
-                words.append(self._address(field, kind, value))
-                arrays.append((value, not kind.startswith("const ")))
-        return words
+        if len(self.words) == len(self.fields):
+            return values
+        inner: list[Any] = []
+        for kind, value in zip(self.fields.values(), values, strict=True):
+            inner += kind._flat(value) if isinstance(kind, Struct) else (value,)
+        return tuple(inner)
 
-    def _address(self, field: str, kind: str, value: Any) -> int:
-        if value.dtype.str[1:] not in _POINTED[_pointed(kind)]:
-            raise TypeError(f"{self.name}.{field} is a {kind}, got an array of {value.dtype}")
-        if not value.flags.c_contiguous:
-            raise ValueError(f"The array of {self.name}.{field} must be C-contiguous.")
-        address: int = value.data.ptr
-        return address
+
+class _Word(NamedTuple):
+    """One number or pointer of a struct."""
+
+    field: str
+    kind: str  # its type in C
+    types: tuple[str, ...] | None  # of arrays that a pointer may point to; None for a number
+    is_written: bool
+
+
+def _words(name: str, field: str, kind: str | Struct) -> list[_Word]:
+    """Words of one field of the struct `name`."""
+    if isinstance(kind, Struct):
+        return kind.words
+    pointed = kind.removeprefix("const ").removesuffix("*")
+    types = _POINTED[pointed] if kind.endswith("*") else None
+    return [_Word(f"{name}.{field}", kind, types, not kind.startswith("const "))]
 
 
 def _code(kind: str | Struct) -> str:
@@ -287,10 +308,6 @@ def _dtype(kind: str | Struct) -> np.dtype:
     if isinstance(kind, Struct):
         return kind.dtype
     return np.dtype(np.uint64) if kind.endswith("*") else _SCALARS[kind]
-
-
-def _pointed(kind: str) -> str:
-    return kind.removeprefix("const ").removesuffix("*")
 
 
 def _declared(source: str, *names: str) -> list[Struct]:
@@ -312,13 +329,12 @@ _KNOWN: dict[str, Struct] = {}
 LIMITS, RULES, MONOTONIC = _declared("limits.cuh", "Limits", "Rules", "Monotonic")
 TABLE, ROWS, CHUNKS = _declared("table.cuh", "Table", "Rows", "Chunks")
 LEVEL, SCORES = _declared("views.cuh", "Level", "Scores")
-VISITS, FOUND, PIECES = _declared("cut.cuh", "Visits", "Found", "Pieces")
-(INSIDE,) = _declared("inside.cu", "Inside")
+(VISITS,) = _declared("cut.cuh", "Visits")
+(FOUND,) = _declared("found.cuh", "Found")
 (SIDES,) = _declared("partition.cu", "Sides")
 SEARCH, RUN_MEMORY = _declared("subsets.cuh", "Search", "RunMemory")
 (PAIRS,) = _declared("categories.cu", "Pairs")
-GRID, SUB_BINS, PAIR_LIST = _declared("sub_bins.cuh", "Grid", "SubBins", "PairList")
-(SLOTS,) = _declared("refine.cu", "Slots")
+GRID, SUB_BINS, PAIR_LIST, SLOTS = _declared("sub_bins.cuh", "Grid", "SubBins", "PairList", "Slots")
 (INTERVALS,) = _declared("cells.cu", "Intervals")
 (LISTS,) = _declared("sorted_lists.cuh", "Lists")
 NODES, ROOTS = _declared("finish.cu", "Nodes", "Roots")

@@ -46,7 +46,9 @@ class UploadedTable(NamedTuple):
     lowest: Any  # (d, 256) float64
     host: HostTable
     packed: Packed  # for kernels; without values
-    divisible: int  # bins of the widest column that has bins of several values; 0 without any
+    columns: int  # d
+    cells: int  # bins of all columns
+    divisible: bool  # there are bins of several values
     scales: list[Any]  # `HostTable.scales`; none where no bin is divisible
     stored: StoredColumns | None = None  # None where `values` has all columns
 
@@ -56,20 +58,16 @@ class UploadedTable(NamedTuple):
     ) -> UploadedTable:
         """Pack codes and values; `values` are the bits of floats, or None."""
         flags = (flag.astype(np.uint8) for flag in (host.missing, single, host.by_code))
-        widths = np.diff(host.offset)
-        divisible = int(np.repeat(widths, widths)[np.logical_not(single)].max(initial=0))
+        divisible = not single.all()
         scales = host.scales() if divisible else ()
         sent = send(host.offset, *flags, host.categories, host.highest, host.lowest, *scales)
         columns, packed = sent[:7], _pack_table(codes, sent[:7])
-        return cls._make([bits, values, codes, *columns, host, packed, divisible, sent[7:], None])
+        sizes = host.missing.size, int(host.offset[-1]), divisible
+        return cls._make([bits, values, codes, *columns, host, packed, *sizes, sent[7:], None])
 
     def with_codes(self, codes: Any) -> UploadedTable:
         """Return the same columns with other codes."""
         return self._replace(codes=codes, packed=_pack_table(codes, self[3:10]))
-
-    @property
-    def columns(self) -> int:
-        return self.missing.size
 
     @property
     def stride(self) -> int:
@@ -158,6 +156,8 @@ class Grower(NamedTuple):
 
     kernels: Kernels
     task: Task
+    channels: int  # of the task
+    cell_dtype: np.dtype  # counts of rows need 32 bits, sums 64: `Cell` of types.cuh
     table: UploadedTable
     rows: DeviceRows
     entries: Any  # (n,) int32
@@ -176,6 +176,7 @@ class Grower(NamedTuple):
     ) -> Grower:
         """Return the grower of a task on a table whose rows have the given statistics."""
         xp, monotonic = cupy(), task.limits.monotonic
+        is_counted = task.weight is None and task.square is None
         return cls(
             kernels=Kernels(
                 task.criterion,
@@ -185,6 +186,8 @@ class Grower(NamedTuple):
                 monotonic=monotonic is not None,
             ),
             task=task,
+            channels=task.channels,
+            cell_dtype=np.dtype(np.uint32 if is_counted else np.int64),
             table=table,
             rows=rows,
             entries=entries,
@@ -199,20 +202,9 @@ class Grower(NamedTuple):
         )
 
     @property
-    def cell_dtype(self) -> np.dtype:
-        """Counts of rows need 32 bits, sums 64: `Cell` of types.cuh."""
-        counted = self.task.weight is None and self.task.square is None
-        return np.dtype(np.uint32 if counted else np.int64)
-
-    @property
     def cell_bytes(self) -> int:
         """Bytes of the statistics of a bin."""
-        return self.task.channels * self.cell_dtype.itemsize
-
-    @property
-    def cells(self) -> int:
-        """Bins of a node's histogram."""
-        return int(self.table.host.offset[-1])
+        return self.channels * self.cell_dtype.itemsize
 
     @property
     def most_gathered_pairs(self) -> int:
@@ -225,7 +217,9 @@ class Grower(NamedTuple):
         limits = self.task.limits
         of_depth = 1 << min(max(limits.max_depth - 1, 0), 62)
         of_rows = max(self.entries.size // max(limits.min_samples_split, 2), 1)
-        of_memory = max(self.memory.histogram_bytes // max(self.cells * self.cell_bytes, 1), 1)
+        of_memory = max(
+            self.memory.histogram_bytes // max(self.table.cells * self.cell_bytes, 1), 1
+        )
         return min(of_depth, of_rows, of_memory)
 
     @property
@@ -283,16 +277,11 @@ def pack_search(task: Task) -> Packed:
     return SEARCH.pack(*task.search, MOST_MOVED, MOST_CELLS)
 
 
-# Counters of the search of a level's splits, int64: see record.cuh.
-TALLY_WORDS = 3
-
-
 class LevelPlan(NamedTuple):
     """Arrays that the host sends, in one copy, for nodes that are to be split."""
 
     chunks: DeviceChunks
     parts: NodePieces
-    tally: Any  # (TALLY_WORDS,) int64: zero
     keys: Any
     low: Any  # (m,) int64: interval of a target that all rows may have; see `widest`
     high: Any
@@ -311,20 +300,20 @@ class LevelPlan(NamedTuple):
     ) -> LevelPlan:
         """Plan m nodes; `others` have an item for each node and categorical column."""
         order = own_slots(slots)
-        work = (np.zeros(TALLY_WORDS, np.int64), keys, *widest(keys.size))
+        work = (keys, *widest(keys.size))
         arrays = (*cut(begin, end), *NodePieces.listed(begin, end), *work, *others)
         arrays += () if order is None else (order,)
         sent = grower.workspace.plan.send(arrays, lambda: cls.most_bytes(grower, len(others)))
-        chunks, parts, rest = DeviceChunks.over(*sent[:3]), NodePieces.over(*sent[3:8]), sent[12:]
+        chunks, parts, rest = DeviceChunks.over(*sent[:3]), NodePieces.over(*sent[3:8]), sent[11:]
         slot = None if order is None else rest.pop()
-        return cls._make([chunks, parts, *sent[8:12], rest, slot])
+        return cls._make([chunks, parts, *sent[8:11], rest, slot])
 
     @staticmethod
     def most_bytes(grower: Grower, others: int) -> int:
         """Maximum bytes sent for a level."""
         m, chunks, parts = grower.most_nodes, grower.most_chunks, grower.most_parts
         pairs = m * np.count_nonzero(grower.table.host.categories)
-        sizes = (*3 * (chunks,), *3 * (parts,), *6 * (m,), TALLY_WORDS, *others * (pairs,))
+        sizes = (*3 * (chunks,), *3 * (parts,), *6 * (m,), *others * (pairs,))
         return bytes_of(*((size, np.int64) for size in sizes))
 
 

@@ -136,14 +136,16 @@ def _find(marked: list[Marked], begin: Int64s, splits: Splits) -> Int64s | None:
     """Places of nodes among those marked; None unless all are there with these splits."""
     if not marked:
         return None
-    starts = np.concatenate([part.begin for part in marked])
+    parts: list[tuple[Any, ...]] = [(part.begin, *part.splits.chosen) for part in marked]
+    found: Any = parts[0] if len(parts) == 1 else [*map(np.concatenate, zip(*parts, strict=True))]
+    starts = found[0]
     order = np.argsort(starts)
     place = order[np.minimum(np.searchsorted(starts[order], begin), starts.size - 1)]
-    fields = zip(*(part.splits.chosen for part in marked), strict=True)
-    found: list[Any] = [starts[place], *(np.concatenate(field)[place] for field in fields)]
-    wanted: list[Any] = [begin, *splits.chosen]
-    same = all(np.array_equal(a, b) for a, b in zip(found, wanted, strict=True))
-    return place if same else None
+    given: tuple[Any, ...] = (begin, *splits.chosen)
+    for field, wanted in zip(found, given, strict=True):
+        if not np.array_equal(field[place], wanted):
+            return None
+    return place
 
 
 def _move(grower: Grower, marked: Marked, opened: NDArray[np.bool_]) -> None:

@@ -11,6 +11,3 @@ struct Record {
     i64 middle;     // first entry of the second child; before partition, of the node
     u64 low, high;  // keys of the values next to a cut between bins, where codes do not decide
 };
-
-// Counters of the search inside bins; the host reads them in front of the records.
-enum Tally { SLOTS, BINS, OVERFLOWS, TALLY_WORDS };

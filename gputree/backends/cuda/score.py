@@ -50,8 +50,8 @@ def score(grower: Grower, histograms: Any, slots: Int64s, bounds: Bounds | None)
 
 def _arrays(grower: Grower, m: int) -> list[Shaped]:
     """Arrays of the scores of m nodes."""
-    d, channels, f8 = grower.table.columns, grower.task.channels, np.float64
+    d, channels, f8 = grower.table.columns, grower.channels, np.float64
     return [
         ((m, channels), np.int64), ((m, d), f8), ((m, d), np.int32), ((m, d), np.uint8),
-        ((m, d), f8), ((m, grower.cells * channels), np.int64),
+        ((m, d), f8), ((m, grower.table.cells * channels), np.int64),
     ]  # fmt: skip

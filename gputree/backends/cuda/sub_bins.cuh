@@ -10,13 +10,15 @@ __device__ __forceinline__ i64 sub_bin_in(double low, double scale, u32 size, Bi
 // Offsets of the sub-bins of each column of a node and of its bins, and the shift and scale of half
 // a value.
 struct Grid {
-    const i64* start;
-    const i32* place;
-    const u32* taken;
+    i64* start;     // of each column, numbered through all nodes
+    i64* size;      // sub-bins of the column
+    i32* searched;  // 1 if it has candidates
+    i32* place;     // of each bin: its first sub-bin among those of the column, or -1
+    u32* taken;     // sub-bins of the bin
     const double* low;
     const double* scale;
 
-    __device__ bool has_any(i64 column) const { return start[column] < start[column + 1]; }
+    __device__ bool has_any(i64 column) const { return size[column] > 0; }
 
     // The sub-bin of a row's value in a column of node j with sub-bins, and its bits; -1 in bins
     // without.
@@ -32,21 +34,47 @@ struct Grid {
     }
 };
 
-// Statistics and places of sub-bins.
+// Statistics and slots of sub-bins.
 struct SubBins {
     Cell* counts;
     i64* sums;    // up to each, from the column's first bin
+    i64* column;  // numbered through all nodes
     i32* bin_of;  // in the column
-    i32* place;  // first slot among those of the column, -1 where it is no candidate
-    u32* taken;  // of its slots
-    i32* candidates;  // of a column, listed from the first of its sub-bins on
+    i32* next;    // the next one of the bin that has rows, or -1; of those with rows
+    i64* slot;    // its first one, -1 where it is no candidate
+    u32* taken;   // of its slots
+    Bits* least;  // minimum key of a candidate's rows, once they are gathered
+    i32* candidates;
 };
 
 // Pairs of a row and a column in candidate bins, in any order: the first `room` of them.
 struct PairList {
     i64 room;
-    i64* number;  // of all pairs
     i32* cells;  // the sub-bin of each
     i32* rows;
     Bits* values;
+};
+
+// Memory for the rows of the candidates with slots begin .. end.
+struct Slots {
+    i64 begin, end;
+    u32* segment;  // the first slot of its candidate; or null
+    Bits* keys;    // of values
+    i32* items;    // rows
+
+    __device__ __forceinline__ bool has(i64 slot) const { return begin <= slot && slot < end; }
+
+    // A thread: put a row of a candidate into one of its slots, with the key of its value.
+    __device__ __forceinline__ void put(
+        const SubBins& sub_bins, i64 cell, i64 row, Bits value
+    ) const {
+        const i64 first = sub_bins.slot[cell];
+        const Bits key = key_of(value);
+        atomicMin(sub_bins.least + cell, key);
+        if (!has(first)) return;
+        const i64 slot = first - begin + atomicAdd(&sub_bins.taken[cell], 1u);
+        if (segment) segment[slot] = u32(first - begin);
+        keys[slot] = key;
+        items[slot] = i32(row);
+    }
 };

@@ -12,7 +12,7 @@ class CudaTuning(NamedTuple):
 
     Measured where a comment has figures. Others were tried on an H200, 10,000,000 and 1,000,000 x
     28 at depth 8, at twice their value and more, and changed less than the runs differed:
-    ``partition_rows``, ``cell_rows``, ``candidate_share``, ``counted_pairs``.
+    ``partition_rows``, ``cell_rows``.
     """
 
     # Bytes of shared memory that a block may use: every device supports as much.
@@ -44,13 +44,12 @@ class CudaTuning(NamedTuple):
 
     # Maximum number of (row, column) pairs that are gathered and sorted at once.
     gathered_pairs: int = 1 << 25
-    # Maximum number of pairs, of these, that are searched without the host; and warps that do so.
-    candidate_pairs: int = 1 << 25
+    # Warps that scan candidates.
     candidate_blocks: int = 2048
-    # Bins are subdivided if there are so many pairs in candidate bins, in all and per row of the
-    # level, or if a warp does not sort a bin; average rows of a sub-bin.
-    counted_pairs: float = 1 << 16
-    candidate_share: float = 0.25
+    # Pairs in candidate sub-bins for which the host allocates memory before it knows their number:
+    # for each row of the level, and at least; average rows of a sub-bin.
+    slot_share: float = 0.25
+    fewest_slots: float = 1 << 20
     cell_rows: int = 64
     # Pairs in candidate bins, for each row of a level, that are listed while they are counted.
     listed_share: float = 1.0

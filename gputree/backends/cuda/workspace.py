@@ -28,21 +28,14 @@ Shaped = tuple[Any, Any]  # shape and dtype of an array
 # -------------------------------------------------------------------- one allocation
 def allocate(*arrays: Shaped) -> list[Any]:
     """Return uninitialized arrays of these shapes and dtypes, in one allocation."""
-    return allocate_in(cupy().empty(max(bytes_of(*arrays), 1), dtype=np.uint8).data, *arrays)
+    places = _places(arrays)
+    memory = cupy().empty(max(places[-1], 1), dtype=np.uint8).data
+    return carve(memory, arrays, places)
 
 
 def allocate_in(memory: Any, *arrays: Shaped) -> list[Any]:
     """Return arrays in existing memory, to which they keep a reference."""
-    new = cupy().ndarray
-    return [
-        new(shape, dtype, memptr=memory + place)
-        for place, (shape, dtype) in zip(_places(arrays), arrays, strict=False)
-    ]
-
-
-def sent_to(memory: Any, *arrays: Shaped) -> list[Any]:
-    """Return views of arrays that were sent to this memory."""
-    return allocate_in(memory, *arrays)
+    return _arrange(memory, arrays, _places(arrays))
 
 
 def views(block: NDArray[np.uint8], *arrays: Shaped) -> list[NDArray[Any]]:
@@ -55,19 +48,16 @@ def views(block: NDArray[np.uint8], *arrays: Shaped) -> list[NDArray[Any]]:
 
 def send(*arrays: NDArray[Any]) -> list[Any]:
     """Copy host arrays to the device in one transfer."""
-    shaped = _shaped(arrays)
-    block = np.zeros(max(bytes_of(*shaped), 1), np.uint8)
-    _fill(block, arrays)
-    return sent_to(cupy().asarray(block).data, *shaped)
+    shaped = [(array.shape, array.dtype) for array in arrays]
+    places = _places(shaped)
+    block = np.zeros(max(places[-1], 1), np.uint8)
+    _fill(block, arrays, places)
+    return sent_to(cupy().asarray(block).data, shaped, places)
 
 
 def bytes_of(*arrays: Shaped) -> int:
     """Bytes of arrays of these shapes and dtypes together."""
     return _places(arrays)[-1]
-
-
-def _shaped(arrays: Sequence[NDArray[Any]]) -> list[Shaped]:
-    return [(array.shape, array.dtype) for array in arrays]
 
 
 def _places(arrays: Sequence[Shaped]) -> list[int]:
@@ -80,9 +70,23 @@ def _places(arrays: Sequence[Shaped]) -> list[int]:
     return places
 
 
-def _fill(block: NDArray[np.uint8], arrays: Sequence[NDArray[Any]]) -> None:
+def _arrange(memory: Any, arrays: Sequence[Shaped], places: list[int]) -> list[Any]:
+    """Return arrays at these places of a memory."""
+    new = cupy().ndarray
+    return [
+        new(shape, dtype, memptr=memory + place)
+        for place, (shape, dtype) in zip(places, arrays, strict=False)
+    ]
+
+
+# Of new memory, and of memory that arrays were sent to. A check of a device's memory replaces both,
+# so that each array has an allocation.
+carve = sent_to = _arrange
+
+
+def _fill(block: NDArray[np.uint8], arrays: Sequence[NDArray[Any]], places: list[int]) -> None:
     """Copy arrays to their places in a block."""
-    for place, array in zip(_places(_shaped(arrays)), arrays, strict=False):
+    for place, array in zip(places, arrays, strict=False):
         plain = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
         block[place : place + plain.size] = plain
 
@@ -91,8 +95,7 @@ def _fill(block: NDArray[np.uint8], arrays: Sequence[NDArray[Any]]) -> None:
 class _Lease:
     """Token that lives as long as any array in its memory."""
 
-    def __init__(self, block: Any) -> None:
-        self.block = block
+    block: Any  # the memory, which it keeps
 
 
 class Buffer:
@@ -103,6 +106,7 @@ class Buffer:
 
     def __init__(self, ample: int | None = None) -> None:
         self._ample = ample
+        self.nbytes = 0
         self._block: Any = None  # (bytes,) uint8
         self._staging: _Staging | None = None
         self._lease: Callable[[], _Lease | None] = lambda: None
@@ -112,49 +116,47 @@ class Buffer:
         """True if no array refers to the last memory allocated from it."""
         return self._lease() is None
 
-    @property
-    def nbytes(self) -> int:
-        return 0 if self._block is None else int(self._block.nbytes)
-
     def allocate(self, arrays: Sequence[Shaped], most: Callable[[], int]) -> list[Any]:
         """Like `allocate`, in this buffer if it is free; a growth needs at most `most()` bytes."""
         if not self.is_free:
             return allocate(*arrays)
-        self._widen(bytes_of(*arrays), most)
-        return allocate_in(self._lend(), *arrays)
+        places = _places(arrays)
+        return carve(self._lend(places[-1], most), arrays, places)
 
     def send(self, arrays: Sequence[NDArray[Any]], most: Callable[[], int]) -> list[Any]:
         """Like `send`, to this buffer if it is free, through page-locked memory; see `allocate`."""
         if not self.is_free:
             return send(*arrays)
-        shaped = _shaped(arrays)
-        self._widen(bytes_of(*shaped), most)
+        shaped = [(array.shape, array.dtype) for array in arrays]
+        places = _places(shaped)
+        memory = self._lend(places[-1], most)
         if self._staging is None:  # none yet, or a smaller one was released
             self._staging = _Staging(self.nbytes)
-        memory = self._lend()
-        self._staging.send(memory, arrays)
-        return sent_to(memory, *shaped)
+        self._staging.send(memory, arrays, places)
+        return sent_to(memory, shaped, places)
 
     def release(self) -> None:
         """Release the memory: at once, or when the last array in it is deleted."""
         self._block = self._staging = None
+        self.nbytes = 0
         self._lease = lambda: None
 
     def _widen(self, needed: int, most: Callable[[], int]) -> None:
         """Allocate at least `needed` bytes, or those that wider levels need."""
-        if self.nbytes >= max(needed, 1):
-            return
         ample_size = tuning.TUNING.ample_buffer if self._ample is None else self._ample
         ample = max(2 * needed, ample_size)
         self.release()  # before more is taken
         self._block = cupy().empty(max(min(most(), ample), needed, 1), dtype=np.uint8)
+        self.nbytes = int(self._block.nbytes)
 
-    def _lend(self) -> Any:
-        """Return the memory for arrays, and mark it as used."""
-        block, cuda = self._block, cupy().cuda
-        lease = _Lease(block)
+    def _lend(self, needed: int, most: Callable[[], int]) -> Any:
+        """Return memory for `needed` bytes of arrays, and mark it as used."""
+        if self._block is None or self.nbytes < needed:
+            self._widen(needed, most)
+        block, cuda, lease = self._block, cupy().cuda, _Lease()
+        lease.block = block
         self._lease = weakref.ref(lease)
-        memory = cuda.UnownedMemory(block.data.ptr, block.nbytes, lease, cuda.Device().id)
+        memory = cuda.UnownedMemory(block.data.ptr, self.nbytes, lease, cuda.Device().id)
         return cuda.MemoryPointer(memory, 0)
 
 
@@ -169,11 +171,11 @@ class _Staging:
         # CuPy reuses pages as soon as they are released, copied or not.
         weakref.finalize(self, _await, self._copied, locked).atexit = False
 
-    def send(self, memory: Any, arrays: Sequence[NDArray[Any]]) -> None:
+    def send(self, memory: Any, arrays: Sequence[NDArray[Any]], places: list[int]) -> None:
         """Copy arrays to their places in device memory, once the copy before is done."""
-        xp, nbytes = cupy(), bytes_of(*_shaped(arrays))
+        xp, nbytes = cupy(), places[-1]
         _await(self._copied)
-        _fill(self._bytes, arrays)
+        _fill(self._bytes, arrays, places)
         stream = xp.cuda.get_current_stream()
         xp.ndarray((nbytes,), np.uint8, memptr=memory).set(self._bytes[:nbytes], stream=stream)
         self._copied.record(stream)

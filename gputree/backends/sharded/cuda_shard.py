@@ -21,7 +21,12 @@ from gputree.backends.cpu.backend import CpuBackend
 from gputree.backends.cuda import tuning
 from gputree.backends.cuda.encode import row_stride
 from gputree.backends.cuda.finish import ALIGNED_BYTES, finish, pairs_of_row
-from gputree.backends.cuda.histogram import count_categories, count_intervals, histogram
+from gputree.backends.cuda.histogram import (
+    choose_counting,
+    count_categories,
+    count_intervals,
+    histogram,
+)
 from gputree.backends.cuda.kernels import cupy
 from gputree.backends.cuda.layout import (
     DeviceRows,
@@ -154,11 +159,12 @@ class CudaShard:
         width = int(self.host.table.offset[-1]) * self.host.channels
         most = max(self.place.result_bytes // (width * out.itemsize), 1)
         grower = self.place.grower(min(most, begin.size) * width * out.itemsize, NO_COLUMNS)
+        counting = choose_counting(grower, columns)
         for start in range(0, begin.size, most):
             some = slice(start, start + most)
             m = slots[some].size
             found = cupy().zeros((m, width), dtype=grower.cell_dtype)
-            histogram(grower, begin[some], end[some], found, np.arange(m), None, columns)
+            histogram(grower, counting, begin[some], end[some], found, np.arange(m), None)
             self.place.meanwhile()
             out[slots[some]] += cupy().ascontiguousarray(found[:, first:last]).get()
             del found  # before others are allocated

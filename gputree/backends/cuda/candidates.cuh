@@ -63,6 +63,16 @@ __device__ __forceinline__ i64 mark_bins(
 
 #define MOST_SORTED 1024  // rows that a warp sorts in shared memory; not measured
 
+// The rows of a candidate in the order of their values.
+struct Sorted {
+    const Bits* keys;
+    const i32* rows;
+    i64 size;
+    Bits behind;  // key of the row after the last
+
+    __device__ __forceinline__ Bits key(i64 i) const { return i < size ? keys[i] : behind; }
+};
+
 // A warp: sort n slots by their keys into memory whose size is the next power of two.
 __device__ void sort_slots(
     const Bits* from_keys, const i32* from_items, i64 n, Bits* keys, i32* items
@@ -91,13 +101,13 @@ __device__ void sort_slots(
         }
 }
 
-// The statistics of the rows in slots first .. last.
-__device__ void sum_slots(
-    const Rows& rows, i64 channels, const i32* items, i64 first, i64 last, auto sum
+// The statistics of the rows first .. last.
+__device__ void sum_rows(
+    const Rows& rows, i64 channels, const Sorted& sorted, i64 first, i64 last, auto sum
 ) {
     for (i64 k = 0; k < channels; ++k) sum[k] = 0;
     for (i64 i = first; i < last; ++i) {
-        const i64 row = items[i];
+        const i64 row = sorted.rows[i];
 #if REGRESSION
         sum[0] += weight_of(rows.weight, row);
         sum[1] += rows.target[row];
@@ -108,11 +118,11 @@ __device__ void sum_slots(
     }
 }
 
-// The better of `cut` and the best cut between the sorted slots first .. last, where `left` are the
+// The better of `cut` and the best cut behind one of the rows first .. last, where `left` are the
 // statistics before them; `left` is updated.
-__device__ Cut scan_slots(
-    const Rules& rules, const Constraint& constraint, const Rows& rows, const Bits* keys,
-    const i32* items, i64 first, i64 last, auto left, const i64* total, Cut found, Cut cut
+__device__ Cut scan_rows(
+    const Rules& rules, const Constraint& constraint, const Rows& rows, const Sorted& sorted,
+    i64 first, i64 last, auto left, const i64* total, Cut found, Cut cut
 ) {
     const Criterion& criterion = rules.criterion;
     const i64 channels = rules.channels, whole = rows_in(criterion, total, channels);
@@ -120,65 +130,64 @@ __device__ Cut scan_slots(
     const i64 before = rows_in(criterion, left, channels);
     State state = begin(criterion, left, total);
     for (i64 i = first; i < last; ++i) {
-        const i64 row = items[i];
+        const i64 row = sorted.rows[i];
+        const Bits key = sorted.keys[i], next = sorted.key(i + 1);
         move(criterion, state, left, total, rows.target[row], weight_of(rows.weight, row));
-        if (keys[i] == keys[i + 1]) continue;
+        if (key == next) continue;
         const i64 n = before + i + 1 - first;
         if (!rules.limits.admit(n, whole, state.weight_left, all_weight)) continue;
         if (!constraint.admits(criterion, state, left, total)) continue;
         found.score = score(criterion, state, left, total);
-        found.threshold = midpoint(value_of(keys[i]), value_of(keys[i + 1]));
+        found.threshold = midpoint(value_of(key), value_of(next));
         if (precedes(found, cut)) cut = found;
     }
     return cut;
 }
 
-// One lane: the best cut between the sorted slots first .. last of a bin, missing values right and
+// One lane: the best cut behind one of the rows first .. last of a bin, missing values right and
 // left; `left` are the statistics before them, and is used up.
 __device__ Cut scan_piece(
     const Rules& rules, const Table& table, const Level& level, const Monotonic& monotonic,
-    const Rows& rows, const Bits* keys, const i32* items, i64 pair, i32 bin, i64 first, i64 last,
-    auto left
+    const Rows& rows, const Sorted& sorted, i64 pair, i32 bin, i64 first, i64 last, auto left
 ) {
     const i64 channels = rules.channels, f = pair % table.columns, j = pair / table.columns;
     const i64* total = level.totals + j * channels;
     const Constraint constraint = monotonic.of(j, f);
     Cut found = {0.0, i32(f), 0, bin, 0, 0.0, level.rank(j, f)};
     Cut cut =
-        scan_slots(rules, constraint, rows, keys, items, first, last, left, total, found, no_cut());
+        scan_rows(rules, constraint, rows, sorted, first, last, left, total, found, no_cut());
     const Cell* cells = level.cells(table, j, channels);
     const Cell* missing = missing_cell(column_of(table, f), cells, channels);
     if (missing) {
 #if !REGRESSION
-        for (i64 i = first; i < last; ++i)
-            left[rows.target[items[i]]] -= weight_of(rows.weight, items[i]);
+        for (i64 i = first; i < last; ++i) {
+            const i64 row = sorted.rows[i];
+            left[rows.target[row]] -= weight_of(rows.weight, row);
+        }
 #endif
         for (i64 k = 0; k < channels; ++k) left[k] += i64(missing[k]);
         found.missing_left = 1;
-        cut =
-            scan_slots(rules, constraint, rows, keys, items, first, last, left, total, found, cut);
+        cut = scan_rows(rules, constraint, rows, sorted, first, last, left, total, found, cut);
     }
     return cut;
 }
 
-// A warp: the same, one piece of the slots per lane, result in every lane; `left` is scratch of the
-// lane.
+// A warp: the same of the rows 0 .. last, a piece of them per lane, result in every lane; `left` is
+// scratch of the lane.
 __device__ Cut scan_sorted(
     const Rules& rules, const Table& table, const Level& level, const Monotonic& monotonic,
-    const Rows& rows, const Bits* keys, const i32* items, i64 pair, i32 bin, i64 first, i64 last,
-    const BeforeBin& before, auto left
+    const Rows& rows, const Sorted& sorted, i64 pair, i32 bin, i64 last, const BeforeBin& before,
+    auto left
 ) {
-    const i64 channels = rules.channels, piece = (last - first + 31) / 32;
-    const i64 begin = first + threadIdx.x * piece, end = begin + piece < last ? begin + piece : last;
-    sum_slots(rows, channels, items, begin, end, left);
+    const i64 channels = rules.channels, piece = (last + 31) / 32;
+    const i64 begin = threadIdx.x * piece, end = begin + piece < last ? begin + piece : last;
+    sum_rows(rows, channels, sorted, begin, end, left);
     for (i64 k = 0; k < channels; ++k) {
         const i64 count = left[k];
         left[k] = before[k] + inclusive_sum(count) - count;
     }
     Cut cut = no_cut();
     if (begin < end)
-        cut = scan_piece(
-            rules, table, level, monotonic, rows, keys, items, pair, bin, begin, end, left
-        );
+        cut = scan_piece(rules, table, level, monotonic, rows, sorted, pair, bin, begin, end, left);
     return warp_first(cut);
 }
