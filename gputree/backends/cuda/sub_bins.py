@@ -51,7 +51,10 @@ def search_sub_bins(grower: Grower, level: SearchLevel) -> tuple[SubBinSearch, P
     """Queue the search of a level; returns it, and the cuts found."""
     cell_rows, cells = _rows_and_number(grower, level.nodes, level.rows, level.largest)
     sizes, buffer = _sizes(grower, level.rows, cells), grower.workspace.inside
-    arrays = buffer.allocate(_arrays(grower, level.nodes, sizes), lambda: _most_bytes(grower))
+    arrays = buffer.allocate(
+        _arrays(grower, level.nodes, sizes),
+        lambda: min(_most_bytes(grower), grower.memory.gathered_bytes),
+    )
     keys, items, lefts, earlier, cuts = arrays[17:]
     search = SubBinSearch(
         grid=GRID.pack(*arrays[:5], *grower.table.scales),
