@@ -88,6 +88,9 @@ class Alternatives(Sequence[Alternative]):
     def __getitem__(self, place: Any) -> Any:
         return self._found[place]
 
+    def __repr__(self) -> str:  # that a notebook shows
+        return str(self)
+
     def __str__(self) -> str:
         if not self._found:
             return f"Node {self.node} has no admissible split.\n"

@@ -313,6 +313,8 @@ class EditedNodes:
         -------
         Alternatives
         """
+        if k is not None and k < 1:
+            raise InputError(f"k must be 1 or more, or None, got {k}.")
         place, tree = self._find(node), self._tree
         rows = self._subtrees.rows(tree, place)
         used = self._sides(tree, place, rows)

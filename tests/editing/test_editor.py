@@ -230,16 +230,20 @@ def test_a_split_by_hand_is_that_of_the_alternative():
             assert found.equals(best) or name == "c45_binary"
 
 
-def test_missing_values_go_to_a_side_that_growth_admits():
-    X = np.array([[0.0], [0], [1], [1], [np.nan], [np.nan]])
-    y = np.array([0.0, 0, 4, 5, 1, 2])
-    weight = np.array([1.0, 1, 4, 4, 1, 1])
-    for limits in ({"criterion": "poisson"}, {"min_weight_fraction_leaf": 0.25}):
-        editor = TreeEditor(DecisionTreeRegressor(max_depth=1, **limits), X, y, weight)
-        grown = editor.estimator.tree_
-        editor.split(0, 0, threshold=grown.threshold[0])
-        assert editor.estimator.tree_.equals(grown)
-        assert grown.missing_child[0] == 0
+@pytest.mark.parametrize(
+    ("limits", "y", "weight"),
+    [
+        ({"criterion": "poisson"}, [3, 3, 0, 0, 1], [2, 3, 3, 3, 1]),  # 0 and 0: no events
+        ({"min_weight_fraction_leaf": 0.4}, [2, 3, 2, 2, 3], [3, 2, 2, 2, 3]),  # 4 of 12: light
+    ],
+)
+def test_missing_values_go_to_a_side_that_growth_admits(limits, y, weight):
+    X = np.array([[0.0], [0], [1], [1], [np.nan]])
+    editor = TreeEditor(DecisionTreeRegressor(max_depth=1, **limits), X, y, weight)
+    grown = editor.estimator.tree_
+    editor.split(0, 0, threshold=0.5)
+    assert editor.estimator.tree_.equals(grown)
+    assert grown.missing_child[0] == 1
 
 
 def test_alternatives_can_be_chosen_as_they_are_shown():
@@ -247,6 +251,7 @@ def test_alternatives_can_be_chosen_as_they_are_shown():
     editor = TreeEditor(DecisionTreeClassifier(), X, [0, 0, 0, 1, 1, 1])
     (one,) = editor.alternatives(0)
     assert (one.condition, one.threshold) == ("a is present", None)
+    assert repr(editor.alternatives(0)) == str(editor.alternatives(0))
     assert "Infinity" not in editor.alternatives(0).to_json()
     golf = editor_of_golf()
     assert [one.is_used for one in golf.alternatives(0)] == [True, False, False, False]
@@ -411,6 +416,7 @@ ERRORS = {
     "no limit of one subtree": lambda e: e.grow(1, monotonic_cst={"size": 1}),
     "which has no RandomState": lambda e: e.grow(1, random_state=np.random.RandomState(0)),
     "'max_depth' parameter": lambda e: e.grow(1, max_depth="deep"),
+    "k must be 1 or more": lambda e: e.alternatives(0, k=-1),
     "no edit to undo": lambda e: e.undo(),
     "no edit to redo": lambda e: e.redo(),
     "is no JSON": lambda e: e.replay("["),
