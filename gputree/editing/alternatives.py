@@ -27,7 +27,7 @@ class Alternative:
     condition : str
         That of the first child, such as ``income <= 4000``; of a multiway split, the column.
     threshold : float or None
-        None for categories, and where the numbers are parted from the missing values.
+        None for categories, and where only missing values go to the second child.
     categories : list or None
         Those that go to the first child, where categories are split into two sets; None where each
         has a branch.

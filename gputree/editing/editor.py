@@ -105,7 +105,7 @@ class TreeEditor(EditedNodes):
         node : int, or a path
         **limits : parameters of the estimator
             In place of those that it has, such as ``max_depth`` (from the root) or
-            ``min_samples_leaf``.
+            ``min_samples_leaf``; not those of all of the tree, such as ``class_weight``.
             `max_leaf_nodes` limits the leaves of the whole tree.
 
         Notes
