@@ -74,11 +74,12 @@ def rows_of(tree: Tree, node: int, values: NDArray, n_threads: int) -> Int64s:
     return rows
 
 
-# Parameters that decide how a table is read, or what follows growth: the same for all of a tree.
+# Parameters that all of a tree shares: how its table is read, the unit of its impurities, and what
+# follows growth.
 _OF_WHOLE_TREES = {
-    "binary_splits", "categorical_features", "ccp_alpha", "class_weight", "classes", "laplace",
-    "misclassification_costs", "monotonic_cst", "ordered_categories", "pruning", "soft_thresholds",
-    "winnow",
+    "binary_splits", "categorical_features", "ccp_alpha", "class_weight", "classes", "criterion",
+    "laplace", "misclassification_costs", "monotonic_cst", "ordered_categories", "pruning",
+    "soft_thresholds", "winnow",
 }  # fmt: skip
 
 

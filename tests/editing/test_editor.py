@@ -415,6 +415,7 @@ ERRORS = {
     "no limit 'depth'. Did you mean 'max_depth'": lambda e: e.grow(1, depth=1),
     "no limit of one subtree": lambda e: e.grow(1, monotonic_cst={"size": 1}),
     "which has no RandomState": lambda e: e.grow(1, random_state=np.random.RandomState(0)),
+    "'criterion' is of the whole tree": lambda e: e.grow(1, criterion="entropy"),
     "'max_depth' parameter": lambda e: e.grow(1, max_depth="deep"),
     "k must be 1 or more": lambda e: e.alternatives(0, k=-1),
     "no edit to undo": lambda e: e.undo(),
