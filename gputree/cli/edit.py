@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gputree.base.texts import aligned
+from gputree.base.texts import aligned, hint
 from gputree.cli.models import forbid_several
 from gputree.cli.report import (
     UsageError,
@@ -187,7 +187,8 @@ def _split(editor: TreeEditor, given: tuple[int, str]) -> None:
         known = {} if words is None else {str(word): word for word in words.tolist()}
         listed = [operand] if operator == "=" else parse_names(operand.strip("{}"))
         return editor.split(node, name, categories=[known.get(word, word) for word in listed])
-    raise InputError(f"{condition!r} names no column of the model, or no test of one.")
+    near = hint(re.split(r"\s*(?:<=|=|\bin\b)", condition)[0], names)
+    raise InputError(f"{condition!r} names no column of the model, or no test of one.{near}")
 
 
 def _number(text: str) -> float | str:

@@ -9,7 +9,7 @@ from typing import Any, overload
 
 import numpy as np
 
-from gputree.base.dtypes import THRESHOLD_SPLIT, Bools, Floats
+from gputree.base.dtypes import SUBSET_SPLIT, THRESHOLD_SPLIT, Bools, Floats
 from gputree.base.optional import require
 from gputree.base.texts import amount, tabled
 from gputree.estimators.subtrees import Candidate
@@ -27,8 +27,10 @@ class Alternative:
     condition : str
         That of the first child, such as ``income <= 4000``; of a multiway split, the column.
     threshold : float or None
+        None for categories, and where only missing values go to the second child.
     categories : list or None
-        Those that go to the first child, where categories are split into two sets.
+        Those that go to the first child, where categories are split into two sets; None where each
+        has a branch.
     gain : float
         Decrease of impurity per unit of the node's weight.
     gain_ratio : float or None
@@ -86,6 +88,9 @@ class Alternatives(Sequence[Alternative]):
     def __getitem__(self, place: Any) -> Any:
         return self._found[place]
 
+    def __repr__(self) -> str:  # that a notebook shows
+        return str(self)
+
     def __str__(self) -> str:
         if not self._found:
             return f"Node {self.node} has no admissible split.\n"
@@ -125,34 +130,41 @@ class Alternatives(Sequence[Alternative]):
 class Sides:
     """Rows of a node on the first side of a split, and those whose value is known."""
 
-    feature: int
     is_first: Bools
     is_known: Bools
 
 
 def alternative(
-    described: Any, candidate: Candidate, used: Sides | None, mine: Sides | None, weight: Any
+    described: Any,
+    candidate: Candidate,
+    is_used: bool,
+    sides: tuple[Sides, Sides] | None,
+    weight: Any,
 ) -> Alternative:
-    """Describe a candidate; `described` is an estimator whose tree is the candidate's stump."""
+    """Describe a candidate; `described` is an estimator whose tree is the candidate's stump.
+
+    `sides` are those of the split in use, and of the candidate; None unless both are binary.
+    """
     stump = candidate.stump
     words, model = describe(described), model_of(described, only_shown=True, by_costs=True)
     feature = int(stump.feature[0])
     name = words.feature_names[feature]
     is_cut = stump.split_kind[0] == THRESHOLD_SPLIT
-    is_binary = stump.n_children[0] == 2
+    has_subset = stump.split_kind[0] == SUBSET_SPLIT
     agreement = adjusted = None
     is_reversed = False
-    if used is not None and mine is not None:
-        agreement, adjusted, is_reversed = agree(used, mine, weight)
+    if sides is not None:
+        agreement, adjusted, is_reversed = agree(*sides, weight)
+    threshold = float(stump.threshold[0])
     return Alternative(
         column=name,
-        condition=str(words.condition(1)) if is_cut or is_binary else name,
-        threshold=float(stump.threshold[0]) if is_cut else None,
-        categories=None if is_cut or not is_binary else model.words(feature, stump.categories(1)),
+        condition=str(words.condition(1)) if is_cut or has_subset else name,
+        threshold=threshold if is_cut and np.isfinite(threshold) else None,
+        categories=model.words(feature, stump.categories(1)) if has_subset else None,
         gain=float(stump.gain[0]),
         gain_ratio=candidate.gain_ratio,
         is_admitted=candidate.is_admitted,
-        is_used=used is not None and used.feature == feature,
+        is_used=is_used,
         rows=stump.n_rows[1:].tolist(),
         statistics=stump.statistics[1:].tolist(),
         missing=int(stump.missing_child[0]),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from copy import copy
 from typing import Any
@@ -10,7 +11,7 @@ import numpy as np
 from sklearn.base import clone
 
 from gputree.base.texts import hint
-from gputree.editing.history import Edit, Skipped, read_history
+from gputree.editing.history import Edit, Skipped, forbid_objects, read_history
 from gputree.editing.nodes import EditedNodes, State
 from gputree.errors import InputError
 from gputree.export.describe import describe
@@ -104,17 +105,18 @@ class TreeEditor(EditedNodes):
         node : int, or a path
         **limits : parameters of the estimator
             In place of those that it has, such as ``max_depth`` (from the root) or
-            ``min_samples_leaf``.
+            ``min_samples_leaf``; not those of all of the tree, such as ``class_weight``.
             `max_leaf_nodes` limits the leaves of the whole tree.
 
         Notes
         -----
         No pruning follows. Grown from the root, the tree is the one of `fit` before pruning.
         """
-        place = self._find(node)
-        self._do(
-            {"edit": "grow", "path": self._path(place), **({"limits": limits} if limits else {})}
-        )
+        edit: Edit = {"edit": "grow", "path": self._path(self._find(node))}
+        if limits:
+            edit["limits"] = {name: _plain(value) for name, value in limits.items()}
+            forbid_objects(edit["limits"])
+        self._do(edit)
 
     def prune(self, nodes: Any) -> None:
         """Make one or several nodes leaves.
@@ -123,7 +125,7 @@ class TreeEditor(EditedNodes):
         ----------
         nodes : int, a path, or a list of them
         """
-        listed = nodes if isinstance(nodes, (list, set, np.ndarray)) else [nodes]
+        listed = nodes if isinstance(nodes, (list, set, range, np.ndarray)) else [nodes]
         self._do({"edit": "prune", "paths": [self._path(self._find(node)) for node in listed]})
 
     def _do(self, edit: Edit) -> None:
@@ -286,7 +288,8 @@ def _plain(value: Any) -> Any:
 
 def _number(threshold: Any, name: Any) -> float:
     """Return a threshold as a finite number."""
-    if isinstance(threshold, str) or not np.isfinite(threshold):
+    # integers of JSON can be larger than any float
+    if isinstance(threshold, str) or not abs(threshold) <= sys.float_info.max:
         raise InputError(f"The threshold of column {name!r} must be a number, got {threshold!r}.")
     return float(threshold)
 

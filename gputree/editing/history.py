@@ -64,6 +64,18 @@ def read_history(history: Any) -> list[Edit]:
     return history
 
 
+def forbid_objects(limits: dict[str, Any]) -> None:
+    """Raise TypeError for a limit that JSON has no form of, such as a generator of NumPy."""
+    for name, value in limits.items():
+        try:
+            json.dumps(value)
+        except TypeError as error:
+            raise InputTypeError(
+                f"The history keeps limits as JSON, which has no {type(value).__name__}: pass "
+                f"{name!r} as a number or a text."
+            ) from error
+
+
 def _problem(edit: Any) -> str:
     """Describe the fault of an edit; empty without any."""
     if not isinstance(edit, dict) or not isinstance(edit.get("edit"), str):

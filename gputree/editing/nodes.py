@@ -127,7 +127,7 @@ class EditedNodes:
         """Raise ValueError unless the tree was grown on these rows."""
         tree, values = self._tree, self._subtrees.values
         if int(tree.n_rows[0]) != len(values):
-            raise self._other_rows(f"it was grown on {tree.n_rows[0]:,}, got {len(values):,}")
+            raise self._other_rows(f"it was grown on {tree.n_rows[0]:,} rows, got {len(values):,}")
         target, root = self._subtrees.target, tree.statistics[0]
         if tree.task == "regression":
             found = np.array([np.average(target, weights=self._weight)])
@@ -313,15 +313,20 @@ class EditedNodes:
         -------
         Alternatives
         """
+        if k is not None and k < 1:
+            raise InputError(f"k must be 1 or more, or None, got {k}.")
         place, tree = self._find(node), self._tree
         rows = self._subtrees.rows(tree, place)
         used = self._sides(tree, place, rows)
         weight = None if self._weight is None else self._weight[rows]
         found = []
         for candidate in islice(self._subtrees.candidates(tree, place), k):
-            mine = None if used is None else self._sides(candidate.stump, 0, rows)
-            described = self._with_tree(candidate.stump, [])
-            found.append(alternative(described, candidate, used, mine, weight))
+            stump = candidate.stump
+            mine = None if used is None else self._sides(stump, 0, rows)
+            sides = None if used is None or mine is None else (used, mine)
+            is_used = bool(stump.feature[0] == tree.feature[place])
+            described = self._with_tree(stump, [])
+            found.append(alternative(described, candidate, is_used, sides, weight))
         return Alternatives(int(self._state.number[place]), found)
 
     def _sides(self, tree: Tree, node: int, rows: Int64s) -> Sides | None:
@@ -333,7 +338,7 @@ class EditedNodes:
         values = column if rows.size == column.size else column[rows]
         is_known = values == values  # not NaN
         if tree.split_kind[node] == THRESHOLD_SPLIT:
-            return Sides(feature, values <= tree.threshold[node], is_known)
+            return Sides(values <= tree.threshold[node], is_known)
         is_first = np.zeros(int(self._subtrees.table.columns.n_categories[feature]), np.bool_)
         is_first[tree.categories(int(tree.first_child[node]))] = True
-        return Sides(feature, is_first[np.where(is_known, values, 0).astype(np.int64)], is_known)
+        return Sides(is_first[np.where(is_known, values, 0).astype(np.int64)], is_known)

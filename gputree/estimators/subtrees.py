@@ -18,6 +18,8 @@ from gputree.arithmetic.hashing import child_key
 from gputree.backends import new_backend
 from gputree.backends.rules import missing_goes_left
 from gputree.base.dtypes import NO_CHILD, NO_FEATURE, NO_THRESHOLD, Bools, Floats, Int64s
+from gputree.base.sklearn import InvalidParameterError
+from gputree.base.texts import hint
 from gputree.criteria import decrease
 from gputree.errors import InputError
 from gputree.estimators.growing import (
@@ -72,10 +74,28 @@ def rows_of(tree: Tree, node: int, values: NDArray, n_threads: int) -> Int64s:
     return rows
 
 
+# Parameters that all of a tree shares: how its table is read, the unit of its impurities, and what
+# follows growth.
+_OF_WHOLE_TREES = {
+    "binary_splits", "categorical_features", "ccp_alpha", "class_weight", "classes", "criterion",
+    "laplace", "misclassification_costs", "monotonic_cst", "ordered_categories", "pruning",
+    "soft_thresholds", "winnow",
+}  # fmt: skip
+
+
 def limited(estimator: Any, limits: dict[str, Any]) -> Any:
     """Return an estimator with limits in place of its parameters, which are validated."""
+    known = estimator.get_params(deep=False).keys() - _OF_WHOLE_TREES
+    for name in limits.keys() - known:
+        if name in _OF_WHOLE_TREES:
+            raise InputError(f"{name!r} is of the whole tree, and no limit of one subtree.")
+        kind = type(estimator).__name__
+        raise InputError(f"{kind} has no limit {name!r}.{hint(name, known)}")
     changed = copy(estimator).set_params(**limits)
-    changed._validate_params()
+    try:
+        changed._validate_params()
+    except InvalidParameterError as error:  # as other edits that do not apply
+        raise InputError(str(error)) from error
     return changed
 
 
@@ -218,8 +238,17 @@ class CartSubtrees(Subtrees):
             made.append(self._forced(rows, side, feature, threshold, is_missing, options))
         if not made:
             raise InputError("All rows of the node would go to one side.")
-        least = options.min_samples_leaf  # of equals the first, as in growth
-        return max(made, key=lambda stump: (stump.n_rows.min() >= least, float(stump.gain[0])))
+        least_weight = options.min_weight_fraction_leaf * float(tree.weight[0])
+
+        def preference(stump: Tree) -> tuple[bool, float]:
+            """Put what growth admits first, then the gain; of equals the first is taken."""
+            is_admitted = stump.n_rows.min() >= options.min_samples_leaf
+            is_admitted &= stump.weight.min() >= least_weight
+            if options.criterion == "poisson":  # no side without events
+                is_admitted &= stump.statistics.min() > 0.0
+            return bool(is_admitted), float(stump.gain[0])
+
+        return max(made, key=preference)
 
     def _forced(
         self,

@@ -16,6 +16,7 @@ from gputree.export.model import Model, model_of
 from gputree.export.palette import class_color
 from gputree.export.parameters import checked
 from gputree.export.templates import fill
+from gputree.inputs.costs import relative_costs
 from gputree.tree.weakest_links import weakest_links
 
 _OPEN_NODES = 40  # levels are open at first as long as they have no more nodes than this
@@ -101,7 +102,7 @@ def export_html(
 def _data(description: Description) -> dict[str, Any]:
     """Input of the page's script: lists with one entry a node."""
     tree, nodes = description.tree, range(description.tree.n_nodes)
-    names = description.class_names
+    names, costs = description.class_names, description.costs
     sizes = [level.stop for level in tree.levels()]
     alpha = weakest_links(tree, "impurity").alpha
     leaves = f"{tree.n_leaves:,} leaves, depth {tree.max_depth}"
@@ -117,6 +118,7 @@ def _data(description: Description) -> dict[str, Any]:
         "details": [_details(description, node) for node in nodes],
         "alpha": [a if np.isfinite(a) else None for a in alpha.tolist()],
         "colors": [class_color(k) for k in range(tree.n_classes)],
+        "costs": None if costs is None else relative_costs(costs).tolist(),
         "legend": [] if names is None else [[name, k] for k, name in enumerate(names)],
         "about": f"{tree.task}, {tree.n_nodes:,} nodes, {leaves}, {tree.weight[0]:,.6g} rows",
         "open": max(sum(size <= _OPEN_NODES for size in sizes) - 1, 1),
@@ -161,8 +163,10 @@ def _words(model: Model, feature: int) -> list[str] | None:
         return [str(category) for category in categories.tolist()]
     tree = model.tree
     nodes = np.flatnonzero((tree.feature == feature) & (tree.split_kind != THRESHOLD_SPLIT))
-    codes = [tree.branches(node)[0] for node in nodes.tolist()]
-    return list(map(str, range(1 + max(map(max, codes))))) if codes else None
+    if nodes.size == 0:
+        return None
+    codes = [max(tree.branches(node)[0], default=-1) for node in nodes.tolist()]
+    return list(map(str, range(1 + max(codes))))
 
 
 def _class_bars(value: Floats) -> list[list[tuple[float, int]]]:

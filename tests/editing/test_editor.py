@@ -1,5 +1,6 @@
 """`TreeEditor`: alternatives compared with searches by hand, edits by their laws."""
 
+import json
 from itertools import combinations
 
 import numpy as np
@@ -175,7 +176,7 @@ def test_the_first_alternative_is_the_split_of_growth(name):
     fitted = editor.estimator.tree_
     for node in np.flatnonzero(~fitted.is_leaf)[::2].tolist():
         first = editor.alternatives(node, k=1)[0]
-        assert first.is_used or fitted.n_children[node] > 2
+        assert first.is_used
         children = list(fitted.children(node))
         assert first.gain == fitted.gain[node]
         assert first.rows == fitted.n_rows[children].tolist()
@@ -227,6 +228,52 @@ def test_a_split_by_hand_is_that_of_the_alternative():
             assert found.n_rows.tolist() == best.n_rows.tolist() == [40, *one.rows]
             assert found.gain[0] == pytest.approx(best.gain[0])
             assert found.equals(best) or name == "c45_binary"
+
+
+@pytest.mark.parametrize(
+    ("limits", "y", "weight"),
+    [
+        ({"criterion": "poisson"}, [3, 3, 0, 0, 1], [2, 3, 3, 3, 1]),  # 0 and 0: no events
+        ({"min_weight_fraction_leaf": 0.4}, [2, 3, 2, 2, 3], [3, 2, 2, 2, 3]),  # 4 of 12: light
+    ],
+)
+def test_missing_values_go_to_a_side_that_growth_admits(limits, y, weight):
+    X = np.array([[0.0], [0], [1], [1], [np.nan]])
+    editor = TreeEditor(DecisionTreeRegressor(max_depth=1, **limits), X, y, weight)
+    grown = editor.estimator.tree_
+    editor.split(0, 0, threshold=0.5)
+    assert editor.estimator.tree_.equals(grown)
+    assert grown.missing_child[0] == 1
+
+
+def test_alternatives_can_be_chosen_as_they_are_shown():
+    X = pandas.DataFrame({"a": [1.0, 1, 1, np.nan, np.nan, np.nan]})
+    editor = TreeEditor(DecisionTreeClassifier(), X, [0, 0, 0, 1, 1, 1])
+    (one,) = editor.alternatives(0)
+    assert (one.condition, one.threshold) == ("a is present", None)
+    assert repr(editor.alternatives(0)) == str(editor.alternatives(0))
+    assert "Infinity" not in editor.alternatives(0).to_json()
+    golf = editor_of_golf()
+    assert [one.is_used for one in golf.alternatives(0)] == [True, False, False, False]
+    assert all(one.categories is None for one in golf.alternatives(0))
+
+
+def test_edits_that_no_longer_apply_are_left_out_for_any_reason():
+    editor = TreeEditor(DecisionTreeClassifier(max_depth=2), X_, Y_)
+    size = {"edit": "split", "path": [], "column": "size"}
+    found = editor.apply(
+        [
+            {"edit": "grow", "path": [], "limits": {"criterion": "poisson"}},
+            {"edit": "grow", "path": [], "limits": {"laplace": True}},
+            size | {"threshold": 10**400},
+            {"edit": "grow", "path": []},
+        ]
+    )
+    assert len(found) == 3
+    editor.grow(0, max_depth=np.int64(2))  # as JSON has it
+    assert json.loads(json.dumps(editor.history))[-1]["limits"] == {"max_depth": 2}
+    editor.prune(range(1))
+    assert editor.estimator.tree_.n_nodes == 1
 
 
 def test_numbers_last_as_long_as_their_nodes():
@@ -347,7 +394,7 @@ ERRORS = {
         DecisionTreeRegressor(monotonic_cst={"size": 1}), X_, _T
     ),
     "soft thresholds": lambda _: TreeEditor(C45Classifier(soft_thresholds=True), X_, Y_),
-    "it was grown on 60, got 50": lambda e: TreeEditor(e.estimator, X_[:50], Y_[:50]),
+    "it was grown on 60 rows, got 50": lambda e: TreeEditor(e.estimator, X_[:50], Y_[:50]),
     "classes or mean target are": lambda e: TreeEditor(e.estimator, X_, np.sort(Y_) // 2),
     "node 1 has": lambda e: TreeEditor(e.estimator, X_[::-1].assign(size=0.0), Y_),
     "labels that the tree was not grown on": lambda e: TreeEditor(e.estimator, X_, Y_ + 7),
@@ -365,7 +412,12 @@ ERRORS = {
     ).split(0, 0, threshold=99.0),
     "larger 'max_depth'": lambda e: e.grow(1, max_depth=1),
     "larger 'max_leaf_nodes'": lambda e: e.grow(1, max_leaf_nodes=2),
-    "Invalid parameter": lambda e: e.grow(1, depth=1),
+    "no limit 'depth'. Did you mean 'max_depth'": lambda e: e.grow(1, depth=1),
+    "no limit of one subtree": lambda e: e.grow(1, monotonic_cst={"size": 1}),
+    "which has no RandomState": lambda e: e.grow(1, random_state=np.random.RandomState(0)),
+    "'criterion' is of the whole tree": lambda e: e.grow(1, criterion="entropy"),
+    "'max_depth' parameter": lambda e: e.grow(1, max_depth="deep"),
+    "k must be 1 or more": lambda e: e.alternatives(0, k=-1),
     "no edit to undo": lambda e: e.undo(),
     "no edit to redo": lambda e: e.redo(),
     "is no JSON": lambda e: e.replay("["),

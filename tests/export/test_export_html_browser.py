@@ -8,7 +8,7 @@ import subprocess
 import numpy as np
 import pytest
 
-from gputree import DecisionTreeClassifier
+from gputree import C45Classifier, DecisionTreeClassifier
 from gputree.datasets import load_iris
 from gputree.export import export_html
 
@@ -92,6 +92,7 @@ told.high = [...lit.keys()];
 number.value = "";
 send(number, Event, "input");
 told.missing = [...lit.keys()];
+told.unsure = document.getElementById("outcome").textContent;
 document.getElementById("try").click();
 told.dark = document.querySelectorAll("g.node.lit").length;
 document.body.replaceChildren();
@@ -143,6 +144,16 @@ def test_a_small_tree(tmp_path):
 
 def _answers(model):
     return model.classes_[model.tree_.statistics.argmax(axis=1)]
+
+
+def test_rows_that_go_down_every_branch_have_the_class_of_the_least_cost(tmp_path):
+    X, y = np.array([[0.0], [0], [0], [0], [1], [1]]), np.array(list("aaabbc"))
+    for costs, answer in ((None, "a (50.0%)"), ([[0, 1, 1], [8, 0, 9], [30, 6, 0]], "b (44.7%)")):
+        model = C45Classifier(misclassification_costs=costs, min_samples_leaf=1, pruning=None)
+        told = use(export_html(model.fit(X, y)), tmp_path)
+        assert told["errors"] == []
+        assert told["unsure"] == answer
+        assert model.predict([[np.nan]])[0] == answer[0]
 
 
 def test_a_thousand_leaves(tmp_path):
