@@ -93,13 +93,21 @@ class _Edit(argparse.Action):
 def editor_of(arguments: argparse.Namespace, command: str) -> TreeEditor:
     """An editor of the model of a command line, over the rows of its table."""
     from gputree.editing import TreeEditor
+    from gputree.editing.nodes import OtherRowsError
 
     files = files_of(arguments.data)
     check_inputs(arguments.model, *files)
     estimator = load(arguments.model)
     forbid_several(estimator, command)
     table, weight = tables_with_target(estimator, arguments, files)
-    return TreeEditor(estimator, table.columns, table.target, weight)
+    try:
+        return TreeEditor(estimator, table.columns, table.target, weight)
+    except OtherRowsError as error:
+        raise UsageError(
+            f"{', '.join(files)} does not have the rows that {arguments.model} was trained on. "
+            "--data takes the table of train; for another one train a model, and edit it with "
+            "--replay."
+        ) from error
 
 
 def _edit(arguments: argparse.Namespace) -> None:

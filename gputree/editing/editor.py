@@ -126,6 +126,8 @@ class TreeEditor(EditedNodes):
         nodes : int, a path, or a list of them
         """
         listed = nodes if isinstance(nodes, (list, set, range, np.ndarray)) else [nodes]
+        if not len(listed):
+            raise InputError("prune takes one node at least.")
         self._do({"edit": "prune", "paths": [self._path(self._find(node)) for node in listed]})
 
     def _do(self, edit: Edit) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from copy import copy
+from copy import copy, deepcopy
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -64,6 +64,10 @@ class State(NamedTuple):
     number: Int64s  # (N,)
     used: int  # numbers given so far
     edit: Edit | None = None  # which led here; None for the first
+
+
+class OtherRowsError(InputError):
+    """Rows are not those that a tree was grown on."""
 
 
 class EditedNodes:
@@ -147,11 +151,11 @@ class EditedNodes:
                 f"node {node} has {tree.n_rows[node]:,} rows, of these {reached[node]:,} reach it"
             )
 
-    def _other_rows(self, reason: str) -> InputError:
-        return InputError(
+    def _other_rows(self, reason: str) -> OtherRowsError:
+        return OtherRowsError(
             f"X and y are not the rows that the tree was grown on: {reason}. Pass those rows, or "
-            "an estimator that is not fitted. (A pruner of validation rows holds some out: fit "
-            "with pruning=None, and pass 'validation'.)"
+            "an estimator that is not fitted yet. (Pruners that hold rows out, such as "
+            "reduced_error, grow on the others: fit without pruning.)"
         )
 
     # ------------------------------------------------------------ nodes
@@ -181,7 +185,7 @@ class EditedNodes:
     def history(self) -> list[Edit]:
         """Edits that led here, those of the model file that was edited first, as JSON has them."""
         edits = [state.edit for state in self._states[1 : self._place + 1]]
-        return [*self._before, *(edit for edit in edits if edit is not None)]
+        return deepcopy([*self._before, *(edit for edit in edits if edit is not None)])
 
     @property
     def numbers(self) -> Int64s:

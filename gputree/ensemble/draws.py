@@ -225,7 +225,8 @@ def class_draws(forest: Any, target: Int64s) -> Int64s:
             f"for no other; got {dict(most)}."
         )
     draws = [most[label] for label in labels]
-    if not all(isinstance(d, Integral) and 1 <= int(d) <= MOST_DRAWS for d in draws):
+    whole = all(isinstance(d, Integral) and not isinstance(d, bool) for d in draws)
+    if not whole or not all(1 <= d <= MOST_DRAWS for d in draws):
         raise InputError(
             f"max_samples of {name} must have numbers of rows by class, integers from 1 on; got "
             f"{dict(most)}."

@@ -1,6 +1,7 @@
 """`gputree edit`, and what `gputree show` says of edits."""
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -42,6 +43,15 @@ def test_edits_are_those_of_the_editor_and_are_replayed(said, gputree, model, tm
     for file in (out, history):
         assert gputree(*with_rows, "--replay", file, "-o", again)[0] == 0
         assert again.read_bytes() == out.read_bytes()
+
+
+def test_rows_of_another_table_are_an_error(gputree, model, tmp_path):
+    other = tmp_path / "other.csv"
+    head, *rows = Path(IRIS).read_text("utf-8").splitlines()
+    other.write_text("\n".join([head, *rows[::2]]))
+    status, _, errors = gputree("edit", model, "--data", other)
+    assert status == 2
+    assert f"{other} does not have the rows that {model} was trained on. --data takes" in errors
 
 
 def test_alternatives_of_a_node_are_shown(said, model):

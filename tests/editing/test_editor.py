@@ -397,6 +397,7 @@ ERRORS = {
     "it was grown on 60 rows, got 50": lambda e: TreeEditor(e.estimator, X_[:50], Y_[:50]),
     "classes or mean target are": lambda e: TreeEditor(e.estimator, X_, np.sort(Y_) // 2),
     "node 1 has": lambda e: TreeEditor(e.estimator, X_[::-1].assign(size=0.0), Y_),
+    "prune takes one node at least": lambda e: e.prune([]),
     "labels that the tree was not grown on": lambda e: TreeEditor(e.estimator, X_, Y_ + 7),
     "no node 99": lambda e: e.rows(99),
     "no node at": lambda e: e.prune((0, 0, 0, 0, 0)),

@@ -104,7 +104,7 @@ def test_rows_are_drawn_by_class(kind, tmp_path):
         again.estimators_samples_  # noqa: B018
     with pytest.raises(ValueError, match="leave out sample_weight and class_weight"):
         forest.fit(X, labels, np.ones(len(X)))
-    for numbers in (0, 2.5):
+    for numbers in (0, 2.5, True):
         with pytest.raises(ValueError, match="integers from 1 on"):
             clone(forest).set_params(max_samples=given | {classes[0]: numbers}).fit(X, labels)
 
