@@ -7,11 +7,10 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any, overload
 
-import numpy as np
-
-from gputree.base.dtypes import THRESHOLD_SPLIT, Bools, Floats
+from gputree.base.dtypes import THRESHOLD_SPLIT
 from gputree.base.optional import require
 from gputree.base.texts import amount, tabled
+from gputree.editing.agreement import Agreement
 from gputree.estimators.subtrees import Candidate
 from gputree.export.describe import describe
 from gputree.export.model import model_of
@@ -121,29 +120,19 @@ class Alternatives(Sequence[Alternative]):
         return json.dumps([asdict(one) for one in self._found], ensure_ascii=False)
 
 
-@dataclass(frozen=True)
-class Sides:
-    """Rows of a node on the first side of a split, and those whose value is known."""
-
-    feature: int
-    is_first: Bools
-    is_known: Bools
-
-
 def alternative(
-    described: Any, candidate: Candidate, used: Sides | None, mine: Sides | None, weight: Any
+    described: Any, candidate: Candidate, agreement: Agreement, in_use: int
 ) -> Alternative:
-    """Describe a candidate; `described` is an estimator whose tree is the candidate's stump."""
+    """Describe a candidate; `described` is an estimator whose tree is the candidate's stump.
+
+    `in_use` is the column that the node tests now.
+    """
     stump = candidate.stump
     words, model = describe(described), model_of(described, only_shown=True, by_costs=True)
     feature = int(stump.feature[0])
     name = words.feature_names[feature]
     is_cut = stump.split_kind[0] == THRESHOLD_SPLIT
     is_binary = stump.n_children[0] == 2
-    agreement = adjusted = None
-    is_reversed = False
-    if used is not None and mine is not None:
-        agreement, adjusted, is_reversed = agree(used, mine, weight)
     return Alternative(
         column=name,
         condition=str(words.condition(1)) if is_cut or is_binary else name,
@@ -152,32 +141,11 @@ def alternative(
         gain=float(stump.gain[0]),
         gain_ratio=candidate.gain_ratio,
         is_admitted=candidate.is_admitted,
-        is_used=used is not None and used.feature == feature,
+        is_used=feature == in_use,
         rows=stump.n_rows[1:].tolist(),
         statistics=stump.statistics[1:].tolist(),
         missing=int(stump.missing_child[0]),
-        agreement=agreement,
-        adjusted=adjusted,
-        is_reversed=is_reversed,
+        agreement=agreement.share,
+        adjusted=agreement.adjusted,
+        is_reversed=agreement.is_reversed,
     )
-
-
-def agree(used: Sides, mine: Sides, weight: Floats | None) -> tuple[float, float | None, bool]:
-    """Agreement of a split with the one in use, adjusted, and whether its sides are reversed.
-
-    Rows that lack the value of the tested column do not count, those that lack the other value
-    disagree. The adjusted agreement is None where the split in use sends all rows to one side.
-    """
-    total, first = _sum(used.is_known, weight), _sum(used.is_known & used.is_first, weight)
-    both = used.is_known & mine.is_known
-    same = _sum(both & (used.is_first == mine.is_first), weight)
-    other = _sum(both, weight) - same
-    most = max(first, total - first) / total
-    agreement = max(same, other) / total
-    adjusted = (agreement - most) / (1.0 - most) if most < 1.0 else None
-    return agreement, adjusted, other > same
-
-
-def _sum(is_counted: Bools, weight: Floats | None) -> float:
-    """Weight of the rows that are counted, or their number."""
-    return float(np.count_nonzero(is_counted) if weight is None else weight[is_counted].sum())
