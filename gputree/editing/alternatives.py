@@ -9,9 +9,10 @@ from typing import Any, overload
 
 import numpy as np
 
-from gputree.base.dtypes import SUBSET_SPLIT, THRESHOLD_SPLIT, Bools, Floats
+from gputree.base.dtypes import SUBSET_SPLIT, THRESHOLD_SPLIT
 from gputree.base.optional import require
 from gputree.base.texts import amount, tabled
+from gputree.editing.agreement import Agreement
 from gputree.estimators.subtrees import Candidate
 from gputree.export.describe import describe
 from gputree.export.model import model_of
@@ -126,24 +127,12 @@ class Alternatives(Sequence[Alternative]):
         return json.dumps([asdict(one) for one in self._found], ensure_ascii=False)
 
 
-@dataclass(frozen=True)
-class Sides:
-    """Rows of a node on the first side of a split, and those whose value is known."""
-
-    is_first: Bools
-    is_known: Bools
-
-
 def alternative(
-    described: Any,
-    candidate: Candidate,
-    is_used: bool,
-    sides: tuple[Sides, Sides] | None,
-    weight: Any,
+    described: Any, candidate: Candidate, agreement: Agreement, in_use: int
 ) -> Alternative:
     """Describe a candidate; `described` is an estimator whose tree is the candidate's stump.
 
-    `sides` are those of the split in use, and of the candidate; None unless both are binary.
+    `in_use` is the column that the node tests now.
     """
     stump = candidate.stump
     words, model = describe(described), model_of(described, only_shown=True, by_costs=True)
@@ -151,10 +140,6 @@ def alternative(
     name = words.feature_names[feature]
     is_cut = stump.split_kind[0] == THRESHOLD_SPLIT
     has_subset = stump.split_kind[0] == SUBSET_SPLIT
-    agreement = adjusted = None
-    is_reversed = False
-    if sides is not None:
-        agreement, adjusted, is_reversed = agree(*sides, weight)
     threshold = float(stump.threshold[0])
     return Alternative(
         column=name,
@@ -164,32 +149,11 @@ def alternative(
         gain=float(stump.gain[0]),
         gain_ratio=candidate.gain_ratio,
         is_admitted=candidate.is_admitted,
-        is_used=is_used,
+        is_used=feature == in_use,
         rows=stump.n_rows[1:].tolist(),
         statistics=stump.statistics[1:].tolist(),
         missing=int(stump.missing_child[0]),
-        agreement=agreement,
-        adjusted=adjusted,
-        is_reversed=is_reversed,
+        agreement=agreement.share,
+        adjusted=agreement.adjusted,
+        is_reversed=agreement.is_reversed,
     )
-
-
-def agree(used: Sides, mine: Sides, weight: Floats | None) -> tuple[float, float | None, bool]:
-    """Agreement of a split with the one in use, adjusted, and whether its sides are reversed.
-
-    Rows that lack the value of the tested column do not count, those that lack the other value
-    disagree. The adjusted agreement is None where the split in use sends all rows to one side.
-    """
-    total, first = _sum(used.is_known, weight), _sum(used.is_known & used.is_first, weight)
-    both = used.is_known & mine.is_known
-    same = _sum(both & (used.is_first == mine.is_first), weight)
-    other = _sum(both, weight) - same
-    most = max(first, total - first) / total
-    agreement = max(same, other) / total
-    adjusted = (agreement - most) / (1.0 - most) if most < 1.0 else None
-    return agreement, adjusted, other > same
-
-
-def _sum(is_counted: Bools, weight: Floats | None) -> float:
-    """Weight of the rows that are counted, or their number."""
-    return float(np.count_nonzero(is_counted) if weight is None else weight[is_counted].sum())

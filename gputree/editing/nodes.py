@@ -13,10 +13,11 @@ from sklearn.base import clone
 
 from gputree import prediction
 from gputree.backends.arrays import to_host
-from gputree.base.dtypes import MISSING_TO_ALL, THRESHOLD_SPLIT, UNSEEN, Int64s
+from gputree.base.dtypes import MISSING_TO_ALL, UNSEEN, Int64s
 from gputree.base.sklearn import check_consistent_length
 from gputree.columns.cells import as_table
-from gputree.editing.alternatives import Alternatives, Sides, alternative
+from gputree.editing.agreement import agreements
+from gputree.editing.alternatives import Alternatives, alternative
 from gputree.editing.history import Edit, Skipped
 from gputree.errors import InputError, InputTypeError
 from gputree.estimators import (
@@ -320,29 +321,16 @@ class EditedNodes:
         if k is not None and k < 1:
             raise InputError(f"k must be 1 or more, or None, got {k}.")
         place, tree = self._find(node), self._tree
-        rows = self._subtrees.rows(tree, place)
-        used = self._sides(tree, place, rows)
+        subtrees, rows = self._subtrees, self._subtrees.rows(tree, place)
         weight = None if self._weight is None else self._weight[rows]
-        found = []
-        for candidate in islice(self._subtrees.candidates(tree, place), k):
-            stump = candidate.stump
-            mine = None if used is None else self._sides(stump, 0, rows)
-            sides = None if used is None or mine is None else (used, mine)
-            is_used = bool(stump.feature[0] == tree.feature[place])
-            described = self._with_tree(stump, [])
-            found.append(alternative(described, candidate, is_used, sides, weight))
+        candidates = list(islice(subtrees.candidates(tree, place), k))
+        stumps = [candidate.stump for candidate in candidates]
+        agreed = agreements(
+            subtrees.values, rows, weight, (tree, place), stumps, subtrees.n_threads
+        )
+        in_use = int(tree.feature[place])  # NO_FEATURE at leaves
+        found = [
+            alternative(self._with_tree(one.stump, []), one, agreement, in_use)
+            for one, agreement in zip(candidates, agreed, strict=True)
+        ]
         return Alternatives(int(self._state.number[place]), found)
-
-    def _sides(self, tree: Tree, node: int, rows: Int64s) -> Sides | None:
-        """Sides of the rows of a node by its split; None where that is not binary."""
-        if tree.n_children[node] != 2:
-            return None
-        feature = int(tree.feature[node])
-        column = self._subtrees.values[:, feature]
-        values = column if rows.size == column.size else column[rows]
-        is_known = values == values  # not NaN
-        if tree.split_kind[node] == THRESHOLD_SPLIT:
-            return Sides(values <= tree.threshold[node], is_known)
-        is_first = np.zeros(int(self._subtrees.table.columns.n_categories[feature]), np.bool_)
-        is_first[tree.categories(int(tree.first_child[node]))] = True
-        return Sides(is_first[np.where(is_known, values, 0).astype(np.int64)], is_known)

@@ -20,6 +20,7 @@ from gputree.backends.rules import missing_goes_left
 from gputree.base.dtypes import NO_CHILD, NO_FEATURE, NO_THRESHOLD, Bools, Floats, Int64s
 from gputree.base.sklearn import InvalidParameterError
 from gputree.base.texts import hint
+from gputree.base.threads import SPANS_PER_THREAD
 from gputree.criteria import decrease
 from gputree.errors import InputError
 from gputree.estimators.growing import (
@@ -139,6 +140,21 @@ class Cut(NamedTuple):
     gain: float
 
 
+def _sums(backend: Any, begin: int, end: int) -> Int64s:
+    """Statistics of a range of a backend's entries, summed by its threads in parts."""
+    bounds = np.linspace(begin, end, SPANS_PER_THREAD * backend.n_threads + 1).astype(np.int64)
+    sums: Int64s = backend.node_statistics(bounds[:-1], bounds[1:]).sum(axis=0)
+    return sums
+
+
+def _sums_of_sides(backend: Any, middle: int, total: Int64s) -> Int64s:
+    """Statistics of the entries before `middle` and of the others: the smaller side is read."""
+    n = backend.entries.size
+    is_left = 2 * middle <= n
+    read = _sums(backend, 0, middle) if is_left else _sums(backend, middle, n)
+    return np.stack([read, total - read] if is_left else [total - read, read])
+
+
 class CartSubtrees(Subtrees):
     """Subtrees of trees of CART."""
 
@@ -203,23 +219,26 @@ class CartSubtrees(Subtrees):
     def candidates(self, tree: Tree, node: int, column: int | None = None) -> Iterator[Candidate]:
         """Yield the best split of each column, or of one, that which growth chooses first."""
         options = self.options({})._replace(draws_cuts=False, min_impurity_decrease=0.0)
-        options = options._replace(max_features=self.table.shape[1])
+        d = self.table.shape[1]
+        options = options._replace(max_features=d)
         rows = self.rows(tree, node)
         backend = self._backend(rows, options)
         backend.encode(options.max_bins)
-        splits = backend.splits_by_column(self._key(tree, node, options.key))
-        found = np.flatnonzero(splits.feature[1:] >= 0)
-        order = found[np.argsort(-splits.gain[1:][found], kind="stable")]
+        searched = np.arange(-1, d) if column is None else np.array([column])
+        splits = backend.splits_by_column(self._key(tree, node, options.key), searched)
+        found = np.flatnonzero((splits.feature >= 0) & (searched >= 0))
+        order = found[np.argsort(-splits.gain[found], kind="stable")]
         first = int(splits.feature[0])
-        for f in sorted(order.tolist(), key=lambda f: f != first):
-            if column not in (None, f):
-                continue
-            backend.entries = rows.astype(backend.entries.dtype)
-            split = splits.take(np.array([f + 1]))
+        entries, total = backend.entries.copy(), _sums(backend, 0, rows.size)
+        for i in sorted(order.tolist(), key=lambda i: searched[i] != first):
+            np.copyto(backend.entries, entries)
+            split = splits.take(np.array([i]))
             middle, threshold = backend.partition(np.array([0]), np.array([rows.size]), split)
             missing = bool(split.seen_missing[0]), bool(split.missing_left[0])
-            cut = Cut(f, float(threshold[0]), int(middle[0]), *missing, float(split.gain[0]))
-            yield Candidate(self._stump(cut, backend, options))
+            place = float(threshold[0]), int(middle[0])
+            cut = Cut(int(searched[i]), *place, *missing, float(split.gain[0]))
+            sides = _sums_of_sides(backend, cut.middle, total)
+            yield Candidate(self._stump(cut, sides, backend, options))
 
     def split(
         self, tree: Tree, node: int, feature: int, threshold: float | None, codes: Codes | None
@@ -262,17 +281,17 @@ class CartSubtrees(Subtrees):
         """Stump of a node whose rows are sent to given sides."""
         middle, n = int(np.count_nonzero(is_left)), rows.size
         backend = self._backend(np.concatenate([rows[is_left], rows[~is_left]]), options)
-        sums = backend.node_statistics(np.array([0, 0]), np.array([middle, n]))
-        gain = float(decrease(backend.task.criterion, sums[0], sums[1]))
+        total = _sums(backend, 0, n)
+        sides = _sums_of_sides(backend, middle, total)
+        gain = float(decrease(backend.task.criterion, sides[0], total))
         missing = bool(is_missing.any()), bool((is_missing & is_left).any())
         cut = Cut(feature, 0.0 if threshold is None else threshold, middle, *missing, gain)
-        return self._stump(cut, backend, options)
+        return self._stump(cut, sides, backend, options)
 
-    def _stump(self, cut: Cut, backend: Any, options: Options) -> Tree:
-        """Make the tree of a split node, whose children are leaves."""
+    def _stump(self, cut: Cut, sides: Int64s, backend: Any, options: Options) -> Tree:
+        """Make the tree of a split node, whose children are leaves with the sums of `sides`."""
         n, middle = backend.entries.size, cut.middle
         begin, end = np.array([0, 0, middle]), np.array([n, middle, n])
-        sides = backend.node_statistics(begin[1:], end[1:])
         missing = cut.seen_missing, cut.missing_left
         nodes = GrownNodes(
             first_child=np.array([1, NO_CHILD, NO_CHILD]),

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is com
 
 PARTS = (
     "backends", "backends.cpu", "backends.cpu.lists", "backends.sharded", "columns", "criteria",
-    "discretization", "ensemble", "prediction", "pruning", "rules",
+    "discretization", "editing", "ensemble", "prediction", "pruning", "rules",
 )  # fmt: skip
 
 

@@ -273,24 +273,24 @@ class CpuBackend:
         self.score_subsets(nodes, scores, self._nominal)
         return self._choose(nodes, scores, keys, bounds)
 
-    def splits_by_column(self, key: np.uint64) -> Splits:
-        """Find the split that growth chooses in the node of all entries, then that of each column.
+    def splits_by_column(self, key: np.uint64, columns: Int64s) -> Splits:
+        """Find the best split of the node of all entries by each of some columns.
 
-        For tasks that draw no columns. Each column is searched in a copy of the node, in which the
-        others have no boundary and no bin to search.
+        -1 among them stands for all, of which growth chooses one. For tasks that draw no columns.
+        Each column is searched in a copy of the node, in which the others have no boundary and no
+        bin to search.
         """
         begin, end, d = np.array([0]), np.array([self.entries.size]), self.table.missing.size
-        cells, slots, copies = self.new_histograms(1), np.array([0]), np.zeros(d + 1, np.int64)
+        cells, slots, copies = self.new_histograms(1), np.array([0]), np.zeros_like(columns)
         self.histogram(begin, end, cells, slots)
         scores = self.score(cells, slots)
         self.score_subsets(Nodes(begin, end, cells, slots), scores, self._nominal)
         scores = Scores(*(field[copies] for field in scores))
-        hidden = ~np.eye(d + 1, d, k=-1, dtype=np.bool_)
-        hidden[0] = False
+        hidden = (columns[:, None] != np.arange(d)) & (columns[:, None] >= 0)
         scores.best[hidden] = -np.inf
         scores.bound[hidden] = np.nan  # reaches nothing: -inf would where no boundary is admitted
         nodes = Nodes(begin[copies], end[copies], cells, copies)
-        return self._choose(nodes, scores, np.full(d + 1, key, np.uint64), None)
+        return self._choose(nodes, scores, np.full(columns.size, key, np.uint64), None)
 
     @property
     def _nominal(self) -> Int64s:
