@@ -37,9 +37,9 @@ def add_edit(parser: argparse.ArgumentParser) -> None:
         "the options. Nodes have the numbers that are printed where there is no -o; a node keeps "
         "its number, and those that an edit makes get the next ones. The model keeps the edits.",
         "gputree edit iris.gputree --data iris.csv",
-        'gputree edit iris.gputree --data iris.csv --split "2: petal length <= 5" --grow 9 '
-        "--prune 10 -o edited.gputree",
-        "gputree edit new.gputree --data new.csv --replay edited.gputree -o again.gputree",
+        'gputree edit a.gputree --data a.csv --split "2: size <= 5" -o b.gputree',
+        "gputree edit a.gputree --data a.csv --grow 5 --prune 9 -o b.gputree",
+        "gputree edit next.gputree --data next.csv --replay b.gputree -o c.gputree",
     )
     parser.set_defaults(run=_edit, edits=[])
     parser.add_argument("model", metavar="MODEL", help="model file; - for standard input")

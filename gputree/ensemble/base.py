@@ -164,8 +164,8 @@ class Forest(ForestParameters, Reporting, StandardErrors):
             if grown is None and len(some) > 1:
                 return [tree for t in some for tree in grow_some([t])]
             grown = grown or [grow(t) for t in some]
-            if bar is not None:
-                bar.update(len(some))
+            for _ in grown if bar is not None else ():
+                bar.update()  # one by one, so that each is shown
             return grown
 
         most = BLOCK_ROWS // rows.n_rows if rows.grows_whole else 1
