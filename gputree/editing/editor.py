@@ -1,4 +1,4 @@
-"""A tree in the hands of its user: splits compared and replaced, subtrees grown again, pruned."""
+"""Editing of one tree: splits compared and replaced, subtrees grown again or pruned, undone."""
 
 from __future__ import annotations
 

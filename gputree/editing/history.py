@@ -17,7 +17,6 @@ from typing import Any
 from gputree.errors import InputError, InputTypeError
 
 Edit = dict[str, Any]
-Path = tuple[int, ...]
 
 # Fields of each kind of edit, those that it may lack after those that it has.
 _FIELDS = {

@@ -229,10 +229,12 @@ class LazySequence(Sequence[T]):
 class Trees(Sequence[CompactTree]):
     """The trees of a forest; also as rows descend them, made when they are needed."""
 
+    # (trees, trees) of `gputree.ensemble.standard_errors`, once needed; earlier pickles lack it
+    common_draws: NDArray[np.float64] | None = None
+
     def __init__(self, trees: Iterable[CompactTree]) -> None:
         self._trees = list(trees)
         self._packed: tuple[Any, PackedForest] | None = None
-        self.common_draws: NDArray[np.float64] | None = None  # of pairs of trees, once needed
 
     def __len__(self) -> int:
         return len(self._trees)
@@ -245,7 +247,7 @@ class Trees(Sequence[CompactTree]):
         return self._trees[place]
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"_trees": self._trees, "_packed": None, "common_draws": None}
+        return {"_trees": self._trees, "_packed": None}
 
     @property
     def expanded(self) -> LazySequence[Tree]:

@@ -52,7 +52,7 @@ class Draws(NamedTuple):
     seed: int
     n: int  # rows of the table
     draws: int | None  # rows drawn for each tree; None where every tree has all rows
-    # (n,) rows are drawn in proportion to it; empty where neither it nor `strata` is held
+    # (n,) rows are drawn in proportion to it; empty where a file has neither it nor `strata`
     weight: NDArray[np.float64] | None
     strata: Strata | None = None  # None where rows are not drawn by class
 

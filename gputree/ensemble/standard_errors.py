@@ -91,7 +91,7 @@ class StandardErrors(OutOfBag):
                     "Standard errors need trees on rows drawn with replacement: fit the "
                     f"{name} with bootstrap=True."
                 )
-            if draws.weight is not None:
+            if draws.weight is not None and draws.weight.size:  # else `_counts` says what lacks
                 raise InputError(
                     "Standard errors need rows that were drawn evenly; this "
                     f"{name} has drawn them in proportion to weights."

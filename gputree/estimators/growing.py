@@ -124,14 +124,16 @@ def grow_whole_trees(
     if not is_small_root(backend, shape, task.limits, _plan(backend, options, 0)):
         return None
     grown = backend.grow_whole(sizes, np.array(keys, np.uint64), [u.weight for u in units])
+    if grown is None:
+        return None
     trees = []
-    for subtree, of_tree in zip(grown or (), units, strict=grown is not None):
+    for subtree, of_tree in zip(grown, units, strict=True):
         check_statistics(subtree.first_child.size, options.n_classes)
         nodes = renumber(GrownNodes._make(subtree[1:]))[0]
         leaf = nodes.first_child < 0
         backend.weigh(of_tree.weight)
         trees.append((nodes, backend.node_statistics(nodes.begin[leaf], nodes.end[leaf])))
-    return trees or None
+    return trees
 
 
 def _over_table(

@@ -101,6 +101,16 @@ def test_trees_that_are_added_are_counted(cars):
     assert not np.allclose(before, after)
 
 
+@pytest.mark.filterwarnings("ignore:.* have no standard error")
+def test_forests_of_earlier_pickles_have_them(cars):
+    """Their trees have no place for what is kept between calls."""
+    X, y = cars
+    model = RandomForestRegressor(n_estimators=4, max_depth=1, random_state=0).fit(X, y)
+    again = pickle.loads(pickle.dumps(model))
+    assert "common_draws" not in vars(again._trees)
+    np.testing.assert_array_equal(again.predict_standard_error(X), model.predict_standard_error(X))
+
+
 def test_what_is_refused(cars):
     X, y = cars
     few = {"n_estimators": 2, "max_depth": 2, "random_state": 0}

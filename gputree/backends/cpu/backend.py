@@ -454,12 +454,12 @@ class CpuBackend:
         """
         end, none = np.cumsum(sizes), np.zeros_like(sizes)
         nodes = SmallNodes(end - sizes, end, none, keys, None, none)
-        own = [weight for weight in weights if weight is not None]
-        if len(own) > 1:
+        weighted = [weight for weight in weights if weight is not None]
+        if len(weighted) > 1:
             if self.task.draws_cuts or self._sorts_drawn or self._sorts_each(nodes):
                 return None
-            nodes = nodes._replace(first_weight=np.arange(sizes.size) * own[0].size)
-            self.rows = self.rows._replace(weight=np.concatenate(own))
+            nodes = nodes._replace(first_weight=np.arange(sizes.size) * weighted[0].size)
+            self.rows = self.rows._replace(weight=np.concatenate(weighted))
         return self._finish(nodes).each()
 
     def weigh(self, weight: Int64s | None) -> None:
