@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
+from typing import TypeVar
 
 from gputree.base.lazy import provided
+from gputree.base.memory import OutOfMemory
 from gputree.base.warnings import warn
+
+T = TypeVar("T")
 
 # Differences that a warning quotes.
 MOST_QUOTED = 2
@@ -35,6 +40,40 @@ def resolve_device(device: str, verbose: bool = False) -> str:
             _say(f"grows on the CPU: {problem}")
         return "cpu"
     return _checked(verbose)
+
+
+def within_memory(
+    device: str, chosen: str, grow: Callable[[str], T], leave: Callable[[str], object]
+) -> T:
+    """Call `grow` with the device `chosen` for the parameter `device`, or with the CPU.
+
+    The CPU takes the place of a CUDA device that "auto" has chosen and whose memory does not
+    suffice, with a RuntimeWarning that says what is lacking. `leave` is called with that device,
+    to release what lies there, and `grow` again from the start.
+
+    Raises
+    ------
+    MemoryError
+        With "cuda", if its memory does not suffice.
+    """
+    if chosen == "cpu":
+        return grow(chosen)
+    from gputree.backends.cuda import memory
+
+    try:
+        return grow(chosen)
+    except MemoryError as error:
+        reason = memory.refused_allocation(error)
+        if device != "auto":
+            if reason is None:
+                raise
+            # no variable: its traceback would keep what these frames have allocated
+            raise OutOfMemory(reason, memory.INSTEAD) from error
+        reason = reason or getattr(error, "reason", str(error))
+    leave(chosen)
+    memory.release()  # after the error, whose frames have what was allocated
+    warn(f"device='auto' goes on with the CPU: {reason}", RuntimeWarning)
+    return grow("cpu")
 
 
 def _checked(verbose: bool) -> str:

@@ -30,6 +30,7 @@ class TableRows:
     table: Table
     target: NDArray[Any]
     weight: Weight
+    device: str = "cpu"  # that trees are grown on
     grows_whole: bool = False  # some trees are grown in one call, each as a small node
 
     @property
@@ -48,20 +49,31 @@ class TableRows:
         device, threads = "cpu", n_threads(forest.n_jobs)
         if not forest._draws_cuts:
             device = table.device or resolve_device(forest.device, bool(forest.verbose))
-        grower = forest._new_tree(device=device, verbose=0)
-        on_device = table.on(device, threads)
-        if self.n_rows > FEWEST_ROWS and not forest._draws_cuts:
-            n_columns = column_count(forest.max_features, table.shape[1])
-            bins, exact = table.max_bins or int(grower.max_bins), forest.splitter != "binned"
-            on_device.prepare(bins, threads, exact, n_columns)
+        grower = forest._new_tree(verbose=0)
+
+        def code(device: str) -> str:
+            on_device = table.on(device, threads)
+            if self.n_rows > FEWEST_ROWS and not forest._draws_cuts:
+                n_columns = column_count(forest.max_features, table.shape[1])
+                bins, exact = table.max_bins or int(grower.max_bins), forest.splitter != "binned"
+                on_device.prepare(bins, threads, exact, n_columns)
+            return device
+
+        self.device = grower.device = device = table.within_memory(forest.device, device, code)
         counted = (forest.bootstrap or self.weight is None) and not forest._balances_subsamples
         self.grows_whole = device == "cpu" and counted and grower._grows_whole(table)
         return grower
 
     def grow(self, tree: Any, t: int) -> Tree:
         """Grow tree t by its estimator, on the rows that it has drawn."""
-        grown: Tree = tree._grow_tree(self.table, self.target, self._weight(t), self.n_rows)
-        return grown
+        weight = self._weight(t)
+
+        def grow(device: str) -> Tree:
+            self.device = tree.device = device  # of the trees that follow, too
+            grown: Tree = tree._grow_tree(self.table, self.target, weight, self.n_rows)
+            return grown
+
+        return self.table.within_memory(self.forest.device, self.device, grow)
 
     def grow_whole(self, tree: Any, numbers: Sequence[int]) -> list[CompactTree] | None:
         """Grow trees by a copy of `tree` in one call; None where they need others."""

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import Bunch, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from gputree.backends.arrays import to_host
 from gputree.backends.devices import resolve_device
 from gputree.base.threads import n_threads
 from gputree.errors import InputError
@@ -76,9 +77,14 @@ class Cart(TreeParameters, BaseDecisionTree):
     ) -> Tree:
         signs = monotonic_signs(self, table.columns)
         options = self._options(n, table.shape[1], table.device)._replace(signs=signs)
-        grown = grow_tree(table, target, weight, options)
-        self.growth_report_ = {"device": options.device, **grown.report}
-        return grown.tree
+
+        def grow(device: str) -> Tree:
+            labels = to_host(target) if device == "cpu" else target
+            grown = grow_tree(table, labels, weight, options._replace(device=device))
+            self.growth_report_ = {"device": device, **grown.report}
+            return grown.tree
+
+        return table.within_memory(self.device, options.device, grow)
 
     def _grows_whole(self, table: Table) -> bool:
         """Return True if trees on the rows of a table need no more than `grow_whole_trees` does."""

@@ -81,9 +81,9 @@ class CodedTable:
     ) -> None:
         _validate("CodedTable", max_bins, device)
         reader = TableReader("CodedTable", categorical_features, ordered_categories)
-        device = resolve_device(device)
-        table = reader.read(X, device)
-        table.device, table.max_bins = device, max_bins
+        chosen = resolve_device(device)
+        table = reader.read(X, chosen)
+        table.device, table.max_bins, table.stays = chosen, max_bins, device != "auto"
         self._table = _coded(table)
         _warn_of_mixed_columns("CodedTable", self._table, reader)
         self._target: Labels | None = None

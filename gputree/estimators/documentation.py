@@ -119,7 +119,8 @@ PARAMETERS = entries(
     device : "auto", "cpu" or "cuda", default="auto"
         Where the tree is grown; the tree is the same everywhere. "cuda" needs CuPy (extra
         cuda12 or cuda13) and a device; "auto" uses it if both are available and a check, run once,
-        found the same trees as on the CPU (see `gputree.check_device`); else the CPU.
+        found the same trees as on the CPU (see `gputree.check_device`); else the CPU. Where the
+        device's memory does not suffice, "auto" goes on with the CPU, with a warning.
         Numbers on a CUDA device (CuPy, cuDF, ``__cuda_array_interface__``, DLPack) stay there
         during growth; prediction, on the host, copies them.
     max_device_memory : int, default=None
@@ -215,7 +216,8 @@ OF_MULTIWAY_TREES = PARAMETERS | entries(
     max_device_memory : int, default=None
         Bytes of the CUDA device's memory that growth may use; None for 80 % of the free memory.
         Within it, levels are made in groups of nodes, and columns one after another. The tree is
-        the same. Attribute lists of two levels must fit: an error states their bytes."""
+        the same. Attribute lists of two levels must fit: an error states their bytes, with
+        ``device="auto"`` a warning, and the tree is grown on the CPU."""
 )
 
 ATTRIBUTES = entries(

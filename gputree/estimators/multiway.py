@@ -27,9 +27,13 @@ class MultiwayTree(LabelParameters, MultiwayParameters, TreeClassifier):
         self, table: Table, target: NDArray, weight: NDArray[np.float64] | None, n: int
     ) -> Tree:
         options = self._options(n, target.size)
-        self.growth_report_ = {"device": options.device}
-        columns = table.compact().lists(options.n_threads)
-        return grow_lists(columns, target, weight, options)
+
+        def grow(device: str) -> Tree:
+            self.growth_report_ = {"device": device}
+            columns = table.compact().lists(options.n_threads)  # growth uses them up
+            return grow_lists(columns, target, weight, options._replace(device=device))
+
+        return table.within_memory(self.device, options.device, grow)
 
     @abstractmethod
     def _options(self, n: int, n_weighted: int) -> ListOptions:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from threading import Lock
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from gputree.backends import new_table
 from gputree.backends.arrays import device_matrix, missing_columns, on_device, take_rows, to_host
 from gputree.backends.base import DeviceTable, Sharding
-from gputree.backends.devices import resolve_device
+from gputree.backends.devices import resolve_device, within_memory
 from gputree.backends.encoding import CodedColumns, code_columns
 from gputree.backends.lists import ColumnCodes
 from gputree.base.dtypes import MOST_ROWS, Bools, Int64s
@@ -27,6 +27,8 @@ from gputree.errors import InputError
 
 # Bytes of values that are copied at once where some rows of a table are read.
 BLOCK_BYTES = 1 << 26
+
+T = TypeVar("T")
 
 
 class Table:
@@ -54,10 +56,13 @@ class Table:
         Distinct rows that it has, in its order; None for all in order.
     mixed : collection of int
         Columns of numbers as text, which a warning has named.
+    stays : bool
+        The user has named `device`; False where "auto" chose it.
     """
 
     rows: Int64s | None = None
     mixed: Collection[int] = ()
+    stays: bool = True
 
     def __init__(
         self,
@@ -174,13 +179,29 @@ class Table:
         """
         with self._lock:
             if device not in self._on_devices:
-                values = self.stored
+                values = to_host(self.stored) if device == "cpu" else self.stored
                 if isinstance(values, np.ndarray):
                     values = np.ascontiguousarray(values)
                 missing = missing_columns(values, n_threads)
                 given = values, missing, self.columns.grown_categories, self.sharding
                 self._on_devices[device] = new_table(device, *given)
             return self._on_devices[device]
+
+    def within_memory(self, device: str, chosen: str, grow: Callable[[str], T]) -> T:
+        """Call `grow` with the device that was `chosen` for the parameter `device`, or the CPU.
+
+        As `gputree.backends.devices.within_memory`; the CPU takes the place of a device for this
+        table unless the user has named the one that it is for.
+        """
+        return within_memory(
+            "cuda" if self.device and self.stays else device, chosen, grow, self._leave
+        )
+
+    def _leave(self, device: str) -> None:
+        """Release what lies on a device; the CPU takes its place."""
+        with self._lock:
+            self._on_devices.pop(device, None)
+        self.device = self.device and "cpu"
 
 
 def read_table(

@@ -17,6 +17,7 @@ from gputree.backends.base import Task
 from gputree.backends.cuda import tuning
 from gputree.backends.cuda.kernels import cupy
 from gputree.backends.lists import ListTask
+from gputree.base.memory import OutOfMemory
 
 # Maximum bytes of a level for each byte of its histograms: those, the ones of its parents, sums
 # over bins and marks of bins.
@@ -28,6 +29,8 @@ SORTED_BYTES = 80
 
 # Bytes of an entry, and of its copy while nodes are partitioned.
 ENTRY_BYTES = 4 + 4
+
+INSTEAD = "Use device='cpu', or fewer rows or columns."
 
 
 class Memory(NamedTuple):
@@ -60,9 +63,10 @@ def share_out(task: Task, rows: int, stride: int, value_bytes: int, used_bytes: 
     needed = rows * (stride + ENTRY_BYTES + statistics_bytes(task))
     if needed + tuned.least_work > budget:
         what = "max_device_memory allows" if given else "the free device memory is"
-        raise MemoryError(
+        raise OutOfMemory(
             f"Growing a tree on {rows:,} rows needs at least {needed + tuned.least_work:,} bytes "
-            f"of device memory; {what} {budget:,}. Use device='cpu', or fewer rows or columns."
+            f"of device memory; {what} {budget:,}.",
+            INSTEAD,
         )
     work = budget - needed
     keeps_values = value_bytes + min(work // 4, tuned.ample_work) <= work
@@ -82,6 +86,18 @@ def budget_of(task: Task | ListTask, used_bytes: int) -> int:
     xp = cupy()
     free = xp.cuda.Device().mem_info[0] + xp.get_default_memory_pool().free_bytes()
     return int(tuning.TUNING.default_share * (free + used_bytes))
+
+
+def refused_allocation(error: MemoryError) -> str | None:
+    """The reason to give for an allocation that CuPy was refused; None for other errors."""
+    if not isinstance(error, cupy().cuda.memory.OutOfMemoryError):
+        return None
+    return f"The CUDA device has not enough memory: {str(error).rstrip('.')}."
+
+
+def release() -> None:
+    """Return to the device what CuPy keeps of memory that is no longer used."""
+    cupy().get_default_memory_pool().free_all_blocks()
 
 
 def statistics_bytes(task: Task) -> int:

@@ -28,6 +28,7 @@ from gputree.backends.base import Int64s
 from gputree.backends.cuda import tuning
 from gputree.backends.cuda.kernels import cupy
 from gputree.backends.cuda.layout import to_device
+from gputree.base.memory import OutOfMemory
 from gputree.base.threads import even_spans, run
 
 # Flags of page-locked host memory: kernels may read it, in any context; kernels only read it, and
@@ -160,11 +161,11 @@ def map_to_device(values: NDArray[Any]) -> Any:
         try:
             owner = _locked_copy(values)
         except (xp.cuda.runtime.CUDARuntimeError, MemoryError) as error:
-            raise MemoryError(
+            raise OutOfMemory(
                 f"The values of X, {values.nbytes:,} bytes, do not fit the device with their "
                 f"codes, cannot be read where they lie ({refusal}), and the host cannot lock "
-                f"memory for a copy ({error}). Use splitter='binned', which needs codes alone, "
-                "float32 values, or device='cpu'."
+                f"memory for a copy ({error}).",
+                "Use splitter='binned', which needs codes alone, float32 values, or device='cpu'.",
             ) from refusal
     address = owner.values.ctypes.data
     memory = xp.cuda.UnownedMemory(address, values.nbytes, owner, xp.cuda.Device().id)

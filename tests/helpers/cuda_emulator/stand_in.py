@@ -354,6 +354,10 @@ class Device:
         transfers["waits"] += 1
 
 
+class OutOfMemoryError(MemoryError):
+    """The error of an allocation that a device refuses."""
+
+
 class _UnownedMemory(NamedTuple):
     ptr: int
     size: int
@@ -458,6 +462,7 @@ def make_module(
         get_elapsed_time=lambda start, end: 1e3 * (end.time - start.time),
         get_current_stream=get_current_stream,
         is_available=lambda: True,
+        memory=types.SimpleNamespace(OutOfMemoryError=OutOfMemoryError),
         alloc_pinned_memory=bytearray,
         nvrtc=types.SimpleNamespace(
             getVersion=lambda: (13, 0), getSupportedArchs=lambda: (75, 80, 90, 100, 120)
@@ -467,5 +472,6 @@ def make_module(
         UnownedMemory=_lending(fill, check),
         MemoryPointer=_MemoryPointer,
     )
-    module.get_default_memory_pool = lambda: types.SimpleNamespace(free_bytes=lambda: 0)
+    pool = types.SimpleNamespace(free_bytes=lambda: 0, free_all_blocks=lambda: None)
+    module.get_default_memory_pool = lambda: pool
     return module

@@ -9,9 +9,10 @@ from __future__ import annotations
 from typing import Any
 
 from gputree.backends.cuda import tuning
-from gputree.backends.cuda.memory import budget_of
+from gputree.backends.cuda.memory import INSTEAD, budget_of
 from gputree.backends.lists import ListTask
 from gputree.base.dtypes import MOST_ROWS
+from gputree.base.memory import OutOfMemory
 
 # Bytes of an entry in the list of a column, and of its code.
 LIST_ENTRY_BYTES = 4 + 4
@@ -58,18 +59,20 @@ class Ledger:
     def require(self, nbytes: int, what: str) -> None:
         """Raise MemoryError unless `nbytes` more are within the limit."""
         if nbytes > self.left:
-            raise MemoryError(
+            raise OutOfMemory(
                 f"{what} needs {self.used + nbytes:,} bytes of device memory together with the "
-                f"attribute lists there; {self.bound}. Use device='cpu', or fewer rows or columns."
+                f"attribute lists there; {self.bound}.",
+                INSTEAD,
             )
 
     def require_table(self, task: ListTask, d: int, n: int) -> None:
         """Raise MemoryError if a table of n rows and d columns cannot be grown within the limit."""
         needed = self.used + least_bytes(task, d, n)
         if needed > self.budget:
-            raise MemoryError(
+            raise OutOfMemory(
                 f"The attribute lists of {n:,} rows x {d:,} columns, two levels of them, need at "
-                f"least {needed:,} bytes of device memory; {self.bound}. Use device='cpu'."
+                f"least {needed:,} bytes of device memory; {self.bound}.",
+                "Use device='cpu'.",
             )
 
 
