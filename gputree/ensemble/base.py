@@ -41,6 +41,7 @@ from gputree.ensemble.out_of_bag import WITHOUT_BOOTSTRAP
 from gputree.ensemble.standard_errors import StandardErrors
 from gputree.errors import InputError
 from gputree.estimators.arguments import explained, monotonic_signs
+from gputree.estimators.callbacks import EndOfPart
 from gputree.estimators.cart import Cart, column_count
 from gputree.estimators.coded_table import CodedTable, known_table
 from gputree.estimators.parameters import ForestParameters
@@ -62,6 +63,7 @@ class Forest(ForestParameters, Reporting, StandardErrors):
 
     pruning = None
     quantreg = False
+    _part = "tree"
     columns_: Columns
     feature_names_in_: NDArray[Any]
 
@@ -170,10 +172,30 @@ class Forest(ForestParameters, Reporting, StandardErrors):
 
         most = BLOCK_ROWS // rows.n_rows if rows.grows_whole else 1
         size = max(min(most, len(numbers) // (BLOCKS_PER_THREAD * at_once)), 1)
-        blocks = [(numbers[a : a + size],) for a in range(0, len(numbers), size)]
+        together = BLOCKS_PER_THREAD * at_once * size if self._has_callbacks else len(numbers)
         with nullcontext() if bar is None else bar:
-            found = run(at_once, grow_some, blocks)
-        self._trees = Trees([*kept, *(tree for trees in found for tree in trees)])
+            for a in range(0, len(numbers), together):
+                some = numbers[a : a + together]
+                ends = [self._begin_part() for _ in some]
+                blocks = [(some[b : b + size],) for b in range(0, len(some), size)]
+                found = [tree for trees in run(at_once, grow_some, blocks) for tree in trees]
+                if self._end_parts(kept, found, ends):
+                    break
+        self._trees = Trees(kept)
+
+    def _end_parts(
+        self, kept: list[CompactTree], found: list[CompactTree], ends: list[EndOfPart]
+    ) -> bool:
+        """Append trees to `kept` until a callback ends the fit with one; return whether it did."""
+        for tree, end in zip(found, ends, strict=True):
+            kept.append(tree)
+            if end(lambda: {"_trees": Trees(list(kept)), "_origins": self._origins[: len(kept)]}):
+                self._origins = self._origins[: len(kept)]
+                return True
+        return False
+
+    def _most_parts(self) -> int:
+        return int(self.n_estimators)
 
     def _require_columns(self, X: Any) -> None:
         """Refuse a table with other columns than in fit, as `predict` does."""

@@ -250,8 +250,8 @@ ATTRIBUTES = entries(
         Weight of their votes: 1, as in C5.0.
     stop_reason_ : str or None
         Why there are fewer than `n_trials`, as C5.0 prints it: "last classifier is very accurate",
-        or "last classifier is very inaccurate" (that one is not kept, unless it is the first);
-        None if there are `n_trials`.
+        or "last classifier is very inaccurate" (that one is not kept, unless it is the first), or
+        "a callback has ended the fit"; None if there are `n_trials`.
     winnowed_ : bool array of shape (n_features_in_,)
         Which columns `winnow` has left out.
     columns_ : Columns

@@ -24,6 +24,7 @@ from gputree.columns.options import declared_nominal
 from gputree.compilation.waits import on_screen, waiting
 from gputree.errors import InputError
 from gputree.estimators.arguments import advise, explained, forbid_values, require_pruner
+from gputree.estimators.callbacks import CallbackSupport
 from gputree.estimators.coded_table import CodedTable, known_table, learn_table
 from gputree.estimators.column_warnings import (
     Identifier,
@@ -44,7 +45,7 @@ LEARNED = (
 )  # fmt: skip
 
 
-class TableEstimator(BaseEstimator):
+class TableEstimator(CallbackSupport, BaseEstimator):
     """Parameters and tables; subclasses say what is fitted on them."""
 
     pruning: Pruner | str | None
@@ -98,14 +99,16 @@ class TableEstimator(BaseEstimator):
         """
         before = vars(self).copy()
         try:
-            with waiting(on_screen if self.verbose else None):
+            shown = waiting(on_screen if self.verbose else None)
+            with shown, self._called_back(X, y, sample_weight):
                 try:
                     return self._fit_afresh(as_table(X), y, sample_weight)
                 except InfinityError as error:
                     raise error.named(getattr(self, "feature_names_in_", None)) from error
         except BaseException:
+            during = self._of_fit()
             self.__dict__.clear()
-            self.__dict__.update(before)
+            self.__dict__.update(before, **during)
             raise
 
     def _fit_afresh(self, X: Any, y: Any, sample_weight: Any) -> Self:

@@ -46,6 +46,7 @@ MOST_ERRORS = 0.5
 # Reasons to end boosting early, as C5.0 prints them.
 ACCURATE = "last classifier is very accurate"
 INACCURATE = "last classifier is very inaccurate"
+CALLED_OFF = "a callback has ended the fit"
 
 _log = logging.getLogger("gputree")
 
@@ -53,6 +54,7 @@ _log = logging.getLogger("gputree")
 class Boosted(BoostedParameters, Reporting, TableClassifier):
     """Trials and votes; subclasses say what a member is."""
 
+    _part = "trial"
     estimators_: list[Any]
     estimator_errors_: NDArray[np.float64]
     estimator_weights_: NDArray[np.float64]
@@ -76,19 +78,32 @@ class Boosted(BoostedParameters, Reporting, TableClassifier):
         grower.columns_, grower.n_features_in_ = table.columns, table.shape[1]
         self.winnowed_ = ~kept
         table = _coded(table, n_threads(self.n_jobs))
-        self.estimators_, errors = [], []
+        members: list[Any] = []
+        errors: list[float] = []
+
+        def finished() -> dict[str, Any]:
+            columns = np.flatnonzero(kept)
+            return {
+                "estimators_": [self._finished(member, columns) for member in members],
+                "estimator_errors_": np.array(errors),
+                "estimator_weights_": np.ones(len(errors)),
+            }
+
         bar = new_bar(self.n_trials, bool(self.verbose), desc="trials", unit="trial")
         with nullcontext() if bar is None else bar:
+            end = self._begin_part()
             for member, error in self._boost(grower, table, target, weight):
-                self.estimators_.append(member)
+                members.append(member)
                 errors.append(error)
                 if bar is not None:
                     bar.update()
-        self.estimator_errors_ = np.array(errors)
-        self.estimator_weights_ = np.ones(len(errors))
+                if end(finished):
+                    self.stop_reason_ = CALLED_OFF
+                    break
+                if len(errors) < self.n_trials:
+                    end = self._begin_part()
+        self.__dict__.update(finished())
         self._tell_end()
-        columns = np.flatnonzero(kept)
-        self.estimators_ = [self._finished(member, columns) for member in self.estimators_]
         warn_of_winners(identifiers, self._tree_of(self.estimators_[0]), type(self).__name__)
         return self
 
@@ -141,6 +156,9 @@ class Boosted(BoostedParameters, Reporting, TableClassifier):
             setattr(tree, name, getattr(self, name))
         tree.__dict__.pop("_leaves_per_weight", None)  # was for growth
         return tree
+
+    def _most_parts(self) -> int:
+        return int(self.n_trials)
 
     # ---------------------------------------------------- what a member is
     _members: ClassVar[str]  # what people call several

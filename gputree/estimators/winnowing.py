@@ -121,7 +121,8 @@ def with_columns(table: Table, kept: NDArray[np.intp]) -> Table:
 
 
 def as_grown(tree: Any, grower: Any, columns: NDArray[np.intp]) -> Any:
-    """Renumber the fitted `tree` of the columns `columns` to all columns of `grower`."""
+    """A copy of the fitted `tree` of the columns `columns`, renumbered to all of `grower`."""
+    tree = copy(tree)
     for name in ("tree_", "unpruned_tree_"):
         setattr(tree, name, _numbered(getattr(tree, name), columns, grower.n_features_in_))
     tree.columns_, tree.n_features_in_ = grower.columns_, grower.n_features_in_

@@ -14,7 +14,7 @@ from gputree.base.dtypes import Floats
 from gputree.errors import InputError
 from gputree.estimators.boosting import BoostedC45Classifier
 from gputree.estimators.c45 import C45Classifier
-from gputree.estimators.trials import ACCURATE, INACCURATE, Boosted
+from gputree.estimators.trials import ACCURATE, CALLED_OFF, INACCURATE, Boosted
 from gputree.estimators.winnowing import coded_grower
 from gputree.persistence.header import complete, field_of, header_of, numbers_of, with_params
 from gputree.persistence.model_file import Contents
@@ -62,8 +62,8 @@ def restored_trees(boosted: Boosted, contents: Contents) -> list[C45Classifier]:
     if not boosted.estimator_weights_.all():
         raise InputError("weights must be greater than 0.")
     boosted.stop_reason_ = header.get("stop_reason")
-    if boosted.stop_reason_ not in (None, ACCURATE, INACCURATE):
-        raise InputError(f"stop_reason must be {ACCURATE!r} or {INACCURATE!r}.")
+    if boosted.stop_reason_ not in (None, ACCURATE, INACCURATE, CALLED_OFF):
+        raise InputError(f"stop_reason must be {ACCURATE!r}, {INACCURATE!r} or {CALLED_OFF!r}.")
     return _members(boosted, trees, min_rows)
 
 

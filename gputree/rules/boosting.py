@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from typing import Any, ClassVar
 
 import numpy as np
@@ -109,7 +110,7 @@ class BoostedC45Rules(Boosted):
         ]
         rules = found.rules._replace(conditions=conditions)
         rest = found.confidence, found.class_weights, found.default, found.decided_weights
-        return member._take(tree, Learned(rules, *rest))
+        return copy(member)._take(tree, Learned(rules, *rest))
 
     def _tree_of(self, member: C45Rules) -> Tree:
         return member.estimator_.tree_

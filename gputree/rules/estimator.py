@@ -17,6 +17,7 @@ from gputree.base.sklearn import Interval, StrOptions, fit_context
 from gputree.base.threads import n_threads
 from gputree.errors import InputError, InputTypeError
 from gputree.estimators.c45 import C45Classifier
+from gputree.estimators.callbacks import CallbackSupport
 from gputree.estimators.classification import LogProbabilities, TreeClassifier
 from gputree.estimators.parameters import MOST_JOBS
 from gputree.estimators.reporting import Reporting
@@ -30,7 +31,7 @@ from gputree.rules.simplification import WeightedRows
 from gputree.rules.usage import usage_tables
 
 
-class C45Rules(LogProbabilities, Reporting, ClassifierMixin, BaseEstimator):
+class C45Rules(CallbackSupport, LogProbabilities, Reporting, ClassifierMixin, BaseEstimator):
     """Rules from a decision tree, as C4.5rules makes them.
 
     Every leaf of the tree is a rule. Its conditions are dropped while that reduces the pessimistic
@@ -158,9 +159,10 @@ class C45Rules(LogProbabilities, Reporting, ClassifierMixin, BaseEstimator):
         grown = clone(self.estimator) if self.estimator is not None else None
         tree = C45Classifier(pruning=None, n_jobs=self.n_jobs) if grown is None else grown
         tree._caller = type(self).__name__
-        tree.fit(X, y, sample_weight)
-        del tree._caller
-        return self._learn(tree, X, y, sample_weight)
+        with self._called_back(X, y, sample_weight):
+            tree.fit(X, y, sample_weight)
+            del tree._caller
+            return self._learn(tree, X, y, sample_weight)
 
     def _learn(self, tree: Any, X: Any, y: Any, sample_weight: Any) -> Self:
         """The rules of a fitted tree and the rows that it was grown on."""
