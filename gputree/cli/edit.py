@@ -6,6 +6,8 @@ import argparse
 import json
 import re
 import sys
+import webbrowser
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -40,6 +42,7 @@ def add_edit(parser: argparse.ArgumentParser) -> None:
         'gputree edit a.gputree --data a.csv --split "2: size <= 5" -o b.gputree',
         "gputree edit a.gputree --data a.csv --grow 5 --prune 9 -o b.gputree",
         "gputree edit next.gputree --data next.csv --replay b.gputree -o c.gputree",
+        "gputree edit a.gputree --data a.csv --browser -o b.gputree",
     )
     parser.set_defaults(run=_edit, edits=[])
     parser.add_argument("model", metavar="MODEL", help="model file; - for standard input")
@@ -64,6 +67,18 @@ def add_edit(parser: argparse.ArgumentParser) -> None:
         action=_Edit,
         metavar="FILE",
         help="apply the edits that a model has, or a file of JSON (show --history prints it)",
+    )
+    parser.add_argument(
+        "--validation",
+        metavar="FILE",
+        nargs="+",
+        help="other rows, whose losses the browser shows",
+    )
+    parser.add_argument(
+        "--browser",
+        action="store_true",
+        help="show the tree in the browser, where it is edited; saved to -o on request. Ends with "
+        "the page, or Ctrl-C",
     )
     about = "model file to write; - for standard output; default: print the tree"
     parser.add_argument("-o", "--output", metavar="OUT", help=about)
@@ -100,8 +115,12 @@ def editor_of(arguments: argparse.Namespace, command: str) -> TreeEditor:
     estimator = load(arguments.model)
     forbid_several(estimator, command)
     table, weight = tables_with_target(estimator, arguments, files)
+    validation = None
+    if getattr(arguments, "validation", None):
+        rows, weights = tables_with_target(estimator, arguments, arguments.validation)
+        validation = rows.columns, rows.target, weights
     try:
-        return TreeEditor(estimator, table.columns, table.target, weight)
+        return TreeEditor(estimator, table.columns, table.target, weight, validation)
     except OtherRowsError as error:
         raise UsageError(
             f"{', '.join(files)} does not have the rows that {arguments.model} was trained on. "
@@ -112,6 +131,8 @@ def editor_of(arguments: argparse.Namespace, command: str) -> TreeEditor:
 
 def _edit(arguments: argparse.Namespace) -> None:
     check_output(arguments.output, arguments.model, *files_of(arguments.data))
+    if arguments.browser and arguments.output in (None, STANDARD):
+        raise UsageError("--browser takes -o, the model file that the page saves to.")
     forbid_terminal(arguments.output, "A model file")
     edits = [(kind, text, _APPLIED[kind][0](text)) for kind, text in arguments.edits]
     editor = editor_of(arguments, "edit")
@@ -122,6 +143,8 @@ def _edit(arguments: argparse.Namespace) -> None:
         except InputError as error:
             raise InputError(f"--{kind} {text}: {error}") from error
     escape_unknown_characters()
+    if arguments.browser:
+        return _serve(editor, arguments)
     if arguments.output is None:
         print(editor, end="")
         return
@@ -129,6 +152,27 @@ def _edit(arguments: argparse.Namespace) -> None:
     name = "standard output" if arguments.output == STANDARD else arguments.output
     lines = {"before": before, "after": size(editor.estimator.tree_), "model": name}
     print(aligned(lines), file=sys.stderr if arguments.output == STANDARD else sys.stdout)
+
+
+def _serve(editor: TreeEditor, arguments: argparse.Namespace) -> None:
+    """Serve the tree to the browser, which edits it, until the page is closed."""
+    from gputree.editing.server import EditingServer
+    from gputree.editing.session import EditingSession
+
+    output: str = arguments.output
+
+    def save_edited(estimator: Any) -> str:
+        save(estimator, output)
+        return f"Saved to {output}."
+
+    session = EditingSession(editor, save_edited)
+    with EditingServer(session, f"{arguments.model}, edited") as server:
+        say(f"the tree is at {server.address}; closing the page, or Ctrl-C, ends this command")
+        webbrowser.open(server.address)
+        with suppress(KeyboardInterrupt):
+            server.serve_forever()
+    if not session.is_saved:
+        say(f"the last edits were not saved to {output}")
 
 
 # ------------------------------------------------------------------- reading

@@ -175,20 +175,6 @@ class TreeEditor(EditedNodes):
         return State(tree, number, used, edit)
 
     # ---------------------------------------------------------- columns
-    @property
-    def _names(self) -> list[Any]:
-        names = getattr(self._estimator, "feature_names_in_", None)
-        return list(range(self._tree.n_features)) if names is None else list(map(str, names))
-
-    def _feature(self, column: Any) -> int:
-        """Return the index of a column, which is given by its name or index."""
-        names = self._names
-        if column in names:
-            return names.index(column)
-        if isinstance(column, (int, np.integer)) and 0 <= column < len(names):
-            return int(column)
-        raise InputError(f"There is no column {column!r}.{hint(str(column), map(str, names))}")
-
     def _cut(self, feature: int, threshold: Any, categories: Any) -> tuple[float | None, Any]:
         """Return the threshold, or codes, of a split that the user gives."""
         columns, name = self._subtrees.table.columns, self._names[feature]
@@ -213,13 +199,23 @@ class TreeEditor(EditedNodes):
     # ---------------------------------------------------------- history
     def undo(self) -> None:
         """Return to the tree before the last edit."""
-        if self._place == 0:
+        if not self.can_undo:
             raise InputError("There is no edit to undo.")
         self._place -= 1
 
+    @property
+    def can_undo(self) -> bool:
+        """True if there is an edit to undo."""
+        return self._place > 0
+
+    @property
+    def can_redo(self) -> bool:
+        """True if there is an edit to redo."""
+        return self._place + 1 < len(self._states)
+
     def redo(self) -> None:
         """Apply the edit again that was undone last."""
-        if self._place + 1 == len(self._states):
+        if not self.can_redo:
             raise InputError("There is no edit to redo.")
         self._place += 1
 

@@ -15,9 +15,11 @@ from gputree import prediction
 from gputree.backends.arrays import to_host
 from gputree.base.dtypes import MISSING_TO_ALL, UNSEEN, Int64s
 from gputree.base.sklearn import check_consistent_length
+from gputree.base.texts import hint
 from gputree.columns.cells import as_table
 from gputree.editing.agreement import agreements
 from gputree.editing.alternatives import Alternatives, alternative
+from gputree.editing.histogram import Counted, of_categories, of_ranges
 from gputree.editing.history import Edit, Skipped
 from gputree.errors import InputError, InputTypeError
 from gputree.estimators import (
@@ -264,6 +266,52 @@ class EditedNodes:
             found["validation_loss_as_leaf"] = float(loss.as_leaf[place])
             found["validation_loss"] = float(add_up(tree.parent, loss.stopped)[place])
         return found
+
+    def histogram(self, node: Any, column: Any, bins: int = 24) -> dict[str, Any]:
+        """Return how the training rows at a node are distributed over a column.
+
+        Parameters
+        ----------
+        node : int, or a path
+        column : str or int
+            Name or index.
+        bins : int, default=24
+            Ranges of equal width, or categories with the largest weights, at most.
+
+        Returns
+        -------
+        dict
+            ``edges`` of the ranges, ascending, or the ``categories``; ``weights`` of the rows in
+            each, of shape (ranges, classes), with one column for targets; ``missing``, those of
+            rows without a value, and ``others``, those of further categories.
+        """
+        if bins < 1:
+            raise InputError(f"bins must be 1 or more, got {bins}.")
+        subtrees, feature = self._subtrees, self._feature(column)
+        rows = subtrees.rows(self._tree, self._find(node))
+        label, n_classes = np.zeros(rows.size, np.int64), 1
+        if self._tree.task == "classification":
+            label, n_classes = subtrees.target[rows], self._tree.n_classes
+        weight = np.ones(rows.size) if self._weight is None else self._weight[rows]
+        columns = subtrees.table.columns
+        counted = Counted(subtrees.values[rows, feature], label, weight, n_classes)
+        if columns.nominal[feature]:
+            return of_categories(counted, columns.categories[feature], bins)
+        return of_ranges(counted, bins)
+
+    @property
+    def _names(self) -> list[Any]:
+        names = getattr(self._estimator, "feature_names_in_", None)
+        return list(range(self._tree.n_features)) if names is None else list(map(str, names))
+
+    def _feature(self, column: Any) -> int:
+        """Return the index of a column, which is given by its name or index."""
+        names = self._names
+        if column in names:
+            return names.index(column)
+        if isinstance(column, (int, np.integer)) and 0 <= column < len(names):
+            return int(column)
+        raise InputError(f"There is no column {column!r}.{hint(str(column), map(str, names))}")
 
     def _routed(self) -> RoutedRows | None:
         """Validation rows at the nodes where they stop."""

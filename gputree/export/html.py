@@ -89,14 +89,24 @@ def export_html(
     >>> page = export_html(tree, feature_names=iris.feature_names, title="Iris")
     >>> page.save("iris.html")
     """
+    content = page_data(estimator_or_tree, feature_names, class_names, decimals)
+    data = json.dumps(content, ensure_ascii=False, separators=(",", ":"))
+    data = data.replace("<", "\\u003c")  # no text can end the script that holds it
+    return TreePage(fill("tree.html.txt", title=html.escape(title), data=data))
+
+
+def page_data(
+    estimator_or_tree: Any,
+    feature_names: Sequence[str] | None = None,
+    class_names: Sequence[str] | None = None,
+    decimals: int | None = 4,
+) -> dict[str, Any]:
+    """Input of the page's script, as JSON has it; parameters are those of `export_html`."""
     description = describe(estimator_or_tree, feature_names, class_names, decimals)
     model = model_of(
         estimator_or_tree, description.feature_names, class_names, only_shown=True, by_costs=True
     )
-    content = _data(description) | _tests(model)
-    data = json.dumps(content, ensure_ascii=False, separators=(",", ":"))
-    data = data.replace("<", "\\u003c")  # no text can end the script that holds it
-    return TreePage(fill("tree.html.txt", title=html.escape(title), data=data))
+    return _data(description) | _tests(model)
 
 
 def _data(description: Description) -> dict[str, Any]:

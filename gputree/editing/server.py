@@ -1,0 +1,157 @@
+"""A page that edits a tree, served to the browser of this machine alone.
+
+The address has a secret token. Requests are accepted for the loopback address only,
+from this page only: the headers Host, Origin and Content-Type are checked, so that neither a page
+of another site nor a name that resolves to this machine reaches the tree. Nothing is requested from
+anywhere else.
+"""
+
+from __future__ import annotations
+
+import html
+import json
+import secrets
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Lock, Timer
+from typing import Any
+
+from gputree.editing.session import EditingSession
+from gputree.export.templates import fill
+
+HOST = "127.0.0.1"
+MOST_BYTES = 1 << 20  # of a request
+GRACE = 3.0  # seconds that a page may take to load again before its end is the server's
+
+_HEADERS = {
+    "Cache-Control": "no-store",
+    "Content-Security-Policy": (
+        "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; "
+        "connect-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
+    ),
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+}
+
+
+class EditingServer(ThreadingHTTPServer):
+    """Serves the page of one session until the page is closed.
+
+    Parameters
+    ----------
+    session : EditingSession
+    title : str
+        Title of the page.
+    """
+
+    daemon_threads = True
+
+    def __init__(self, session: EditingSession, title: str) -> None:
+        super().__init__((HOST, 0), _Handler)
+        self.session, self.title = session, title
+        self.token = secrets.token_urlsafe(24)
+        self._lock = Lock()
+        self._end: Timer | None = None
+
+    @property
+    def origin(self) -> str:
+        """Scheme, address and port."""
+        return f"http://{HOST}:{self.server_port}"
+
+    @property
+    def address(self) -> str:
+        """The address of the page."""
+        return f"{self.origin}/{self.token}/"
+
+    def end_soon(self, seconds: float = GRACE) -> None:
+        """End `serve_forever` unless a request follows: a page that loads again ends first."""
+        with self._lock:
+            self._forget_end()
+            self._end = Timer(seconds, self.shutdown)
+            self._end.daemon = True
+            self._end.start()
+
+    def go_on(self) -> None:
+        """Cancel an end that was to come."""
+        with self._lock:
+            self._forget_end()
+
+    def _forget_end(self) -> None:
+        if self._end is not None:
+            self._end.cancel()
+            self._end = None
+
+    def page(self) -> str:
+        """The page, with the tree as it is now."""
+        state = json.dumps(self.session.state(), ensure_ascii=False).replace("<", "\\u003c")
+        data = json.dumps(self.session.state()["data"], ensure_ascii=False).replace("<", "\\u003c")
+        page = fill("tree.html.txt", title=html.escape(self.title), data=data)
+        return page.replace("</body>\n", fill("edit.html.txt", state=state) + "</body>\n")
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Ignore a browser that has closed a connection."""
+
+
+class _Handler(BaseHTTPRequestHandler):
+    """Replies to a request of the page, and to no other."""
+
+    server: EditingServer
+    protocol_version = "HTTP/1.1"
+    timeout = 60
+
+    def do_GET(self) -> None:
+        if not self._is_of_page():
+            return self._send(HTTPStatus.FORBIDDEN, "text/plain", "Not the page of this tree.")
+        if self.path != f"/{self.server.token}/":
+            return self._send(HTTPStatus.NOT_FOUND, "text/plain", "There is one page only.")
+        self.server.go_on()
+        return self._send(HTTPStatus.OK, "text/html", self.server.page())
+
+    def do_POST(self) -> None:
+        length = self.headers.get("Content-Length", "")
+        size = int(length) if length.isascii() and length.isdigit() else -1
+        if not 0 <= size <= MOST_BYTES:
+            self.close_connection = True  # what it sends is not read
+            return self._send(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "text/plain", "Too large.")
+        body = self.rfile.read(size)
+        kind = self.headers.get_content_type()
+        if not self._is_of_page() or kind != "application/json":
+            return self._send(HTTPStatus.FORBIDDEN, "text/plain", "Not the page of this tree.")
+        if self.path == f"/{self.server.token}/end":
+            self.server.end_soon()
+            return self._send(HTTPStatus.OK, "application/json", "{}")
+        if self.path != f"/{self.server.token}/edit":
+            return self._send(HTTPStatus.NOT_FOUND, "text/plain", "There is one page only.")
+        self.server.go_on()
+        try:
+            request = json.loads(body)
+        except (ValueError, RecursionError):
+            request = None
+        reply = json.dumps(self.server.session.reply(request), ensure_ascii=False)
+        return self._send(HTTPStatus.OK, "application/json", reply)
+
+    def _is_of_page(self) -> bool:
+        """Return whether the request names this server, from its page, with its token."""
+        origin, server = self.headers.get("Origin"), self.server
+        given = self.path.split("/")[1].encode()
+        return (
+            self.headers.get("Host") == f"{HOST}:{server.server_port}"
+            and origin in (None, server.origin)
+            and secrets.compare_digest(given, server.token.encode())
+        )
+
+    def _send(self, status: HTTPStatus, kind: str, text: str) -> None:
+        body = text.encode("utf-8", "replace")
+        self.send_response(status)
+        self.send_header("Content-Type", f"{kind}; charset=utf-8")
+        self.send_header("Content-Length", str(len(body)))
+        for name, value in _HEADERS.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(body)
+
+    def version_string(self) -> str:
+        return "gputree"
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Write no log."""
