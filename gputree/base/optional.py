@@ -17,6 +17,8 @@ EXTRAS = {
     "pandas": "pandas",
     "onnx": "export",
     "treelite": "export",
+    "anywidget": "notebook",
+    "traitlets": "notebook",
 }
 
 # CUDA releases that CuPy is made for, newest first, each with the extra that brings it, and the

@@ -8,7 +8,6 @@ anywhere else.
 
 from __future__ import annotations
 
-import html
 import json
 import secrets
 from http import HTTPStatus
@@ -16,8 +15,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Lock, Timer
 from typing import Any
 
-from gputree.editing.session import EditingSession
-from gputree.export.templates import fill
+from gputree.editing.session import EditingSession, editing_page
 
 HOST = "127.0.0.1"
 MOST_BYTES = 1 << 20  # of a request
@@ -83,10 +81,7 @@ class EditingServer(ThreadingHTTPServer):
 
     def page(self) -> str:
         """The page, with the tree as it is now."""
-        state = json.dumps(self.session.state(), ensure_ascii=False).replace("<", "\\u003c")
-        data = json.dumps(self.session.state()["data"], ensure_ascii=False).replace("<", "\\u003c")
-        page = fill("tree.html.txt", title=html.escape(self.title), data=data)
-        return page.replace("</body>\n", fill("edit.html.txt", state=state) + "</body>\n")
+        return editing_page(self.session, self.title)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Ignore a browser that has closed a connection."""

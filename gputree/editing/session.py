@@ -9,7 +9,8 @@ from typing import Any
 from gputree.editing.editor import TreeEditor
 from gputree.editing.history import Edit
 from gputree.errors import GputreeError, InputError
-from gputree.export.html import page_data
+from gputree.export.html import as_json, page_data, page_of
+from gputree.export.templates import fill
 
 MOST_ALTERNATIVES = 40
 
@@ -24,10 +25,10 @@ class EditingSession:
     ----------
     editor : TreeEditor
     save : function of the edited estimator, or None
-        Returns a line that says where it has saved it.
+        May return a line that says where it has saved it.
     """
 
-    def __init__(self, editor: TreeEditor, save: Callable[[Any], str] | None = None) -> None:
+    def __init__(self, editor: TreeEditor, save: Callable[[Any], Any] | None = None) -> None:
         self._editor, self._save = editor, save
         self._saved = editor.history
         self._lock = Lock()
@@ -51,10 +52,8 @@ class EditingSession:
     def state(self, request: Any = None) -> dict[str, Any]:
         """The tree as `gputree.export.html.page_data` has it, and the edits that led to it."""
         editor = self._editor
-        data = page_data(editor.estimator)
-        data["id"] = editor.numbers.tolist()
         return {
-            "data": data,
+            "data": page_data(editor.estimator) | {"id": editor.numbers.tolist()},
             "history": list(map(_in_words, editor.history)),
             "can_undo": editor.can_undo,
             "can_redo": editor.can_redo,
@@ -119,7 +118,15 @@ class EditingSession:
             raise InputError("There is no file to save the tree to.")
         message = self._save(self._editor.estimator)
         self._saved = self._editor.history
-        return {"message": message, "is_saved": True}
+        return {"message": "Saved." if message is None else str(message), "is_saved": True}
+
+
+def editing_page(session: EditingSession, title: str, in_frame: bool = False) -> str:
+    """The page that edits the tree of a session; `in_frame` where a frame shows it."""
+    state = session.state()
+    page = page_of(state.pop("data"), title)
+    panel = fill("edit.html.txt", state=as_json(state | {"in_frame": in_frame}))
+    return page.replace("</body>\n", panel + "</body>\n")
 
 
 def _node(request: dict[str, Any]) -> int:

@@ -89,10 +89,18 @@ def export_html(
     >>> page = export_html(tree, feature_names=iris.feature_names, title="Iris")
     >>> page.save("iris.html")
     """
-    content = page_data(estimator_or_tree, feature_names, class_names, decimals)
-    data = json.dumps(content, ensure_ascii=False, separators=(",", ":"))
-    data = data.replace("<", "\\u003c")  # no text can end the script that holds it
-    return TreePage(fill("tree.html.txt", title=html.escape(title), data=data))
+    return page_of(page_data(estimator_or_tree, feature_names, class_names, decimals), title)
+
+
+def page_of(data: dict[str, Any], title: str) -> TreePage:
+    """The page of some `page_data`."""
+    return TreePage(fill("tree.html.txt", title=html.escape(title), data=as_json(data)))
+
+
+def as_json(content: dict[str, Any]) -> str:
+    """JSON for a script element, which no text in it can end."""
+    text = json.dumps(content, ensure_ascii=False, separators=(",", ":"))
+    return text.replace("<", "\\u003c")
 
 
 def page_data(

@@ -1,5 +1,6 @@
 """A tree that is edited from a page: the session, the server that serves the page, and the page."""
 
+import html
 import http.client
 import json
 import re
@@ -8,6 +9,7 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import pairwise
+from pathlib import Path
 from threading import Thread
 from typing import Any
 
@@ -20,9 +22,11 @@ from gputree.cli import edit as edit_command
 from gputree.datasets import load_iris
 from gputree.editing import TreeEditor
 from gputree.editing.server import MOST_BYTES, EditingServer
-from gputree.editing.session import EditingSession
+from gputree.editing.session import EditingSession, editing_page
+from gputree.export import templates
 
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "chrome"))), None)
+TEMPLATES = Path(templates.__file__).parent
 IRIS = load_iris()
 X = pd.DataFrame(IRIS.data, columns=IRIS.feature_names)[::2]
 X["kind"] = np.where(X["petal width"] > 1.6, "<b>wide</b>", "narrow")
@@ -347,21 +351,30 @@ const tell = found => { document.body.textContent = "TOLD" + JSON.stringify(foun
 """
 
 
+# The time of scripts passes as it must, in frames as well.
+CLOCK = ["--virtual-time-budget=60000", "--disable-features=IsolateSandboxedIframes"]
+
+
+def seen(address: str, folder: Path) -> Any:
+    """Record of a browser that has opened a page."""
+    options = ["--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={folder}/profile"]
+    done = subprocess.run(
+        [BROWSER, *options, *CLOCK, "--dump-dom", address],
+        capture_output=True,
+        timeout=120,
+        check=True,
+    )
+    (text,) = re.findall("TOLD(.*)TOLD", html.unescape(done.stdout.decode()), re.S)[-1:]
+    return json.loads(text)
+
+
 @pytest.mark.skipif(BROWSER is None, reason="no browser is installed")
 def test_the_page_in_a_browser(tmp_path, monkeypatch):
     session = new_session(save=lambda estimator: "Saved to a file.")
     page = EditingServer.page
     monkeypatch.setattr(EditingServer, "page", lambda self: page(self).replace("</body>\n", USE))
     with served(session, "tree") as server:
-        options = ["--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path}/p"]
-        done = subprocess.run(
-            [BROWSER, *options, "--virtual-time-budget=60000", "--dump-dom", server.address],
-            capture_output=True,
-            timeout=120,
-            check=True,
-        )
-    (text,) = re.findall("TOLD(.*)TOLD", done.stdout.decode().replace("&gt;", ">"), re.S)[-1:]
-    told = json.loads(text.replace("&lt;", "<").replace("&amp;", "&"))
+        told = seen(server.address, tmp_path)
     assert told["errors"] == []
     assert told["heading"].startswith("Node 0")
     assert len(told["splits"]) == X.shape[1]
@@ -375,3 +388,67 @@ def test_the_page_in_a_browser(tmp_path, monkeypatch):
     assert told["history"] == ["split by petal length <= 3", "grow"]
     assert told["said"] == "Saved to a file."
     assert told["grown"] == session._editor.numbers.tolist()
+
+
+# -------------------------------------------------------------------- widget
+HOST = """<html><body><div id="out"></div><script type="module">
+{module}
+const page = {page}, replies = {replies}, handlers = [], kinds = [];
+const model = {{
+  get: name => ({{page, height: 500}})[name],
+  send: ({{number, request}}) => {{
+    kinds.push(request.action);
+    setTimeout(() => handlers.forEach(pass => pass({{number, reply: replies[request.action]}})));
+  }},
+  on: (name, pass) => handlers.push(pass),
+  off: (name, pass) => handlers.splice(handlers.indexOf(pass), 1),
+}};
+const end = render({{model, el: document.getElementById("out")}});
+addEventListener("message", () => {{
+  if (!["state", "describe", "histogram"].every(kind => kinds.includes(kind))) return;
+  end();
+  document.body.textContent = "TOLD" + JSON.stringify({{kinds, left: handlers.length}}) + "TOLD";
+}});
+</script></body></html>"""
+
+
+def test_a_widget_replies_under_the_number_of_a_message():
+    pytest.importorskip("anywidget", reason="the widget needs the extra notebook")
+    from gputree.editing import TreeWidget
+
+    editor = TreeEditor(DecisionTreeClassifier(max_depth=2), X, y)
+    saved: list[Any] = []
+    widget = TreeWidget(editor, saved.append, height=300)
+    sent: list[Any] = []
+    widget.send = lambda content, buffers=None: sent.append(content)
+    for message in ({"number": 7, "request": {"action": "prune", "node": 0}}, "no object", {}):
+        widget._reply(widget, message, [])
+    assert [(one["number"], "error" in one["reply"]) for one in sent] == [(7, False), (None, True)]
+    assert editor.estimator.tree_.n_nodes == 1
+    widget._reply(widget, {"number": 8, "request": {"action": "save"}}, [])
+    assert sent[-1] == {"number": 8, "reply": {"message": "Saved.", "is_saved": True}}
+    assert saved[0].tree_.n_nodes == 1
+    assert widget.height == 300
+
+
+@pytest.mark.skipif(BROWSER is None, reason="no browser is installed")
+def test_the_frame_of_a_widget_sends_and_reads_messages(tmp_path):
+    session = new_session()
+    requests = {
+        "state": {"action": "state"},
+        "describe": {"action": "describe", "node": 0},
+        "histogram": {"action": "histogram", "node": 0, "column": "petal width"},
+    }
+    given = (
+        editing_page(session, "tree", True),
+        {k: session.reply(v) for k, v in requests.items()},
+    )
+    page, replies = (json.dumps(value).replace("<", "\\u003c") for value in given)
+    module = (
+        (TEMPLATES / "widget.js.txt").read_text("utf-8").replace("export default {render};", "")
+    )
+    file = tmp_path / "notebook.html"
+    file.write_text(HOST.format(module=module, page=page, replies=replies), "utf-8")
+    told = seen(file.as_uri(), tmp_path)
+    assert set(told["kinds"]) == set(requests)
+    assert told["left"] == 0
