@@ -351,11 +351,12 @@ class CpuBackend:
             given = self.task, self.table, self.rows, self._cell_dtype
             store = self.data.fine_codes(self._max_bins)
             self.cell_counts = cell_counts.CellCounts(*given, store, self.n_threads)
-        rows = self.cell_counts.candidates(self._rules(None), nodes, scores, large)
-        return self.cell_counts.refine_with(self.entries, nodes, scores, large, rows)
+        return self.cell_counts.refine_with(self._rules(None), self.entries, nodes, scores, large)
 
     def score_subsets(self, nodes: Nodes, scores: Scores, nominal: Int64s) -> None:
         """Find the best subset of every column of `nominal`."""
+        if nominal.size == 0:
+            return
         m = nodes.begin.size
         pairs = NodeColumns(np.repeat(np.arange(m), nominal.size), np.tile(nominal, m))
         given = self._of_pairs(nodes, scores, pairs)
@@ -370,6 +371,8 @@ class CpuBackend:
 
     def list_subsets(self, nodes: Nodes, scores: Scores, splits: Splits, node: Int64s) -> None:
         """Fill in the categories that go left, of the splits of nodes on nominal columns."""
+        if node.size == 0:
+            return
         pairs = NodeColumns(node, splits.feature[node].astype(np.int64))
         most = np.minimum((nodes.end - nodes.begin)[node], self.table.categories[pairs.column])
         counts = np.empty(node.size, np.int64)
@@ -386,8 +389,6 @@ class CpuBackend:
 
     def _pair_spans(self, nodes: Nodes, pairs: NodeColumns) -> list[tuple[int, int]]:
         """Spans of (node, nominal column) pairs; columns of many categories cost by rows."""
-        if pairs.node.size == 0:
-            return []
         many = ~self.table.by_code[pairs.column]
         cost = np.where(many, (nodes.end - nodes.begin)[pairs.node], MAX_BINS)
         return spans(cost, self.n_threads, tuning.TUNING.chunk_rows // 4)

@@ -250,13 +250,6 @@ def find_runs(ordered, begins):
     return count
 
 
-def take_sample(values: NDArray, rows: NDArray[np.int64], columns: NDArray[np.int64]) -> NDArray:
-    """Values of `columns` in the given rows, shape (columns, rows)."""
-    sample = np.empty((columns.size, rows.size), values.dtype)
-    take_columns(values, rows, columns, sample)
-    return sample
-
-
 def picked_values(values: NDArray, f: int, n_rows: int) -> NDArray:
     """Values of column f picked by their hash, some `SAMPLE_ROWS` of a table of `n_rows`.
 
