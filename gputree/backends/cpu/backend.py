@@ -24,6 +24,7 @@ from gputree.backends.cpu import cell_counts, tuning
 from gputree.backends.cpu import histogram as histograms_
 from gputree.backends.cpu.block import block_bytes
 from gputree.backends.cpu.categories import (
+    LeftLists,
     Many,
     NodeColumns,
     Scratch,
@@ -380,7 +381,7 @@ class CpuBackend:
 
         def list_some(a: int, b: int) -> None:
             codes = np.empty(int(most[a:b].sum()), np.uint32)
-            list_left(*given, a, b, self._scratch(nodes), counts, codes)
+            list_left(*given, a, b, self._scratch(nodes), LeftLists(counts, codes))
             each = np.split(codes, np.cumsum(counts[a:b]))[:-1]
             for j, categories in zip(node[a:b], each, strict=True):
                 splits.codes[j] = categories
@@ -418,13 +419,14 @@ class CpuBackend:
         sizes = pieces.end - pieces.begin
         parts = spans(sizes, self.n_threads, 2 * tuning.TUNING.chunk_rows)
         m = sizes.size
-        parted = Parted(np.zeros(m, np.int64), np.empty(m), np.empty(m))
-        out = np.empty_like(self.entries)
+        parted = Parted(
+            np.empty_like(self.entries), np.zeros(m, np.int64), np.empty(m), np.empty(m)
+        )
         given = self.table, self.entries, splits.chosen, left_of(splits), self._fine, pieces
 
         def partition(a: int, b: int) -> None:
             is_left = np.zeros(int(self.table.categories.max(initial=0)), np.bool_)
-            partition_chunks(*given, is_left, a, b, parted, out)
+            partition_chunks(*given, is_left, a, b, parted)
 
         self._run(partition, parts)
         lefts, node = parted.left, pieces.node
@@ -433,7 +435,7 @@ class CpuBackend:
         before = np.cumsum(lefts) - lefts
         to_left = begin[node] + before - before[starts][node]
         to_right = middle[node] + (pieces.begin - begin[node]) - (to_left - begin[node])
-        moved = out, pieces, lefts, to_left, to_right, self.entries
+        moved = parted.entries, pieces, lefts, to_left, to_right, self.entries
         self._run(lambda a, b: place_chunks(*moved, a, b), parts)
         low = np.maximum.reduceat(parted.low, starts)
         high = np.minimum.reduceat(parted.high, starts)

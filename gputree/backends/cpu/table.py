@@ -302,17 +302,14 @@ def encode_columns(
     """Code `columns`; returns the values unseen so far in those `checked`, by span of rows."""
     values = table.values
     n, d = values.shape
-    one = values.dtype.type(1)
-    half, top = one / 2, one * (binning.GRID_CELLS - 1)
+    ends = coding.grid_ends(values.dtype)
     parts = even_spans(n, columns.size, n_threads, tuning.TUNING.chunk_rows)
     columns_checked = 0 if checked is None else d
     checked = np.zeros(d, np.bool_) if checked is None else checked
 
     def encode(a: int, b: int) -> coding.Unseen:
         unseen = coding.Unseen.none(columns_checked, values.dtype)
-        coding.encode_rows(
-            values, bins, columns, table.missing, checked, a, b, half, top, codes, unseen
-        )
+        coding.encode_rows(values, bins, columns, table.missing, checked, a, b, ends, codes, unseen)
         return unseen
 
     return run(n_threads, encode, parts)
