@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from gputree.base.dtypes import Floats
 from gputree.base.texts import aligned, amount, html_table, shown, tabled
-from gputree.inputs.coded_labels import Labels
+from gputree.inputs.labels import Labels
 
 
 class Answers(NamedTuple):

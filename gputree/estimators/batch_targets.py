@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from gputree.columns.categories import NUMBERS
 from gputree.columns.cells import Coded, read_array
 from gputree.errors import InputError
-from gputree.inputs.coded_labels import CodedLabels, Labels
+from gputree.inputs.labels import CodedLabels, Labels
 
 # Different integers that are held as codes, of a byte each.
 MOST_INTEGERS = 256

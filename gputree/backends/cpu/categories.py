@@ -64,8 +64,8 @@ class NodeColumns(NamedTuple):
 class LeftLists(NamedTuple):
     """Categories that the subsets of some pairs send left, one pair after another."""
 
-    count: NDArray[np.int64]  # by pair
-    code: NDArray[np.uint32]
+    counts: NDArray[np.int64]  # by pair
+    codes: NDArray[np.uint32]
 
 
 class Scratch(NamedTuple):
@@ -335,6 +335,6 @@ def list_left(rules, source, many, nodes, scores, pairs, first, last, scratch, o
         before = used
         for r in range(count):
             if runs.is_left[r]:
-                out.code[used] = runs.code[r]
+                out.codes[used] = runs.code[r]
                 used += 1
-        out.count[p] = used - before
+        out.counts[p] = used - before

@@ -231,7 +231,7 @@ def list_counted(
     categories = _present(counts)
     left = LeftLists(np.empty(1, np.int64), np.empty(categories.size, np.uint32))
     list_left(*_search(summary, counts, categories, _of_column(scores, j, f)), left)
-    return categories[left.code[: left.count[0]]].astype(np.uint32)
+    return categories[left.codes[: left.counts[0]]].astype(np.uint32)
 
 
 def _of_column(scores: Scores, j: int, f: int) -> Scores:
