@@ -29,8 +29,7 @@ from gputree.columns.cells import as_table
 from gputree.columns.merging import KeptColumns, MergedColumns
 from gputree.compilation.arrays import writable
 from gputree.errors import InputError, InputTypeError
-from gputree.estimators.batch_targets import BatchTargets
-from gputree.inputs.labels import Labels
+from gputree.inputs.labels import BatchTargets, Labels
 from gputree.inputs.tables import Table
 
 # Bytes of values in a part of a table.
