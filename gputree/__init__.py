@@ -12,7 +12,15 @@ from gputree.base.lazy import attach, provide
 __version__ = "0.1.0"
 
 sys.meta_path.append(
-    FormerNames(__name__, {"branches": "tree.branches", "validation": "inputs.validation"})
+    FormerNames(
+        __name__,
+        {
+            "branches": "tree.branches",
+            "estimators.id3": "estimators.multiway",
+            "inputs.coded_labels": "inputs.labels",
+            "validation": "inputs.validation",
+        },
+    )
 )
 
 if TYPE_CHECKING:

@@ -54,6 +54,38 @@ class Progress:
         self._bar.close()
 
 
+class ReadingProgress:
+    """Show the rows and bytes of values that were read, in each pass over a table."""
+
+    def __init__(self, verbose: bool) -> None:
+        self._verbose = verbose
+        self._bar: Any = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self._close()
+
+    def begin(self, what: str, total: int | None) -> None:
+        """Begin a pass."""
+        self._close()
+        self._bar = new_bar(total, self._verbose, desc=what, unit=" rows", unit_scale=True)
+        self._bytes = 0
+
+    def add(self, values: Any) -> None:
+        """Report values that were read."""
+        if self._bar is not None:
+            self._bytes += values.nbytes
+            size = self._bar.format_sizeof(self._bytes, "B", 1024)
+            self._bar.set_postfix_str(size, refresh=False)
+            self._bar.update(len(values))
+
+    def _close(self) -> None:
+        if self._bar is not None:
+            self._bar.close()
+
+
 def new_bar(total: int | None, enabled: bool, **options: Any) -> Any:
     """Return a bar of tqdm for a terminal or a notebook; None elsewhere, or if not `enabled`.
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from gputree.cli.report import HOW, UsageError, as_argument, parse_names, parse_quoted, say
 from gputree.columns.near_numbers import MARKS
 from gputree.errors import InputError
-from gputree.inputs.coded_labels import CodedLabels, Labels, distinct
+from gputree.inputs.labels import CodedLabels, Labels, distinct
 
 _LONGEST_MARK = 12
 

@@ -110,7 +110,7 @@ def _warn_of_identifiers(label: str, X: Any) -> None:
 def _target(table: Any) -> str:
     """The target, and the task that is inferred of it."""
     from gputree.datasets import infer_task
-    from gputree.inputs.coded_labels import distinct
+    from gputree.inputs.labels import distinct
 
     values = distinct(table.target)
     such = ", ".join(_short(value) for value in values[:_EXAMPLES].tolist())

@@ -11,8 +11,8 @@ import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from gputree.cli.costs import FORM
 from gputree.cli.report import in_words_of_the_command, number, parse_quoted
+from gputree.cli.weights import FORM
 
 if TYPE_CHECKING:
     from gputree.pruning import Pruner

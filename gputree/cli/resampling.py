@@ -17,7 +17,7 @@ from gputree.cli.models import parts, set_verbose
 from gputree.cli.report import UsageError, counted, say
 from gputree.cli.weights import Weight
 from gputree.evaluation import Answers, PerClass, answers
-from gputree.inputs.coded_labels import CodedLabels, Labels
+from gputree.inputs.labels import CodedLabels, Labels
 
 Split = tuple[NDArray[np.intp], NDArray[np.intp]]  # rows to train on, rows to predict
 

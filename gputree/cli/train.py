@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 
 from gputree.base.texts import aligned, amount
 from gputree.cli.cells import tell_other_task
-from gputree.cli.costs import read_costs
 from gputree.cli.habits import one_of
 from gputree.cli.memory import add_memory, growth_within, row_bytes, watched_memory
 from gputree.cli.models import set_verbose, sizes
@@ -35,9 +34,9 @@ from gputree.cli.report import (
 from gputree.cli.streams import STANDARD, check_output, forbid_terminal, save
 from gputree.cli.tables import add_columns, add_missing_target, check_kinds
 from gputree.cli.training import Training, files_of, read_training, training_score
-from gputree.cli.weights import add_weights
+from gputree.cli.weights import add_weights, read_costs
 from gputree.errors import InputError
-from gputree.inputs.coded_labels import Labels, distinct
+from gputree.inputs.labels import Labels, distinct
 
 if TYPE_CHECKING:
     from gputree.compilation.waits import Wait

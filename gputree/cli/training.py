@@ -31,7 +31,7 @@ from gputree.cli.weights import (
 )
 from gputree.datasets.file_format import WEIGHTS
 from gputree.errors import InputError
-from gputree.inputs.coded_labels import Labels
+from gputree.inputs.labels import Labels
 
 
 class Training(NamedTuple):

@@ -12,9 +12,16 @@ from numpy.typing import NDArray
 
 from gputree.base.dtypes import MISSING_CELL, UNSEEN, Bools, Int64s, Values
 from gputree.base.memory import require_memory
-from gputree.columns.categories import NUMBERS, Lookup, hold_text, in_order, kind_of
+from gputree.columns.categories import (
+    NUMBERS,
+    Lookup,
+    codes_present,
+    hold_codes,
+    hold_text,
+    in_order,
+    kind_of,
+)
 from gputree.columns.cells import Cells, Coded, Exact, read_cells
-from gputree.columns.integers import codes_present, hold_codes
 from gputree.columns.options import Orders, declared_orders, labels_of, listed_columns
 from gputree.errors import InputError
 

@@ -24,11 +24,12 @@ sides bound them.
 from __future__ import annotations
 
 from gputree.criteria import gini, poisson, shared, squared_error  # noqa: F401  register formulas
-from gputree.criteria.decrease import decrease, decreases
 from gputree.criteria.dispatch import (
     add_row,
     begin,
     bound,
+    decrease,
+    decreases,
     gain,
     is_pure,
     left_weight,

@@ -18,16 +18,17 @@ from gputree.datasets.conversion import Kinds, listed
 from gputree.datasets.csv_head import Opened, open_delimited
 from gputree.datasets.delimited import column_types
 from gputree.datasets.file_format import INFERRED, WEIGHTS, FileFormat
-from gputree.datasets.first_rows import feature_names, guesses_of_first_rows
-from gputree.datasets.formats import rows_of, schema_of
-from gputree.datasets.guesses import warn_of
-from gputree.datasets.parser_errors import naming_file
-from gputree.datasets.row_names import (
+from gputree.datasets.first_rows import (
+    feature_names,
     guess_of_index,
     guesses_of_counters,
+    guesses_of_first_rows,
     index_columns,
     pandas_index,
 )
+from gputree.datasets.formats import rows_of, schema_of
+from gputree.datasets.guesses import warn_of
+from gputree.datasets.parser_errors import naming_file
 from gputree.datasets.sources import C45, DELIMITERS, Source, least_rows, source_of
 from gputree.datasets.targets import check_missing_target, has_target, target_values
 from gputree.datasets.words import guesses_of_integers

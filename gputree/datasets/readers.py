@@ -16,16 +16,18 @@ from numpy.typing import NDArray
 from gputree.datasets.conversion import Kinds, convert, is_number_type
 from gputree.datasets.csv_head import Opened
 from gputree.datasets.file_format import INFERRED, WEIGHTS, FileFormat
-from gputree.datasets.first_rows import feature_names, forbid_repeated, guesses_of_first_rows
-from gputree.datasets.formats import read_whole, rows_of, scan_bytes, schema_of
-from gputree.datasets.guesses import Guess, warn_of
-from gputree.datasets.parser_errors import naming_file, undamaged
-from gputree.datasets.row_names import (
+from gputree.datasets.first_rows import (
+    feature_names,
+    forbid_repeated,
     guess_of_index,
     guesses_of_counters,
+    guesses_of_first_rows,
     index_columns,
     pandas_index,
 )
+from gputree.datasets.formats import read_whole, rows_of, scan_bytes, schema_of
+from gputree.datasets.guesses import Guess, warn_of
+from gputree.datasets.parser_errors import naming_file, undamaged
 from gputree.datasets.sources import Origin, Source, source_of
 from gputree.datasets.targets import (
     check_missing_target,

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from gputree.columns.cells import has_text_of_time, text_of_times
 from gputree.errors import InputError
-from gputree.inputs.coded_labels import CodedLabels, distinct
+from gputree.inputs.labels import CodedLabels, distinct
 from gputree.tree import Task
 
 # Number of different integers in a target that may be classes or quantities.

@@ -13,7 +13,7 @@ from gputree.columns.categories import EXACT_IN_FLOAT64
 from gputree.columns.near_numbers import NearlyNumeric, is_decimal, nearly_numeric
 from gputree.datasets.guesses import Guess, Option, shown
 from gputree.datasets.numbers import BLANKS, Spelling, numbers_of, unit_of
-from gputree.inputs.coded_labels import CodedLabels, Labels, distinct
+from gputree.inputs.labels import CodedLabels, Labels, distinct
 
 # Missing values among text; other markers, such as "None", may well be categories.
 _AMONG_TEXT = ("?", "NA", "N/A", "n/a", "#N/A", "NULL", "null", "NaN", "nan")

@@ -15,7 +15,7 @@ from gputree.base.dtypes import Bools, Floats, Values
 from gputree.base.progress import new_bar
 from gputree.base.sklearn import Interval, StrOptions, check_array, fit_context
 from gputree.base.threads import even_spans, n_threads, run
-from gputree.columns.integers import count_codes
+from gputree.columns.categories import count_codes
 from gputree.compilation.waits import on_screen, waiting
 from gputree.discretization.cut_points import MdlRule, MdlTask, cut_values, new_mdl_task
 from gputree.errors import InputError

@@ -14,7 +14,7 @@ from sklearn.base import clone
 from gputree.backends.sharded.tasks import Tasks
 from gputree.base.dtypes import Floats
 from gputree.base.optional import require
-from gputree.distributed import growing, reading
+from gputree.distributed import reading
 from gputree.distributed.reading import Known, Look, ReadingOptions
 from gputree.errors import InputError
 from gputree.estimators.classification import TableClassifier, declare_classes
@@ -103,14 +103,14 @@ class OverPartitions(ClientParameters, TableEstimator):
         options = ReadingOptions(
             caller, self.categorical_features, self.ordered_categories, self._is_classifier
         )
-        found = growing.look_at(tasks, partitions, options)
+        found = reading.look_at(tasks, partitions, options)
         self._learn(found)
         schema = Known(
             options, found.columns, found.names, found.dtype,
             getattr(self, "classes_", None), self._by_class(found), self._keeps_all,
         )  # fmt: skip
-        rowsets = growing.read_all(tasks, partitions, schema)
-        counts = growing.category_counts(tasks, rowsets)
+        rowsets = reading.read_all(tasks, partitions, schema)
+        counts = reading.category_counts(tasks, rowsets)
         # the types are those of a frame without rows
         mixed = self._warn_of_mixed_columns(counts, getattr(X, "_meta", X))
         identifiers = find_identifiers(

@@ -7,7 +7,7 @@ from typing import Any, Self
 import numpy as np
 
 from gputree.base.texts import fill
-from gputree.distributed import growing
+from gputree.distributed import reading
 from gputree.distributed.base import (
     ClassifierOverPartitions,
     OverPartitions,
@@ -51,7 +51,7 @@ class _DaskTree(OverPartitions, Cart):
         tasks, found, rowsets, identifiers = self._read(X, y, sample_weight)
         signs = monotonic_signs(self, self.columns_)
         options = self._options(found.n_rows, self.n_features_in_, "cpu")._replace(signs=signs)
-        grown = growing.grow_tree(tasks, rowsets, options, self.device)
+        grown = reading.grow_tree(tasks, rowsets, options, self.device)
         self.growth_report_ = grown.report
         self.tree_ = self.unpruned_tree_ = grown.tree
         if pruner is not None:

@@ -19,7 +19,7 @@ from gputree.backends.sharded.coding import code_rows, fit_all
 from gputree.backends.sharded.rows import Read, join_ends
 from gputree.backends.sharded.tasks import Tasks
 from gputree.base.texts import fill
-from gputree.distributed import growing
+from gputree.distributed import reading
 from gputree.distributed.base import (
     ClassifierOverPartitions,
     OverPartitions,
@@ -154,7 +154,7 @@ class PartitionRows:
         found = replace(self.rowsets.found, **extent._asdict())
         rowsets = self.rowsets._replace(parts=parts, found=found)
         options = self._options(tree)._replace(signs=self.signs)
-        return growing.grow_tree(tasks, rowsets, options, forest.device, self.bins).tree
+        return reading.grow_tree(tasks, rowsets, options, forest.device, self.bins).tree
 
     def _each(self, function: Callable[..., Any], *shared: Any) -> list[Any]:
         """Futures of a function of each partition."""

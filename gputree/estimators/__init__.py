@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from gputree.estimators.c45 import C45Classifier
     from gputree.estimators.cart import DecisionTreeClassifier, DecisionTreeRegressor
     from gputree.estimators.coded_table import CodedTable
-    from gputree.estimators.id3 import ID3Classifier
+    from gputree.estimators.multiway import ID3Classifier
 
 __all__ = [
     "BoostedC45Classifier",

@@ -23,14 +23,13 @@ from numpy.typing import NDArray
 from gputree.backends.arrays import to_host
 from gputree.backends.base import Int64s, Sharding
 from gputree.base.dtypes import CODE, MOST_ROWS
-from gputree.base.progress import new_bar
+from gputree.base.progress import ReadingProgress
 from gputree.columns import Columns
 from gputree.columns.cells import as_table
 from gputree.columns.merging import KeptColumns, MergedColumns
 from gputree.compilation.arrays import writable
 from gputree.errors import InputError, InputTypeError
-from gputree.estimators.batch_targets import BatchTargets
-from gputree.inputs.coded_labels import Labels
+from gputree.inputs.labels import BatchTargets, Labels
 from gputree.inputs.tables import Table
 
 # Bytes of values in a part of a table.
@@ -99,7 +98,7 @@ def read_batches(
     rows = getattr(batches, "least_rows", None)
     if rows is not None:  # of files, which are not read yet
         require_room(folder, rows() * len(getattr(batches, "names", ())) * LEAST_VALUE)
-    with _Bar(verbose) as bar, temporary_file(folder) as file:
+    with ReadingProgress(verbose) as bar, temporary_file(folder) as file:
         seen = _learn(batches, reader, bar)
         n, d = sum(seen.sizes), seen.columns.nominal.size
         value = seen.dtype.itemsize + np.dtype(CODE).itemsize
@@ -155,7 +154,7 @@ def _rows_of(size: int, values: NDArray) -> int:
 
 
 # ------------------------------------------------------------------------------- passes
-def _learn(batches: Batches, reader: Reader, bar: _Bar) -> _Seen:
+def _learn(batches: Batches, reader: Reader, bar: ReadingProgress) -> _Seen:
     """The first pass."""
     sizes: list[int] = []
     sums: list[list[int]] = []
@@ -193,7 +192,7 @@ def _write(
     reader: Reader,
     seen: _Seen,
     file: Any,
-    bar: _Bar,
+    bar: ReadingProgress,
     folder: str | os.PathLike[str] | None,
 ) -> None:
     """The second pass: values to the file."""
@@ -394,35 +393,3 @@ def _no_room(folder: Any, size: int, why: str) -> OSError:
         "Name another one in 'folder'"
     )
     return OSError(errno.ENOSPC, reason, path)
-
-
-class _Bar:
-    """Rows and bytes of values read, in each pass."""
-
-    def __init__(self, verbose: bool) -> None:
-        self._verbose = verbose
-        self._bar: Any = None
-
-    def __enter__(self) -> _Bar:
-        return self
-
-    def __exit__(self, *_: Any) -> None:
-        self._close()
-
-    def begin(self, what: str, total: int | None) -> None:
-        """Begin a pass."""
-        self._close()
-        self._bar = new_bar(total, self._verbose, desc=what, unit=" rows", unit_scale=True)
-        self._bytes = 0
-
-    def add(self, values: NDArray) -> None:
-        """Report values that were read."""
-        if self._bar is not None:
-            self._bytes += values.nbytes
-            size = self._bar.format_sizeof(self._bytes, "B", 1024)
-            self._bar.set_postfix_str(size, refresh=False)
-            self._bar.update(len(values))
-
-    def _close(self) -> None:
-        if self._bar is not None:
-            self._bar.close()

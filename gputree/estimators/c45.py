@@ -22,7 +22,7 @@ from gputree.estimators.growing_lists import ListOptions
 from gputree.estimators.multiway import MultiwayTree
 from gputree.estimators.parameters import C45Parameters, keyword_constructor
 from gputree.estimators.winnowing import coded_grower, grow_on, winnow
-from gputree.growth.gain_ratio import C45Rule
+from gputree.growth.lists import C45Rule
 from gputree.inputs.tables import Table
 from gputree.prediction.soft_thresholds import soften
 from gputree.pruning import Pruner, collapse_splits

@@ -23,9 +23,8 @@ from gputree.estimators.base import BaseDecisionTree
 from gputree.estimators.coded_table import CodedTable
 from gputree.estimators.costs import check_costs, cost_weights, given_costs
 from gputree.estimators.table_estimator import TableEstimator
-from gputree.inputs.coded_labels import CodedLabels
 from gputree.inputs.costs import Costs, class_costs, least_cost, weighs_errors
-from gputree.inputs.labels import exact_labels
+from gputree.inputs.labels import CodedLabels, exact_labels
 from gputree.inputs.tables import Table
 from gputree.inputs.validation import check_labels, check_weight_range, code_dtype
 

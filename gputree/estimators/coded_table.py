@@ -19,7 +19,7 @@ from gputree.base.threads import most_threads
 from gputree.errors import InputError, InputTypeError
 from gputree.estimators.batches import Batches, read_batches
 from gputree.estimators.column_warnings import warn_of_mixed_columns
-from gputree.inputs.coded_labels import Labels
+from gputree.inputs.labels import Labels
 from gputree.inputs.tables import Table, TableReader, match_columns
 
 # Rows that are predicted at once.

@@ -193,8 +193,18 @@ def grow_on(
     with Progress(shape[0], enabled=options.verbose) as progress:
         nodes = grow(backend, shape, limits, plan, progress)
     check_statistics(nodes.first_child.size, options.n_classes)
-    tree = _to_tree(nodes, backend, weights, targets, options, columns, shape[1])
-    return Grown(tree, backend.report())
+    nodes, parent, depth = renumber(nodes)
+    leaf = nodes.first_child < 0
+    sums = over_leaves(
+        nodes.first_child, backend.node_statistics(nodes.begin[leaf], nodes.end[leaf])
+    )
+    numbered = BinaryShape(parent, depth, nodes.end - nodes.begin, sums)
+    tree = numbered_tree(nodes, numbered, weights, targets, options, shape[1])
+    if columns.nominal.any():
+        tree = add_category_tests(tree, nodes, backend, columns)
+    if options.signs is not None:
+        tree = bound_answers(tree, options.signs)
+    return Grown(close_tree(tree, numbered, options), backend.report())
 
 
 def _plan(backend: Backend, options: Options, coded_again: int) -> GrowthPlan:
@@ -261,30 +271,6 @@ def check_statistics(n_nodes: int, n_classes: int) -> None:
             f"{needed / 2**30:.0f} GiB. Limit the tree with max_depth or min_samples_leaf, leave "
             "out columns with very many categories, or use a regressor if y is a quantity."
         )
-
-
-def _to_tree(
-    nodes: GrownNodes,
-    backend: Any,
-    weights: Weights,
-    targets: Targets | None,
-    options: Options,
-    columns: Columns,
-    n_features: int,
-) -> Tree:
-    """Number the nodes breadth-first and give them their statistics."""
-    nodes, parent, depth = renumber(nodes)
-    leaf = nodes.first_child < 0
-    sums = over_leaves(
-        nodes.first_child, backend.node_statistics(nodes.begin[leaf], nodes.end[leaf])
-    )
-    shape = BinaryShape(parent, depth, nodes.end - nodes.begin, sums)
-    tree = numbered_tree(nodes, shape, weights, targets, options, n_features)
-    if columns.nominal.any():
-        tree = add_category_tests(tree, nodes, backend, columns)
-    if options.signs is not None:
-        tree = bound_answers(tree, options.signs)
-    return close_tree(tree, shape, options)
 
 
 class BinaryShape(NamedTuple):

@@ -27,8 +27,7 @@ from gputree.estimators.subtrees import (
     levels_left,
     limited,
 )
-from gputree.growth.gain_ratio import C45Rule
-from gputree.growth.lists import Branching, Expansion, tests_on
+from gputree.growth.lists import Branching, C45Rule, Expansion, tests_on
 from gputree.inputs.tables import Table
 from gputree.pruning import collapse_splits
 from gputree.tree import Tree

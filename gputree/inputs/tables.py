@@ -18,9 +18,8 @@ from gputree.backends.lists import ColumnCodes
 from gputree.base.dtypes import MOST_ROWS, Bools, Int64s
 from gputree.base.sklearn import check_array, feature_names
 from gputree.columns import Columns, fit_encode
-from gputree.columns.categories import EXACT_IN_FLOAT64
+from gputree.columns.categories import EXACT_IN_FLOAT64, count_codes
 from gputree.columns.cells import as_table, is_frame
-from gputree.columns.integers import count_codes
 from gputree.columns.options import declared_nominal
 from gputree.compilation.arrays import writable
 from gputree.errors import InputError

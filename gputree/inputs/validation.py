@@ -20,8 +20,8 @@ from gputree.base.sklearn import (
 from gputree.columns.cells import Coded, read_array
 from gputree.criteria.named import check_ends
 from gputree.errors import InputError, InputTypeError
-from gputree.inputs.coded_labels import CodedLabels
 from gputree.inputs.labels import (
+    CodedLabels,
     exact_labels,
     forbid_long,
     forbid_missing,

@@ -26,17 +26,18 @@ from gputree.arithmetic.fixed_point import fraction
 from gputree.base.dtypes import NO_FRAME
 from gputree.compilation import borrowing
 from gputree.pruning.error_limit import added_errors
-from gputree.pruning.raising_records import (
+from gputree.pruning.raising_routing import (
     DONE,
     ESTIMATED,
     MOVED,
     SORTED,
     Walk,
+    next_node,
+    prefetch_value,
     push,
     put,
     weight_of,
 )
-from gputree.pruning.raising_routing import next_node, prefetch_value
 
 
 @borrowing

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from gputree.base.dtypes import NO_CHILD, NO_FRAME, Bools, Int32s
 from gputree.compilation import borrowing, inner, kernel
-from gputree.pruning.raising_records import (
+from gputree.pruning.raising_routing import (
     DONE,
     ESTIMATED,
     MOVED,
@@ -26,12 +26,15 @@ from gputree.pruning.raising_records import (
     RaisingRows,
     Walk,
     leaf_limit,
+    make_leaf,
     push,
     put,
+    route,
+    sort_again,
+    sum_at_leaves,
     weight_of,
     with_capacity,
 )
-from gputree.pruning.raising_routing import make_leaf, route, sort_again, sum_at_leaves
 from gputree.pruning.raising_shares import count, distribute, enter, n_needed, restore
 
 # Branches whose weights differ by no more than this tie, and the last is the largest: sums of

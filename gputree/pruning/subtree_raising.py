@@ -42,7 +42,7 @@ from gputree.errors import InputError
 from gputree.prediction.descent import pack_alike
 from gputree.pruning.base import TrainingRows
 from gputree.pruning.error_limit import ErrorLimit, limit_errors
-from gputree.pruning.raising_records import (
+from gputree.pruning.raising_routing import (
     ENTRY,
     FRAME,
     NODE_STATE,
@@ -50,8 +50,9 @@ from gputree.pruning.raising_records import (
     RaisingRows,
     SortScratch,
     Walk,
+    route_all,
+    sort_all,
 )
-from gputree.pruning.raising_routing import route_all, sort_all
 from gputree.pruning.raising_walk import find_tops, make_ready, number, settle, visit
 from gputree.tree import Tree
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Literal, NamedTuple
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from gputree.base.dtypes import THRESHOLD_SPLIT, Int64s
+from gputree.base.dtypes import THRESHOLD_SPLIT, Floats, Int64s
 from gputree.export.model import Names
 from gputree.tree import Tree
 
@@ -144,3 +145,36 @@ def condition_of(tree: Tree, node: int) -> Condition:
     if codes.size == 0 and tree.missing_child[parent] == node - tree.first_child[parent]:
         return Condition(feature, "missing")
     return Condition(feature, "in", codes=tuple(np.sort(codes).tolist()))
+
+
+@dataclass(frozen=True, eq=False)
+class ClassRule:
+    """One rule of a `RuleSet`.
+
+    Attributes
+    ----------
+    conditions : tuple of Condition
+        They are joined by AND. `gputree.rules.Condition` has columns by place, categories by code.
+    label : class label
+    coverage : float
+        Weight of the training rows that it covers, those that an earlier rule decides included.
+    errors : float
+        Weight of those of other classes.
+    confidence : float
+        One minus the pessimistic error rate.
+    class_weights : float64 array of shape (n_classes,)
+        `coverage` by class.
+    text : str
+        The rule in words.
+    """
+
+    conditions: tuple[Condition, ...]
+    label: Any
+    coverage: float
+    errors: float
+    confidence: float
+    class_weights: Floats
+    text: str
+
+    def __str__(self) -> str:
+        return self.text

@@ -28,7 +28,7 @@ from gputree.export.describe import (
 )
 from gputree.export.model import Names, check_names
 from gputree.export.parameters import checked, valid_values
-from gputree.rules.conditions import Condition, Rules
+from gputree.rules.conditions import ClassRule, Condition, Rules
 from gputree.rules.coverage import Masks
 from gputree.rules.sql import Output, write_sql
 
@@ -48,39 +48,6 @@ _SQL_PARAMETERS = {
 
 JSON_FORMAT = "gputree-rules"
 JSON_VERSION = 1
-
-
-@dataclass(frozen=True, eq=False)
-class ClassRule:
-    """One rule of a `RuleSet`.
-
-    Attributes
-    ----------
-    conditions : tuple of Condition
-        They are joined by AND. `gputree.rules.Condition` has columns by place, categories by code.
-    label : class label
-    coverage : float
-        Weight of the training rows that it covers, those that an earlier rule decides included.
-    errors : float
-        Weight of those of other classes.
-    confidence : float
-        One minus the pessimistic error rate.
-    class_weights : float64 array of shape (n_classes,)
-        `coverage` by class.
-    text : str
-        The rule in words.
-    """
-
-    conditions: tuple[Condition, ...]
-    label: Any
-    coverage: float
-    errors: float
-    confidence: float
-    class_weights: Floats
-    text: str
-
-    def __str__(self) -> str:
-        return self.text
 
 
 @dataclass(frozen=True, eq=False)

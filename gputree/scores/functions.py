@@ -19,8 +19,7 @@ from gputree.base.sklearn import Interval, StrOptions, validate_params
 from gputree.base.texts import fill
 from gputree.estimators.parameters import MOST_JOBS
 from gputree.scores import measures
-from gputree.scores.branches import Numeric, read_table, scores_of
-from gputree.scores.targets import new_labels, new_numbers
+from gputree.scores.targets import Numeric, new_labels, new_numbers, read_table, scores_of
 
 ScoreFunction = TypeVar("ScoreFunction", bound=Callable[..., Floats])
 

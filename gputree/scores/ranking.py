@@ -20,9 +20,17 @@ from gputree.errors import InputError
 from gputree.export.describe import format_number, level_below
 from gputree.export.plot_curves import plot_feature_ranking
 from gputree.scores import measures
-from gputree.scores.branches import Branched, Numeric, ScoredTable, branch_columns, read_table
 from gputree.scores.functions import CONSTRAINTS, NUMERIC, PARAMETERS
-from gputree.scores.targets import Labels, new_labels, new_numbers
+from gputree.scores.targets import (
+    Branched,
+    Labels,
+    Numeric,
+    ScoredTable,
+    branch_columns,
+    new_labels,
+    new_numbers,
+    read_table,
+)
 
 # Scores of the branches by each criterion; columns are sorted by the first score of all.
 OF_CLASSES: dict[str, dict[str, Callable[[Any], float]]] = {

@@ -5,15 +5,10 @@ from typing import TYPE_CHECKING
 from gputree.base.lazy import attach
 
 if TYPE_CHECKING:
-    from gputree.tree.tree import Task as Task
+    from gputree.tree.arrays import Task as Task
     from gputree.tree.tree import Tree as Tree
 else:  # checkers are to know of no other names
     __getattr__, __dir__ = attach(
         __name__,
-        {
-            "tree": (
-                "Task",
-                "Tree",
-            )
-        },
+        {"arrays": ("Task",), "tree": ("Tree",)},
     )

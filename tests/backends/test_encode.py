@@ -190,11 +190,9 @@ def test_grid_finds_what_searchsorted_finds(edges, values):
     with np.errstate(over="ignore"):
         coding.fit_grid(bins, 0, edges)
     codes = np.empty(column.shape, np.uint8)
-    no, half, top = np.zeros(1, np.bool_), np.float64(0.5), np.float64(binning.GRID_CELLS - 1)
+    no, ends = np.zeros(1, np.bool_), coding.grid_ends(column.dtype)
     unseen = coding.Unseen.none(0, column.dtype)
-    coding.encode_rows(
-        column, bins, np.arange(1), no, no, 0, len(column), half, top, codes, unseen
-    )  # fmt: skip
+    coding.encode_rows(column, bins, np.arange(1), no, no, 0, len(column), ends, codes, unseen)
     assert (codes[:, 0] == np.searchsorted(edges, column[:, 0], side="left")).all()
 
 

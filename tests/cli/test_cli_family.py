@@ -19,8 +19,8 @@ from gputree import (
     load_model,
 )
 from gputree.cli import main
-from gputree.cli.costs import read_costs
 from gputree.cli.export import FORMATS
+from gputree.cli.weights import read_costs
 from gputree.datasets import load_auto_mpg, load_golf, load_iris, read_table
 
 GOLF = load_golf().filename

@@ -26,7 +26,6 @@ from gputree import (
 from gputree.columns import fit_columns
 from gputree.columns.merging import MergedColumns
 from gputree.datasets import open_batches, read_table
-from gputree.estimators.batch_targets import BatchTargets
 from gputree.estimators.coded_table import CodedTable
 from gputree.export import (
     explain,
@@ -38,7 +37,7 @@ from gputree.export import (
     to_dict,
     to_onnx,
 )
-from gputree.inputs.labels import exact_labels
+from gputree.inputs.labels import BatchTargets, exact_labels
 
 BASE = 2**60
 IDS = [BASE + i % 3 for i in range(12)]

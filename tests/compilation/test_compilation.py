@@ -150,7 +150,7 @@ def test_kernels_are_made_of_few_files():
         ("backends.cpu.encode", "backends.binning"),  # constants
         ("backends.cpu.encode", "arithmetic.hashing"),
         ("pruning.raising_walk", "base.dtypes"),
-        ("pruning.raising_walk", "pruning.raising_records"),  # records
+        ("pruning.raising_walk", "pruning.raising_routing"),  # records
         ("prediction.descent", "compilation.decorators"),  # options of the compiler
         ("prediction.descent", "compilation.numba_internals"),
     ],
@@ -246,7 +246,7 @@ def test_a_kernel_is_found_again(kept):
     kernel, folder = kept()
     assert call(kernel) == (0, 1)
     (file,) = folder.glob("*.nbc")
-    assert file.name.startswith("criteria.decrease.decreases-")
+    assert file.name.startswith("criteria.dispatch.decreases-")
     assert call(kept()[0]) == (1, 0)
 
 
@@ -270,7 +270,7 @@ def test_other_sources_make_a_kernel_anew_and_the_old_one_goes(kept, monkeypatch
     kernel, folder = kept()
     call(kernel)
     (old,) = folder.glob("*.nbc")
-    other = folder / "criteria.decrease.decreases_of_another-0123456789ab-0.nbc"
+    other = folder / "criteria.dispatch.decreases_of_another-0123456789ab-0.nbc"
     other.touch()
     monkeypatch.setattr(sources, "__version__", "0.0.0")
     assert call(kept()[0]) == (0, 1)

@@ -12,7 +12,7 @@ from twins import assert_equal, assert_same_bins, pair, table
 
 from gputree.backends import binning
 from gputree.backends.base import Larger
-from gputree.backends.cuda import encode, finish, histogram, kernels, pieces, tuning
+from gputree.backends.cuda import encode, finish, histogram, kernels, tuning, workspace
 from gputree.backends.cuda.backend import CudaBackend
 from gputree.backends.cuda.table import CudaTable
 from gputree.growth.assembly import GrownNodes, renumber
@@ -174,13 +174,13 @@ def test_node_statistics(cuda_device, monkeypatch, criterion, weighted, shared_b
 )
 def test_blocks_process_fewer_entries_where_there_are_few(monkeypatch, rows, expected):
     """Blocks of an H100: 528 for 1,000,000 entries of a node, not 123."""
-    monkeypatch.setattr(pieces, "filling_chunks", lambda: 4 * 132)
-    assert pieces.chunk_rows(rows) == expected
-    _, first, last = pieces.cut(np.array([0, rows // 2]), np.array([rows // 2, rows]))
+    monkeypatch.setattr(workspace, "filling_chunks", lambda: 4 * 132)
+    assert workspace.chunk_rows(rows) == expected
+    _, first, last = workspace.cut(np.array([0, rows // 2]), np.array([rows // 2, rows]))
     assert (last - first).sum() == rows
     assert (last - first).max() <= expected
     tune(monkeypatch, "cuda", chunk_rows=50)
-    assert pieces.chunk_rows(rows) == 50
+    assert workspace.chunk_rows(rows) == 50
 
 
 @pytest.mark.parametrize("max_features", [4, 2])

@@ -15,8 +15,8 @@ from test_cuda_lists import checked_rows, wide_table
 from twin_lists import assert_same_trees
 
 from gputree import BoostedC45Classifier, BoostedC45Rules, C45Classifier, ID3Classifier
-from gputree.backends.cuda.lists import backend, launch
-from gputree.backends.cuda.lists.memory import most_entries
+from gputree.backends.cuda.lists import backend
+from gputree.backends.cuda.lists.memory import in_turns, most_entries
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:.* has a unique value in:UserWarning"),
@@ -88,15 +88,14 @@ def test_many_classes(cuda_device, monkeypatch, shared_bytes):
 
 @pytest.mark.parametrize("columns", [1, 4])
 def test_columns_take_turns(cuda_device, monkeypatch, columns):
-    for module in (backend, backend):
-        monkeypatch.setattr(module, "in_turns", lambda d, most: launch.in_turns(d, columns))
+    monkeypatch.setattr(backend, "in_turns", lambda d, most: in_turns(d, columns))
     table = deep_table(checked_rows(cuda_device, 600), True)
     check(new_model(C45Classifier, table), table, (2.0,))
 
 
 @pytest.mark.parametrize(("d", "most"), [(1, 9), (7, 3), (7, 7), (7, 0), (7, -5), (6, 2)])
 def test_turns(d, most):
-    turns = launch.in_turns(d, most)
+    turns = in_turns(d, most)
     assert [f for first, last in turns for f in range(first, last)] == list(range(d))
     assert max(last - first for first, last in turns) == min(max(most, 1), d)
 

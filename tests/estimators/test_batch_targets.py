@@ -15,8 +15,8 @@ from pyarrow import csv, parquet
 from gputree import CodedTable
 from gputree.cli import main
 from gputree.datasets import files, open_batches
-from gputree.estimators import batch_targets
-from gputree.estimators.batch_targets import BatchTargets
+from gputree.inputs import labels
+from gputree.inputs.labels import BatchTargets
 
 CASES = {
     "text": [np.array(["b", "a"]), np.array(["long label", "a", "b"])],
@@ -128,7 +128,7 @@ def test_help_names_the_folder(capsys):
 def test_any_number_of_words_is_coded(monkeypatch):
     """And integers as far as their codes are a byte each."""
     for words, coded in ((True, True), (False, False)):
-        monkeypatch.setattr(batch_targets, "MOST_INTEGERS", 4)
+        monkeypatch.setattr(labels, "MOST_INTEGERS", 4)
         targets = BatchTargets()
         batches = [np.arange(k, k + 3) for k in (0, 2, 4)]
         if words:

@@ -17,6 +17,7 @@ from table_files import write_table
 from tqdm import tqdm
 
 from gputree import C45Classifier, CodedTable, DecisionTreeClassifier
+from gputree.base import progress
 from gputree.columns import Columns, merging, specification
 from gputree.columns.categories import Lookup, as_objects, in_order
 from gputree.columns.merging import MergedColumns
@@ -297,7 +298,7 @@ def test_progress_tells_rows_and_bytes(monkeypatch):
         told.extend([desc, total])
         return bar
 
-    monkeypatch.setattr(reading, "new_bar", new_bar)
+    monkeypatch.setattr(progress, "new_bar", new_bar)
     CodedTable.from_batches([X2, X2[:2]], verbose=1)
     once = ["48.0B", 3, "80.0B", 2, "closed"]
     assert told == ["looking", None, *once, "reading", 5, *once]

@@ -81,6 +81,23 @@ def test_values_of_a_bin_lie_between_its_least_and_its_greatest():
         assert (table.lowest[0, b], table.highest[0, b]) == (inside.min(), inside.max())
 
 
+# Functions of more parameters: readers of files, for users, and loops over the nodes of a block.
+MANY_PARAMETERS = {"grow", "grow_one", "open_batches", "push_bounds", "read_table"}
+
+
+def test_functions_have_at_most_ten_parameters():
+    """More are fields of a record. Constructors of estimators have a parameter for each option."""
+    found = {
+        node.name
+        for source in SOURCES
+        for node in ast.walk(ast.parse(source.read_text("utf-8")))
+        if isinstance(node, ast.FunctionDef) and node.name != "__init__"
+        if len({arg.arg for arg in ast.walk(node.args) if isinstance(arg, ast.arg)} - {"self"}) > 10
+    }
+    assert found <= MANY_PARAMETERS
+    assert "read_table" in found
+
+
 # What finds mistakes of this package's own, which are no matter of the caller.
 INTERNAL = {
     "base/lazy.py",

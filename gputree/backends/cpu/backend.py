@@ -24,6 +24,7 @@ from gputree.backends.cpu import cell_counts, tuning
 from gputree.backends.cpu import histogram as histograms_
 from gputree.backends.cpu.block import block_bytes
 from gputree.backends.cpu.categories import (
+    LeftLists,
     Many,
     NodeColumns,
     Scratch,
@@ -351,11 +352,12 @@ class CpuBackend:
             given = self.task, self.table, self.rows, self._cell_dtype
             store = self.data.fine_codes(self._max_bins)
             self.cell_counts = cell_counts.CellCounts(*given, store, self.n_threads)
-        rows = self.cell_counts.candidates(self._rules(None), nodes, scores, large)
-        return self.cell_counts.refine_with(self.entries, nodes, scores, large, rows)
+        return self.cell_counts.refine_with(self._rules(None), self.entries, nodes, scores, large)
 
     def score_subsets(self, nodes: Nodes, scores: Scores, nominal: Int64s) -> None:
         """Find the best subset of every column of `nominal`."""
+        if nominal.size == 0:
+            return
         m = nodes.begin.size
         pairs = NodeColumns(np.repeat(np.arange(m), nominal.size), np.tile(nominal, m))
         given = self._of_pairs(nodes, scores, pairs)
@@ -370,6 +372,8 @@ class CpuBackend:
 
     def list_subsets(self, nodes: Nodes, scores: Scores, splits: Splits, node: Int64s) -> None:
         """Fill in the categories that go left, of the splits of nodes on nominal columns."""
+        if node.size == 0:
+            return
         pairs = NodeColumns(node, splits.feature[node].astype(np.int64))
         most = np.minimum((nodes.end - nodes.begin)[node], self.table.categories[pairs.column])
         counts = np.empty(node.size, np.int64)
@@ -377,7 +381,7 @@ class CpuBackend:
 
         def list_some(a: int, b: int) -> None:
             codes = np.empty(int(most[a:b].sum()), np.uint32)
-            list_left(*given, a, b, self._scratch(nodes), counts, codes)
+            list_left(*given, a, b, self._scratch(nodes), LeftLists(counts, codes))
             each = np.split(codes, np.cumsum(counts[a:b]))[:-1]
             for j, categories in zip(node[a:b], each, strict=True):
                 splits.codes[j] = categories
@@ -386,8 +390,6 @@ class CpuBackend:
 
     def _pair_spans(self, nodes: Nodes, pairs: NodeColumns) -> list[tuple[int, int]]:
         """Spans of (node, nominal column) pairs; columns of many categories cost by rows."""
-        if pairs.node.size == 0:
-            return []
         many = ~self.table.by_code[pairs.column]
         cost = np.where(many, (nodes.end - nodes.begin)[pairs.node], MAX_BINS)
         return spans(cost, self.n_threads, tuning.TUNING.chunk_rows // 4)
@@ -417,13 +419,14 @@ class CpuBackend:
         sizes = pieces.end - pieces.begin
         parts = spans(sizes, self.n_threads, 2 * tuning.TUNING.chunk_rows)
         m = sizes.size
-        parted = Parted(np.zeros(m, np.int64), np.empty(m), np.empty(m))
-        out = np.empty_like(self.entries)
+        parted = Parted(
+            np.empty_like(self.entries), np.zeros(m, np.int64), np.empty(m), np.empty(m)
+        )
         given = self.table, self.entries, splits.chosen, left_of(splits), self._fine, pieces
 
         def partition(a: int, b: int) -> None:
             is_left = np.zeros(int(self.table.categories.max(initial=0)), np.bool_)
-            partition_chunks(*given, is_left, a, b, parted, out)
+            partition_chunks(*given, is_left, a, b, parted)
 
         self._run(partition, parts)
         lefts, node = parted.left, pieces.node
@@ -432,7 +435,7 @@ class CpuBackend:
         before = np.cumsum(lefts) - lefts
         to_left = begin[node] + before - before[starts][node]
         to_right = middle[node] + (pieces.begin - begin[node]) - (to_left - begin[node])
-        moved = out, pieces, lefts, to_left, to_right, self.entries
+        moved = parted.entries, pieces, lefts, to_left, to_right, self.entries
         self._run(lambda a, b: place_chunks(*moved, a, b), parts)
         low = np.maximum.reduceat(parted.low, starts)
         high = np.minimum.reduceat(parted.high, starts)

@@ -179,15 +179,13 @@ def count_codes(codes, f, m, low, high, places):
 
 
 @borrowing
-def collect_by_code(
-    source, codes, rows, first, m, f, missing_bin, bits, order, values, items, places
-):
+def collect_by_code(source, rows, first, m, f, missing_bin, bits, order, sorting, places):
     """Like `collect_known`, with values in order of their bins.
 
     `places` has the first place of each bin before, and its end afterwards.
     """
     n_present = np.int64(0)
-    column = codes[f]
+    values, items, column = sorting.values, sorting.items, sorting.codes[f]
     final = m - 1
     for i in range(m):
         prefetch(source, rows[first + min(i + PREFETCH_ROWS, final)], f)
@@ -306,9 +304,8 @@ def sort_columns(table, first, m, bits, block, rank, sorting, sorter, places):
             low, high = code_range(codes, f, m)
             count_codes(codes, f, m, low, high, places)
             n_present = collect_by_code(
-                table.values, codes, rows, first, m, f, missing_bin, bits, order, values, items,
-                places,
-            )  # fmt: skip
+                table.values, rows, first, m, f, missing_bin, bits, order, sorting, places
+            )
             sort_within_bins(values, items, n_present, low, high, places, sorter)
         else:
             n_present = collect_known(table.values, rows, first, m, f, bits, order, values, items)
@@ -356,10 +353,10 @@ def number_classes(target, first, m, class_of):
 
 
 @kernel
-def load_nodes(table, target, weight, of_classes, entries, nodes, a, b, block, rank, sorting):
+def load_nodes(table, target, weight, entries, nodes, a, b, block, rank, sorting):
     """Load nodes ``a .. b`` into a block, one behind the other, and sort or rank their columns.
 
-    `weight` is empty where all are one; targets are classes or weighted sums.
+    `weight` is empty where all are one; targets are classes, which `sorting` numbers, or sums.
     """
     bits = 8 * block.order.itemsize // 2
     sorter = new_sorter()
@@ -371,7 +368,7 @@ def load_nodes(table, target, weight, of_classes, entries, nodes, a, b, block, r
         load_rows(target, weights, entries, nodes.begin[j], first, m, block)
         sort_columns(table, first, m, bits, block, rank, sorting, sorter, places)
         channels = 3
-        if of_classes:
+        if sorting.class_of.size > 0:
             channels = max(number_classes(block.target, first, m, sorting.class_of), 2)
         block.channels[j - a] = channels
         first += m

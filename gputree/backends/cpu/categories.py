@@ -61,6 +61,13 @@ class NodeColumns(NamedTuple):
     column: NDArray[np.int64]
 
 
+class LeftLists(NamedTuple):
+    """Categories that the subsets of some pairs send left, one pair after another."""
+
+    counts: NDArray[np.int64]  # by pair
+    codes: NDArray[np.uint32]
+
+
 class Scratch(NamedTuple):
     """Scratch of one worker for the search of subsets; None where no column is nominal."""
 
@@ -315,11 +322,8 @@ def score_subsets(rules, source, many, nodes, scores, pairs, first, last, scratc
 
 
 @kernel
-def list_left(rules, source, many, nodes, scores, pairs, first, last, scratch, counts, codes):
-    """List the categories that the subsets of pairs ``first .. last`` send left.
-
-    One pair after another in `codes`; ``counts[p]`` becomes their number.
-    """
+def list_left(rules, source, many, nodes, scores, pairs, first, last, scratch, out):
+    """List the categories that the subsets of pairs ``first .. last`` send left in `LeftLists`."""
     used = np.int64(0)
     runs = scratch.runs
     for p in range(first, last):
@@ -331,6 +335,6 @@ def list_left(rules, source, many, nodes, scores, pairs, first, last, scratch, c
         before = used
         for r in range(count):
             if runs.is_left[r]:
-                codes[used] = runs.code[r]
+                out.codes[used] = runs.code[r]
                 used += 1
-        counts[p] = used - before
+        out.counts[p] = used - before

@@ -82,27 +82,20 @@ class CellCounts:
         most = min(most, table.values.shape[0] // (bins * tuned.cell_rows), FINE_CELLS)
         return 1 << (max(most, 1).bit_length() - 1)
 
-    def candidates(
-        self, rules: SearchRules, nodes: Nodes, scores: Scores, chosen: Int64s
-    ) -> Int64s:
-        """Rows (m, d) of m nodes in candidate bins; 0 where columns are drawn, node by node."""
-        out = np.zeros((chosen.size, self.table.missing.size), np.int64)
-        if self.task.limits.max_features < out.shape[1]:
-            return out
-        bins = int(self.table.offset[-1])
-        parts = even_spans(chosen.size, bins, self.n_threads, self.tuning.scored_cells)
-        given = rules, self.table, nodes, scores, chosen, out
-        run(self.n_threads, lambda a, b: candidate_rows(*given, a, b), parts)
-        return out
-
     def refine_with(
-        self, entries: NDArray, nodes: Nodes, scores: Scores, chosen: Int64s, candidates: Int64s
+        self, rules: SearchRules, entries: NDArray, nodes: Nodes, scores: Scores, chosen: Int64s
     ) -> list[tuple[Finer, Int64s]]:
         """Groups of nodes with the sub-bins that each group is refined with.
 
         A node with counted columns is a group by itself; the others are one. Columns that are worth
-        it, by `candidates`, rows of shape (m, d), are counted into sub-bins.
+        it, by the rows of a node in candidate bins, are counted into sub-bins.
         """
+        candidates = np.zeros((chosen.size, self.table.missing.size), np.int64)
+        if self.task.limits.max_features == candidates.shape[1]:  # else drawn, node by node
+            bins = int(self.table.offset[-1])
+            parts = even_spans(chosen.size, bins, self.n_threads, self.tuning.scored_cells)
+            given = rules, self.table, nodes, scores, chosen, candidates
+            run(self.n_threads, lambda a, b: candidate_rows(*given, a, b), parts)
         first, last = nodes.begin[chosen], nodes.end[chosen]
         wanted = self._wanted(last - first, candidates)
         lead = scores.bound[chosen].argmax(axis=1)

@@ -9,7 +9,7 @@ Rows are coded in blocks that the caches hold, a block column by column.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -93,6 +93,11 @@ def grid_cell(x, low, scale, half, top):
     return np.uint32(np.int32(place if place < top else top))
 
 
+def grid_ends(dtype: np.dtype) -> tuple[Any, Any]:
+    """0.5 and the last cell of a grid, in the dtype of the values."""
+    return dtype.type(0.5), dtype.type(GRID_CELLS - 1)
+
+
 @kernel
 def fill_grid(edge, low, scale, half, top, cell):
     """Fill the grid of one column with m edges; returns the halving steps it needs."""
@@ -168,12 +173,13 @@ def collect_unseen(x, n, code, lowest, first, f, unseen):
 
 
 @kernel
-def encode_rows(values, bins, columns, missing, checked, begin, end, half, top, codes, unseen):
-    """Code `columns` of the rows ``begin .. end``.
+def encode_rows(values, bins, columns, missing, checked, begin, end, ends, codes, unseen):
+    """Code `columns` of the rows ``begin .. end``; `ends` are the `grid_ends` of the values.
 
     Columns of `missing` hold missing values. Those `checked`, taken for lossless, may hold
     values that are not their bin's: they are collected in `unseen`.
     """
+    half, top = ends
     x = np.empty(BLOCK_ROWS, values.dtype)
     place = np.empty(BLOCK_ROWS, np.uint32)
     code = np.empty(BLOCK_ROWS, np.uint8)
@@ -248,13 +254,6 @@ def find_runs(ordered, begins):
         begins[count] = i
         count += i == 0 or ordered[i] != ordered[i - 1]
     return count
-
-
-def take_sample(values: NDArray, rows: NDArray[np.int64], columns: NDArray[np.int64]) -> NDArray:
-    """Values of `columns` in the given rows, shape (columns, rows)."""
-    sample = np.empty((columns.size, rows.size), values.dtype)
-    take_columns(values, rows, columns, sample)
-    return sample
 
 
 def picked_values(values: NDArray, f: int, n_rows: int) -> NDArray:
@@ -360,14 +359,13 @@ def quantile_edges(
 
 def fit_grid(bins: Bins, f: int, edge: NDArray) -> None:
     """Set the grid over the edges of column f; one cell if the width exceeds the dtype."""
-    one = edge.dtype.type(1)
-    half, top = one / 2, one * (GRID_CELLS - 1)
+    half, top = grid_ends(edge.dtype)
     if edge.size == 0:
         bins.steps[f] = 0
         return
     width = edge[-1] * half - edge[0] * half
     with np.errstate(over="ignore", divide="ignore"):
-        scale = top / width if width > 0 else one * 0
+        scale = top / width if width > 0 else half * 0
     bins.low[f] = edge[0] * half
     bins.scale[f] = scale if np.isfinite(scale) else 0
     bins.steps[f] = fill_grid(edge, bins.low[f], bins.scale[f], half, top, bins.cell[f])

@@ -475,16 +475,15 @@ def finish_nodes(source: EntrySource, task: Task, nodes: SmallNodes) -> Subtrees
     sorting = blocks.new_sorting(table, task, most)
     scratch = new_scratch(table, task, most, sorted_=True)
     out = new_subtrees(sizes, nodes.depth, task.limits)
-    regression = rows.square is not None
     rules = Growing(
         criterion=row_by_row(task.criterion),
         limits=task.limits,
         weighted=rows.weight is not None,
-        regression=regression,
+        regression=rows.square is not None,
         bin_ends=BinEnds(table.by_code, table.highest, table.lowest, table.categories),
     )
     weight = rows.weight if rows.weight is not None else np.empty(0, np.int64)
-    given = table, rows.target, weight, not regression, entries, nodes._replace(means=None)
+    given = table, rows.target, weight, entries, nodes._replace(means=None)
     free = 0
     for a, b in blocks.share_blocks(sizes, block_rows):
         blocks.load_nodes(*given, a, b, block, None if ranks is None else ranks.rank, sorting)

@@ -31,11 +31,12 @@ class Chunks(NamedTuple):
 
 
 class Parted(NamedTuple):
-    """Entries that go left, maximum value before the cut and minimum after it, by chunk."""
+    """Chunks of partitioned entries, and of each the values on both sides of the cut."""
 
-    left: NDArray[np.int64]
-    low: NDArray[np.float64]
-    high: NDArray[np.float64]
+    entries: NDArray  # of each chunk in its own range, those that go left first
+    left: NDArray[np.int64]  # by chunk: number of entries that go left
+    low: NDArray[np.float64]  # maximum value before the cut
+    high: NDArray[np.float64]  # minimum value after it
 
 
 # Side of a bin whose rows are read: their values decide the side, or are next to the cut.
@@ -151,11 +152,12 @@ def partition_categories(table, entries, begin, end, f, missing_left, codes, is_
 
 
 @kernel
-def partition_chunks(table, entries, splits, left, fine, chunks, is_left, first, last, parted, out):
-    """Partition chunks ``first .. last`` into `out`, each in its own range.
+def partition_chunks(table, entries, splits, left, fine, chunks, is_left, first, last, parted):
+    """Partition chunks ``first .. last``, each in its own range.
 
     `is_left` is scratch, false for every category.
     """
+    out = parted.entries
     longest = 0
     for c in range(first, last):
         longest = max(longest, chunks.end[c] - chunks.begin[c])

@@ -370,10 +370,9 @@ def count_drawn(drawn, source, node, search, scores, columns):
     j, cells, table = search.j, search.histogram, source.table
     count_columns(criterion, source, search.first, search.last, columns, total.size, cells)
     for f in columns:
-        offset, value_bins, missing_at = column_bins(table, f, total.size)
         best, scores.bin[j, f], scores.missing_left[j, f], bound = score_column(
             drawn.vectors, criterion, table.single, at_column(limits.monotonic, limits, f),
-            weighted, cells, offset, value_bins, missing_at, total, search.work.left,
+            weighted, cells, column_bins(table, f, total.size), total, search.work.left,
         )  # fmt: skip
         scores.best[j, f], scores.bound[j, f] = best, bound
 

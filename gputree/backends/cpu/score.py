@@ -171,10 +171,9 @@ def start_side(cells, missing_at, missing_left, left):
 
 
 @borrowing
-def score_bin_by_bin(
-    criterion, single, limits, weighted, cells, first, value_bins, missing_at, total, left
-):
+def score_bin_by_bin(criterion, single, limits, weighted, cells, bins, total, left):
     """Like `score_column`, for statistics of any kind."""
+    first, value_bins, missing_at = bins
     channels = total.size
     best = most = -np.inf
     best_bin = -1
@@ -222,21 +221,18 @@ def left_of_bin(vectors, b, left):
 
 
 @borrowing
-def score_column(
-    vectors, criterion, single, limits, weighted, cells, first, value_bins, missing_at, total, left
-):
+def score_column(vectors, criterion, single, limits, weighted, cells, bins, total, left):
     """Best boundary of one column, and the highest bound of its bins.
 
-    Its bins of values are ``first .. first + value_bins`` of `single` and of the cells. `vectors`
-    are given where rows of two classes are counted.
+    `bins` are its `column_bins`, of `single` and of the cells. `vectors` are given where rows of
+    two classes are counted.
 
     Returns (score, bin, missing_left, bound): score -inf where no boundary is admissible, bound
     -inf where no bin can contain a cut.
     """
     if vectors is None or total[0] + total[1] > MOST_EXACT_ROWS:
-        return score_bin_by_bin(
-            criterion, single, limits, weighted, cells, first, value_bins, missing_at, total, left
-        )
+        return score_bin_by_bin(criterion, single, limits, weighted, cells, bins, total, left)
+    first, value_bins, missing_at = bins
     best = most = -np.inf
     best_bin = -1
     best_side = False
@@ -294,8 +290,7 @@ def score_nodes(vectors, rules, table, histograms, slots, first, last, scores):
             if table.categories[f] > 0:
                 best[f] = bound[f] = -np.inf
                 continue
-            start, value_bins, missing_at = column_bins(table, f, channels)
             best[f], scores.bin[j, f], scores.missing_left[j, f], bound[f] = score_column(
                 vectors, rules.criterion, single, at_column(bounded.monotonic, bounded, f),
-                weighted, cells, start, value_bins, missing_at, total, left,
+                weighted, cells, column_bins(table, f, channels), total, left,
             )  # fmt: skip

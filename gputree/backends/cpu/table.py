@@ -54,6 +54,7 @@ class CpuTable:
     """
 
     name = "cpu"
+    _keeps_bins = False  # True: in `bins`, by number and whether cuts are exact
 
     def __init__(
         self,
@@ -67,6 +68,7 @@ class CpuTable:
         self.shape: tuple[int, int] = values.shape
         self._new_codes = new_codes or codes_in_memory
         self._coded: dict[tuple[int, bool], Table] = {}
+        self.bins: dict[tuple[int, bool], binning.Bins] = {}
         self._fine: WeakValueDictionary[int, FineCodes] = WeakValueDictionary()
         self._by_column: NDArray | None = None
         self._lock = Lock()  # tasks may grow at once
@@ -133,7 +135,10 @@ class CpuTable:
         """
         with self._lock:
             if (max_bins, exact) not in self._coded:
-                self._coded[max_bins, exact] = self._code(max_bins, exact, n_threads)
+                arguments = self.bare(), self._new_codes, max_bins, exact, n_threads
+                self._coded[max_bins, exact], bins = code(*arguments)
+                if self._keeps_bins:
+                    self.bins[max_bins, exact] = bins
             return self._coded[max_bins, exact]
 
     def fine_codes(self, max_bins: int) -> FineCodes:
@@ -143,9 +148,6 @@ class CpuTable:
             if found is None:
                 found = self._fine[max_bins] = FineCodes(self.shape)
             return found
-
-    def _code(self, *how: Any) -> Table:
-        return code(self.bare(), self._new_codes, *how)[0]
 
 
 class Binning(NamedTuple):
@@ -204,7 +206,9 @@ def code(
     def sample(columns: Int64s) -> Iterable[NDArray]:
         if by_value:
             return [coding.picked_values(values, f, n) for f in columns.tolist()]
-        return coding.take_sample(values, rows, columns)
+        taken = np.empty((columns.size, rows.size), values.dtype)
+        coding.take_columns(values, rows, columns, taken)
+        return taken
 
     large = by_value or rows.size * d > tuning.TUNING.chunk_rows
     bins, again = fit_bins(how, sample, n_threads if large else 1)
@@ -298,17 +302,14 @@ def encode_columns(
     """Code `columns`; returns the values unseen so far in those `checked`, by span of rows."""
     values = table.values
     n, d = values.shape
-    one = values.dtype.type(1)
-    half, top = one / 2, one * (binning.GRID_CELLS - 1)
+    ends = coding.grid_ends(values.dtype)
     parts = even_spans(n, columns.size, n_threads, tuning.TUNING.chunk_rows)
     columns_checked = 0 if checked is None else d
     checked = np.zeros(d, np.bool_) if checked is None else checked
 
     def encode(a: int, b: int) -> coding.Unseen:
         unseen = coding.Unseen.none(columns_checked, values.dtype)
-        coding.encode_rows(
-            values, bins, columns, table.missing, checked, a, b, half, top, codes, unseen
-        )
+        coding.encode_rows(values, bins, columns, table.missing, checked, a, b, ends, codes, unseen)
         return unseen
 
     return run(n_threads, encode, parts)

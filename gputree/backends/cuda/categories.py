@@ -25,9 +25,8 @@ from gputree.backends.cuda.layout import (
     sort_segments,
     to_device,
 )
-from gputree.backends.cuda.pieces import DeviceChunks
 from gputree.backends.cuda.score import DeviceScores
-from gputree.backends.cuda.workspace import Shaped, allocate, bytes_of, send
+from gputree.backends.cuda.workspace import DeviceChunks, Shaped, allocate, bytes_of, send
 
 # Size of a node's mask of categories, in int64: a bit for each bin.
 MASK_WORDS = MAX_BINS // 64

@@ -16,8 +16,7 @@ from gputree.backends.cuda import tuning
 from gputree.backends.cuda.encode import WORD, values_of
 from gputree.backends.cuda.kernels import INTERVALS, LANES, cupy
 from gputree.backends.cuda.layout import Grower, to_device
-from gputree.backends.cuda.pieces import DeviceChunks, cut
-from gputree.backends.cuda.workspace import bytes_of, send
+from gputree.backends.cuda.workspace import DeviceChunks, bytes_of, cut, send
 
 
 def column_groups(offset: Int64s, cell_bytes: int) -> Int64s | None:

@@ -22,8 +22,15 @@ from gputree.backends.cuda.kernels import (
     cupy,
 )
 from gputree.backends.cuda.memory import Memory
-from gputree.backends.cuda.pieces import DeviceChunks, NodePieces, cut, filling_chunks
-from gputree.backends.cuda.workspace import Workspace, bytes_of, send
+from gputree.backends.cuda.workspace import (
+    DeviceChunks,
+    NodePieces,
+    Workspace,
+    bytes_of,
+    cut,
+    filling_chunks,
+    send,
+)
 from gputree.base.dtypes import ROW
 
 

@@ -18,8 +18,7 @@ from gputree.backends.cuda.categories import Sides, sides_of
 from gputree.backends.cuda.encode import values_of
 from gputree.backends.cuda.kernels import SIDES, cupy
 from gputree.backends.cuda.layout import Grower, HostTable, batches, to_device
-from gputree.backends.cuda.pieces import DeviceChunks, NodePieces, cut
-from gputree.backends.cuda.workspace import allocate, bytes_of, send
+from gputree.backends.cuda.workspace import DeviceChunks, NodePieces, allocate, bytes_of, cut, send
 from gputree.backends.rules import thresholds
 
 # Fields of a split on the device, 8 bytes each: see record.cuh.

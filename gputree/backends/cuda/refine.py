@@ -16,10 +16,9 @@ from gputree.backends.cuda.kernels import LANES, LEVEL, VISITS, Packed
 from gputree.backends.cuda.layout import Grower, LevelPlan
 from gputree.backends.cuda.level import CUT_WORDS, Results, SearchLevel, Tally
 from gputree.backends.cuda.partition import RECORD_WORDS, Marked, mark, read
-from gputree.backends.cuda.pieces import DeviceChunks
 from gputree.backends.cuda.score import DeviceScores
 from gputree.backends.cuda.sub_bins import search_in_batches, search_sub_bins
-from gputree.backends.cuda.workspace import Shaped, bytes_of
+from gputree.backends.cuda.workspace import DeviceChunks, Shaped, bytes_of
 from gputree.base.dtypes import WAITS
 
 

@@ -25,6 +25,7 @@ from gputree.backends.base import (
     Uint64s,
 )
 from gputree.backends.cpu.categories import (
+    LeftLists,
     NodeColumns,
     Scratch,
     list_left,
@@ -228,9 +229,9 @@ def list_counted(
 ) -> NDArray[np.uint32]:
     """Categories of column f that go left in node j."""
     categories = _present(counts)
-    found, codes = np.empty(1, np.int64), np.empty(categories.size, np.uint32)
-    list_left(*_search(summary, counts, categories, _of_column(scores, j, f)), found, codes)
-    return categories[codes[: found[0]]].astype(np.uint32)
+    left = LeftLists(np.empty(1, np.int64), np.empty(categories.size, np.uint32))
+    list_left(*_search(summary, counts, categories, _of_column(scores, j, f)), left)
+    return categories[left.codes[: left.counts[0]]].astype(np.uint32)
 
 
 def _of_column(scores: Scores, j: int, f: int) -> Scores:

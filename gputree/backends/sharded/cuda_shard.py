@@ -45,10 +45,9 @@ from gputree.backends.cuda.memory import (
     statistics_bytes,
 )
 from gputree.backends.cuda.partition import node_statistics, partition_rows
-from gputree.backends.cuda.pieces import DeviceChunks
 from gputree.backends.cuda.refine import narrow_targets
 from gputree.backends.cuda.source import bits_of
-from gputree.backends.cuda.workspace import send
+from gputree.backends.cuda.workspace import DeviceChunks, send
 from gputree.backends.sharded import tuning as sharded_tuning
 from gputree.backends.sharded.intervals import IntervalRows, RequestedIntervals
 from gputree.backends.sharded.shard import Arrays, HostShard, Partitioned

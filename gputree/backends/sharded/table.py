@@ -12,10 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree.backends.base import Bools, Int64s, Sharding, Task
-from gputree.backends.binning import Bins
 from gputree.backends.cpu.backend import CpuBackend
 from gputree.backends.cpu.layout import Rows, Table
-from gputree.backends.cpu.table import CpuTable, code
+from gputree.backends.cpu.table import CpuTable
 from gputree.backends.sharded.intervals import BinKeys
 from gputree.compilation.arrays import writable
 
@@ -23,17 +22,10 @@ from gputree.compilation.arrays import writable
 class BinnedTable(CpuTable):
     """A table that keeps its bins, which others discard: cuts inside bins are found by keys."""
 
-    def __init__(self, *given: Any) -> None:
-        super().__init__(*given)
-        self.bins: dict[tuple[int, bool], Bins] = {}
+    _keeps_bins = True
 
     def __getstate__(self) -> tuple[Any, ...]:
         return self.values, self.missing, self.categories, {}  # codes and bins are recomputed
-
-    def _code(self, max_bins: int, exact: bool, n_threads: int) -> Table:
-        arguments = self.bare(), self._new_codes, max_bins, exact, n_threads
-        table, self.bins[max_bins, exact] = code(*arguments)
-        return table
 
 
 class ShardedTable:

@@ -111,7 +111,7 @@ class CpuLevel:
         self._run(
             score_columns,
             self.end - self.begin,
-            lambda f, g, a, b: (rules, self.lists, self.entries, self._nodes, f, g, a, b, out),
+            lambda fs, a, b: (rules, self.lists, self.entries, self._nodes, fs, a, b, out),
             columns=d,
         )
         self.resting = self.resting | (out.parts == 1)
@@ -208,17 +208,17 @@ def run_spans(threads: int, kernel: Any, sizes: Int64s, arguments: Any, columns:
     """Run a kernel over spans of nodes of `sizes` entries, and of `columns`, unless that is 0.
 
     ``arguments(first, last)`` are the arguments for nodes ``first .. last``; with columns,
-    ``arguments(first_column, last_column, first, last)``.
+    ``arguments((first_column, last_column), first, last)``.
     """
     total = int(sizes.sum())
     if total * max(columns, 1) <= tuning.TUNING.lists_span_cells:
-        whole = (0, columns) if columns else ()
+        whole = ((0, columns),) if columns else ()
         kernel(*arguments(*whole, 0, sizes.size))
         return
     nodes = cut(sizes, total // tuning.TUNING.lists_span_entries)
-    parts: list[tuple[int, ...]] = [*nodes]
+    parts: list[tuple[Any, ...]] = [*nodes]
     if columns and len(nodes) < threads * SPANS_PER_THREAD:
-        parts = [(f, f + 1, *span) for span in nodes for f in range(columns)]
+        parts = [((f, f + 1), *span) for span in nodes for f in range(columns)]
     elif columns:
-        parts = [(0, columns, *span) for span in nodes]
+        parts = [((0, columns), *span) for span in nodes]
     run(threads, kernel, [arguments(*part) for part in parts])

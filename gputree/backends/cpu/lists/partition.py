@@ -135,15 +135,13 @@ def put(entries, e, share, part, place, new, weight):
 
 
 @kernel
-def move_lists(
-    lists, nodes, tests, skip, opened, moved, new, first_column, last_column, first, last
-):
-    """Partition the lists of columns ``first_column .. last_column`` of tests ``first .. last``.
+def move_lists(lists, nodes, tests, skip, opened, moved, new, columns, first, last):
+    """Partition the lists of ``columns[0] .. columns[1]`` of tests ``first .. last``.
 
     `skip` (d, tests) marks lists that are not read below.
     """
     place = np.empty(opened.begin.size, np.int64)
-    for f in range(first_column, last_column):
+    for f in range(columns[0], columns[1]):
         for j in range(first, last):
             if not skip[f, j]:
                 move_list(lists, f, nodes, tests, j, opened, moved, place, new)

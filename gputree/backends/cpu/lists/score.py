@@ -315,20 +315,19 @@ def score_one_against_rest(rules, column, whole, scan, f, j, out):
 
 
 @kernel
-def score_columns(rules, lists, entries, nodes, first_column, last_column, first, last, out):
-    """Score columns ``first_column .. last_column`` in nodes ``first .. last``."""
+def score_columns(rules, lists, entries, nodes, columns, first, last, out):
+    """Score columns ``columns[0] .. columns[1]`` in nodes ``first .. last``."""
     n_classes = nodes.weights.shape[1]
     scan = new_scan(n_classes)
     sieve = new_sieve(n_classes)
-    for f in range(first_column, last_column):
-        score_column(
-            rules, lists.item[f], lists.code[f], entries, nodes, f, first, last, scan, sieve, out
-        )
+    for f in range(columns[0], columns[1]):
+        score_column(rules, lists, entries, nodes, f, first, last, scan, sieve, out)
 
 
 @borrowing
-def score_column(rules, item, code, entries, nodes, f, first, last, scan, sieve, out):
-    """Score column f, whose lists are given, in nodes ``first .. last``."""
+def score_column(rules, lists, entries, nodes, f, first, last, scan, sieve, out):
+    """Score column f in nodes ``first .. last``."""
+    item, code = lists.item[f], lists.code[f]
     for j in range(first, last):
         if nodes.resting[f, j]:
             continue

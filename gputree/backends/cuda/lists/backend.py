@@ -31,27 +31,25 @@ from gputree.backends.cuda.kernels import (
     cupy,
 )
 from gputree.backends.cuda.layout import offsets, to_device
-from gputree.backends.cuda.lists.launch import (
+from gputree.backends.cuda.lists.memory import (
+    CURSOR_BYTES,
     MOST_WARPS,
     DeviceEntries,
     DeviceLists,
+    Ledger,
     LevelArrays,
     LevelData,
     Share,
+    assign_bytes,
     by_length,
     in_turns,
-)
-from gputree.backends.cuda.lists.memory import (
-    CURSOR_BYTES,
-    Ledger,
-    assign_bytes,
     level_bytes,
     most_entries,
     move_bytes,
     nbytes_of,
     score_bytes,
 )
-from gputree.backends.cuda.pieces import DeviceChunks
+from gputree.backends.cuda.workspace import DeviceChunks
 from gputree.backends.lists import CandidateTests, ColumnCodes, ListTask, TestParts, Tests
 
 
