@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import inspect
+import json
 import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -147,6 +148,19 @@ def _signs(text: str) -> dict[str, int]:
     return {parse_quoted(name): int(sign) for name, sign, _ in pairs}
 
 
+def _groups(text: str) -> str | list[list[str]]:
+    """Groups of columns, ``a,b;c,d`` or JSON, or the name of what groups there are."""
+    if text in ("pairwise", "no_interactions"):
+        return text
+    if not text.startswith("["):
+        return [[name.strip() for name in group.split(",")] for group in text.split(";")]
+    try:
+        groups: list[list[str]] = json.loads(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"is no JSON: {error}") from None
+    return groups
+
+
 _SIGN = re.compile(r'("(?:[^"]|"")+"|.+?)=([+-]?1)(,|$)', re.S)
 
 
@@ -179,6 +193,12 @@ _TREE_OPTIONS: dict[str, tuple[Callable[[str], Any], str, str]] = {
         _signs,
         "COLUMN=1,...",
         "predictions increase (1) or decrease (-1) monotonically with it (cart, forests)",
+    ),
+    "interaction_cst": (
+        _groups,
+        "A,B;C,D",
+        "groups of columns that a path may use together, also as JSON; other columns are one "
+        "more; pairwise; no_interactions",
     ),
     "max_features": (
         _number_or_name,
@@ -213,6 +233,7 @@ _TREE_OPTIONS: dict[str, tuple[Callable[[str], Any], str, str]] = {
 
 _FLAGS = {
     "n_trials": "--trials",
+    "interaction_cst": "--interactions",
     "misclassification_costs": "--costs",
     "ordered_categories": "--ordered",
 }

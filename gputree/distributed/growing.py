@@ -19,7 +19,7 @@ from gputree.columns.integers import count_codes
 from gputree.distributed import reading
 from gputree.distributed.reading import Known, Look, ReadingOptions
 from gputree.errors import InputError
-from gputree.estimators.growing import Grown, Options
+from gputree.estimators.growing import Grown, Options, interactions_not_on_cuda
 from gputree.estimators.growing_parts import Rowsets, grow_parts
 from gputree.inputs.validation import check_weight_range
 
@@ -94,6 +94,10 @@ def grow_tree(
 
     `bins` are those of all rows, where these are some of them.
     """
+    if options.interactions is not None:
+        if device == "cuda":
+            raise interactions_not_on_cuda()
+        device = "cpu"
     return grow_parts(tasks, rowsets, options, partial(worker_device, device), bins)
 
 

@@ -31,6 +31,7 @@ from gputree.estimators.documentation import (
     document,
 )
 from gputree.estimators.growing import UNLIMITED_DEPTH, Options, grow_tree, grow_whole_trees
+from gputree.estimators.interaction_groups import interactions
 from gputree.estimators.parameters import (
     ClassificationParameters,
     LabelParameters,
@@ -128,11 +129,12 @@ class Cart(TreeParameters, BaseDecisionTree):
             verbose=bool(self.verbose),
             categorical_split=self.categorical_split,
             warns=self._warns,
+            interactions=interactions(self, d),
         )
 
     def _device(self, draws_cuts: bool) -> str:
-        """Device on which the tree is grown; cuts are drawn on the CPU."""
-        if draws_cuts and self.device == "auto":
+        """Device of growth; cuts are drawn, and columns constrained, on the CPU."""
+        if (draws_cuts or self.interaction_cst is not None) and self.device == "auto":
             return "cpu"
         return resolve_device(self.device, bool(self.verbose))
 

@@ -85,6 +85,12 @@ PARAMETERS = entries(
         from cuts above; nodes with means outside of their bounds, by cuts of other columns, predict
         the nearest bound (as in scikit-learn). Pruning keeps the constraints; pessimistic
         pruning counts the errors of a node's majority.
+    interaction_cst : "pairwise", "no_interactions", list, tuple or None, default=None
+        Interaction constraints: groups of columns, by index or name, that splits of one path from
+        the root may use together, as in scikit-learn's HistGradientBoosting. Columns in no group
+        are one more. ``[{0, 1}, {1, 2}]``: below a split by column 0 there are none by 2.
+        "no_interactions" is a group of each column, "pairwise" of each pair.
+        `max_features` are drawn among the columns that a node may use.
     pruning : Pruner, str or None, default=None
         A method of `gputree.pruning`, or its short name; not together with `ccp_alpha`.
     categorical_features : "auto", None or array-like, default="auto"

@@ -13,6 +13,7 @@ from gputree.base.threads import n_threads
 from gputree.estimators.base import count_rows
 from gputree.estimators.classification import TreeClassifier
 from gputree.estimators.growing_lists import ListOptions, grow_lists
+from gputree.estimators.interaction_groups import interactions
 from gputree.estimators.parameters import LabelParameters, MultiwayParameters
 from gputree.inputs.tables import Table
 from gputree.tree import Tree
@@ -47,6 +48,7 @@ class MultiwayTree(LabelParameters, MultiwayParameters, TreeClassifier):
             "max_device_memory": self.max_device_memory,
             "n_threads": n_threads(self.n_jobs),
             "verbose": bool(self.verbose),
+            "interactions": interactions(self, self.columns_.nominal.size),
         }
 
     def _device(self) -> str:
