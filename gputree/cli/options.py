@@ -10,6 +10,7 @@ import inspect
 import json
 import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gputree.cli.costs import FORM
@@ -161,6 +162,17 @@ def _groups(text: str) -> str | list[list[str]]:
     return groups
 
 
+def _forced(path: str) -> dict[str, Any]:
+    """Splits from a file, which the model file keeps."""
+    try:
+        found = json.loads(Path(path).read_text("utf-8"))
+    except (OSError, ValueError) as error:
+        raise argparse.ArgumentTypeError(f"{path} is no JSON file of splits: {error}") from None
+    if not isinstance(found, dict):
+        raise argparse.ArgumentTypeError(f"{path} has no object, but {type(found).__name__}")
+    return found
+
+
 _SIGN = re.compile(r'("(?:[^"]|"")+"|.+?)=([+-]?1)(,|$)', re.S)
 
 
@@ -199,6 +211,11 @@ _TREE_OPTIONS: dict[str, tuple[Callable[[str], Any], str, str]] = {
         "A,B;C,D",
         "groups of columns that a path may use together, also as JSON; other columns are one "
         "more; pairwise; no_interactions",
+    ),
+    "forced_splits": (
+        _forced,
+        "FILE",
+        "JSON file of the splits that the tree begins with (cart)",
     ),
     "max_features": (
         _number_or_name,

@@ -30,6 +30,7 @@ from gputree.estimators.documentation import (
     TREE_OF_TARGETS,
     document,
 )
+from gputree.estimators.forced_splits import grow_forced
 from gputree.estimators.growing import UNLIMITED_DEPTH, Options, grow_tree, grow_whole_trees
 from gputree.estimators.interaction_groups import interactions
 from gputree.estimators.parameters import (
@@ -77,6 +78,9 @@ class Cart(TreeParameters, BaseDecisionTree):
     ) -> Tree:
         signs = monotonic_signs(self, table.columns)
         options = self._options(n, table.shape[1], table.device)._replace(signs=signs)
+        if self.forced_splits is not None:
+            self.growth_report_ = {"device": "cpu"}
+            return grow_forced(self, table, target, weight, options)
         grown = grow_tree(table, target, weight, options)
         self.growth_report_ = {"device": options.device, **grown.report}
         return grown.tree
@@ -133,8 +137,9 @@ class Cart(TreeParameters, BaseDecisionTree):
         )
 
     def _device(self, draws_cuts: bool) -> str:
-        """Device of growth; cuts are drawn, and columns constrained, on the CPU."""
-        if (draws_cuts or self.interaction_cst is not None) and self.device == "auto":
+        """Device of growth; cuts are drawn, columns constrained and splits forced on the CPU."""
+        constrained = self.interaction_cst is not None or self.forced_splits is not None
+        if (draws_cuts or constrained) and self.device == "auto":
             return "cpu"
         return resolve_device(self.device, bool(self.verbose))
 

@@ -137,6 +137,12 @@ PARAMETERS = entries(
     ties : "first" or "random", default="first"
         Of columns whose best cuts in a node score alike, the first is taken, or one that is drawn
         there, as in the trees of forests.
+    forced_splits : dict, str or None, default=None
+        Splits that the tree begins with: ``{"feature": "age", "threshold": 40, "left": {...},
+        "right": {...}}``, of a column by name or index, with ``"categories": [...]`` that go left
+        in place of the threshold of a categorical column; or the path of a JSON file of these, as
+        LightGBM's `forcedsplits_filename`. Sides may be left out. Splits with an empty side, or
+        that limits on depth or leaves exclude, are left out with a warning. On the CPU.
     splitter : "exact", "binned", "best" or "random", default="exact"
         Consider every cut between two values, or only the boundaries of `max_bins` bins. "best" is
         scikit-learn's name for "exact". "random" draws one cut of each column evenly between the

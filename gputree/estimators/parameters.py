@@ -47,6 +47,7 @@ VALID: dict[str, list[Any]] = {
     "collapse": ["boolean"],
     "device": [StrOptions(set(DEVICES))],
     "exclude_high_cardinality": ["boolean"],
+    "forced_splits": [dict, str, None],
     "interaction_cst": [list, tuple, StrOptions({"pairwise", "no_interactions"}), None],
     "laplace": ["boolean"],
     "max_bins": [Interval(Integral, 2, 256, closed="both")],
@@ -139,6 +140,7 @@ class TreeParameters(SearchParameters, CartParameters):
 
     pruning: Pruner | str | None = None
     ties: Literal["first", "random"] = "first"
+    forced_splits: dict[str, Any] | str | None = None
 
 
 @keyword_constructor
