@@ -48,12 +48,20 @@ def grouped_task(problem, **limits):
 
 
 # ------------------------------------------------------------------------- growth
+@pytest.fixture(scope="module")
+def grow(grow_tree, device):
+    """``grow(sample, task, ...)`` on the CPU, where columns are constrained."""
+    if device != "cpu":
+        pytest.skip("columns of CART are constrained on the CPU")
+    return grow_tree
+
+
 @given(grouped_problems(), st.sampled_from([2, 5, 256]), st.sampled_from([1, 20, None]))
-def test_trees_are_those_of_the_definition(grow_tree, problem, max_bins, finish_rows):
+def test_trees_are_those_of_the_definition(grow, problem, max_bins, finish_rows):
     """With the root as a small node, and with large nodes that are split by histograms."""
     sample, task = problem[1], grouped_task(problem)
     expected = exact_tree(sample.values, task, groups=problem[2])
-    assert grow_tree(sample, task, finish_rows=finish_rows, max_bins=max_bins) == expected
+    assert grow(sample, task, finish_rows=finish_rows, max_bins=max_bins) == expected
 
 
 @given(
@@ -63,27 +71,27 @@ def test_trees_are_those_of_the_definition(grow_tree, problem, max_bins, finish_
     st.sampled_from([1, 30, None]),
     st.booleans(),
 )
-def test_limits_and_drawn_columns(grow_tree, device, problem, leaf, drawn, finish_rows, ties):
+def test_limits_and_drawn_columns(grow, problem, leaf, drawn, finish_rows, ties):
     sample = problem[1]
     limits = {"min_samples_leaf": leaf, "max_depth": 6, "random_ties": ties}
     limits["max_features"] = min(drawn, sample.values.shape[1])
     task = grouped_task(problem, **limits)
     expected = exact_tree(sample.values, task, groups=problem[2])
-    assert grow_tree(sample, task, finish_rows=finish_rows, max_bins=4) == expected
-    for tuning in [*DRAWN, RANKED, WIDE] if device == "cpu" else []:
+    assert grow(sample, task, finish_rows=finish_rows, max_bins=4) == expected
+    for tuning in [*DRAWN, RANKED, WIDE]:
         with tuned(tuning):
-            assert grow_tree(sample, task, finish_rows=finish_rows, max_bins=4) == expected
+            assert grow(sample, task, finish_rows=finish_rows, max_bins=4) == expected
 
 
 @pytest.mark.parametrize(("criterion", "weighted"), PROBLEMS[:2])
 @pytest.mark.parametrize("finish_rows", [1, None])
-def test_with_monotonic_constraints(grow_tree, criterion, weighted, finish_rows):
+def test_with_monotonic_constraints(grow, criterion, weighted, finish_rows):
     sample = random_sample(3, 200, 4, 0 if is_regression(criterion) else 2, weighted)
     groups = (frozenset({0, 1}), frozenset({1, 2}), frozenset({3}))
     monotonic = Monotonic(np.array([1, -1, 0, 1], np.int8))
     task = grouped_task((criterion, sample, groups), n_classes=2, monotonic=monotonic)
     expected = exact_tree(sample.values, task, groups=groups)
-    assert grow_tree(sample, task, finish_rows=finish_rows) == expected
+    assert grow(sample, task, finish_rows=finish_rows) == expected
 
 
 # --------------------------------------------------------------------- estimators
@@ -193,6 +201,21 @@ def test_threads_and_whole_trees_in_a_call_change_nothing():
     assert_equal(*forests)
     limited = clone(forests[0]).set_params(max_leaf_nodes=10**6).fit(X, y)  # one by one, by levels
     assert_equal(limited, forests[0])
+
+
+def test_devices(cuda_device):
+    """Lists are constrained on a device, too; CART is refused there."""
+    X, y = mixed_table(80)
+    model = C45Classifier(interaction_cst="pairwise", pruning=None, min_samples_leaf=1)
+    assert_equal(
+        clone(model).set_params(device="cpu").fit(X, y), model.set_params(device="cuda").fit(X, y)
+    )
+    with pytest.raises(ValueError, match="constrains trees of CART on the CPU"):
+        DecisionTreeClassifier(device="cuda", interaction_cst="pairwise").fit(X, y)
+    assert (
+        DecisionTreeClassifier(interaction_cst="pairwise").fit(X, y).growth_report_["device"]
+        == "cpu"
+    )
 
 
 # --------------------------------------------------------------------- parameters
