@@ -65,7 +65,7 @@ class Bounds(NamedTuple):
 
     def take(self, nodes: NDArray[Any] | slice) -> Bounds:
         """Return the constraints of the given nodes."""
-        return Bounds(*(field[nodes] for field in self))
+        return Bounds(self.lower[nodes], self.upper[nodes], self.columns[nodes])
 
 
 class Limits(NamedTuple):

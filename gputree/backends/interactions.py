@@ -72,4 +72,4 @@ def interactions_of(groups: tuple[frozenset[int], ...]) -> Interactions:
                 f"Interaction constraints of {len(groups):,} groups lead to too many sets of "
                 "columns: pass fewer groups, or some that overlap less."
             )
-    return Interactions(*(np.array(numbers, np.int64) for numbers in (first, column, below)))
+    return Interactions(np.array(first), np.array(column, np.int64), np.array(below, np.int64))

@@ -19,6 +19,9 @@ from gputree.estimators.subtrees import CartSubtrees, ancestors
 from gputree.export.describe import describe
 from gputree.tree.weakest_links import Risk, root_risk, weakest_links
 
+# A threshold, or the categories that go to the first child.
+_Cut = tuple[float | None, NDArray[np.integer] | None]
+
 # Minimum number of rows on either side of a surrogate, as in rpart.
 FEW_ROWS = 2
 
@@ -148,10 +151,8 @@ def _surrogates(editor: TreeEditor, node: int) -> list[Surrogate]:
         if f == tree.feature[node] or not both.any():
             continue
         signed = np.where(is_first, weight, -weight)[both]
-        if subtrees.table.columns.nominal[f]:
-            same, is_reversed, cut = _by_categories(values[both], signed)
-        else:
-            same, is_reversed, cut = _by_threshold(values[both], signed)
+        search = _by_categories if subtrees.table.columns.nominal[f] else _by_threshold
+        same, is_reversed, cut = search(values[both], signed)
         if same > most:
             stump = subtrees.split(tree, node, f, *cut)
             condition = describe(editor._with_tree(stump, [])).condition(1 + is_reversed)
@@ -160,7 +161,7 @@ def _surrogates(editor: TreeEditor, node: int) -> list[Surrogate]:
     return sorted(found, key=lambda one: -one.agree)
 
 
-def _by_threshold(values: Floats, signed: Floats) -> tuple[float, bool, tuple[float, None]]:
+def _by_threshold(values: Floats, signed: Floats) -> tuple[float, bool, _Cut]:
     """The weight that agrees by the best threshold, its direction, and the threshold.
 
     `signed` is the weight of rows of the first child, and minus that of those of the second.
@@ -180,9 +181,7 @@ def _by_threshold(values: Floats, signed: Floats) -> tuple[float, bool, tuple[fl
     return float(agreed[best]), bool(other[best] > straight[best]), (cut, None)
 
 
-def _by_categories(
-    values: Floats, signed: Floats
-) -> tuple[float, bool, tuple[None, NDArray[np.int64]]]:
+def _by_categories(values: Floats, signed: Floats) -> tuple[float, bool, _Cut]:
     """Likewise, with each category on the side of most of its weight."""
     codes = values.astype(np.int64)
     balance, rows = np.bincount(codes, signed), np.bincount(codes)

@@ -48,7 +48,7 @@ def _groups(estimator: Any, d: int) -> tuple[frozenset[int], ...] | None:
         )
     groups = [frozenset(names.get(f, f) for f in group) for group in given]
     for group in groups:
-        if not all(isinstance(f, Integral) and 0 <= f < d for f in group):
+        if not all(isinstance(f, Integral) and 0 <= int(f) < d for f in group):
             raise InputError(
                 "Interaction constraints must consist of integer indices in [0, n_features - 1] = "
                 f"[0, {d - 1}], specifying the position of features, or of their names, got "

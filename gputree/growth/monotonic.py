@@ -35,21 +35,20 @@ def hand_down(
     `sign` (m,) are the signs of the nodes' columns. ``means(places)`` are the means of the first
     and of the second children of the nodes at some places, one or more. Sets of columns stay.
     """
-    both = Bounds(*(np.repeat(bound, 2).reshape(-1, 2) for bound in bounds))
+    both = bounds.take(np.repeat(np.arange(sign.size), 2))
     constrained = np.flatnonzero(sign)
     if constrained.size == 0:
-        return Bounds(*(bound.ravel() for bound in both))
+        return both
     first, second = means(constrained)
+    lower, upper = both.lower.reshape(-1, 2), both.upper.reshape(-1, 2)
     for one in (1, -1):
         is_own = sign[constrained] == one
         places, sides = constrained[is_own], (first[is_own], second[is_own])
-        node_bounds = bounds.take(places)
-        first_lower, first_upper, second_lower, second_upper = child_bounds(
-            one, node_bounds.lower, node_bounds.upper, *sides
-        )
-        both.lower[places] = np.stack([first_lower, second_lower], axis=1)
-        both.upper[places] = np.stack([first_upper, second_upper], axis=1)
-    return Bounds(*(bound.ravel() for bound in both))
+        above = bounds.lower[places], bounds.upper[places]
+        first_lower, first_upper, second_lower, second_upper = child_bounds(one, *above, *sides)
+        lower[places] = np.stack([first_lower, second_lower], axis=1)
+        upper[places] = np.stack([first_upper, second_upper], axis=1)
+    return both
 
 
 def bounds_below(

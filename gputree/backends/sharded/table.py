@@ -188,8 +188,9 @@ class TableSummary:
             monotonic_writable = monotonic._replace(signs=writable(monotonic.signs))
             task = replace(task, limits=task.limits._replace(monotonic=monotonic_writable))
         if task.interactions is not None:
-            *sets, root = task.interactions
-            task = replace(task, interactions=Interactions(*map(writable, sets), root))
+            first, column, below = map(writable, task.interactions[:3])
+            sets = Interactions(first, column, below, task.interactions.root)
+            task = replace(task, interactions=sets)
         return replace(self, table=Table(*map(writable, self.table)), task=task)
 
     def on_cpu(
