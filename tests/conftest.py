@@ -179,7 +179,10 @@ def grow_tree(backend: Callable[..., Backend]) -> Callable[..., Grown]:
         device = backend(sample, task, n_threads)
         device.encode(max_bins)
         budget = histograms * device.histogram_bytes
-        plan = GrowthPlan(max_bins, task.exact, max_leaf_nodes, budget, finish_rows, key)
+        plan = GrowthPlan(
+            max_bins, task.exact, max_leaf_nodes, budget, finish_rows, key,
+            interactions=task.interactions,
+        )  # fmt: skip
         progress = Progress(len(sample.y), enabled=False)
         with pytest.MonkeyPatch.context() as patch:
             if finish_rows is not None:  # or small tables never see a histogram

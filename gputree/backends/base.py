@@ -20,6 +20,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from gputree.backends.interactions import Interactions
 from gputree.criteria import Criterion
 
 Int64s = NDArray[np.int64]
@@ -42,14 +43,29 @@ class Monotonic(NamedTuple):
 
 
 class Bounds(NamedTuple):
-    """Bounds on the means of m nodes, kept by the children of cuts of constrained columns."""
+    """Constraints of m nodes: bounds on their means, and the sets of columns that may split them.
+
+    Both follow from the cuts above. Means are unbounded without monotonic constraints, and sets are
+    0 without `Interactions`.
+    """
 
     lower: Floats
     upper: Floats
+    columns: Int64s
+
+    @classmethod
+    def of_roots(
+        cls, limits: Limits, interactions: Interactions | None, m: int = 1
+    ) -> Bounds | None:
+        """Return the constraints of m roots; None where there are none."""
+        if limits.monotonic is None and interactions is None:
+            return None
+        root = 0 if interactions is None else interactions.root
+        return cls(np.full(m, -np.inf), np.full(m, np.inf), np.full(m, root))
 
     def take(self, nodes: NDArray[Any] | slice) -> Bounds:
-        """Return the bounds of the given nodes."""
-        return Bounds(self.lower[nodes], self.upper[nodes])
+        """Return the constraints of the given nodes."""
+        return Bounds(self.lower[nodes], self.upper[nodes], self.columns[nodes])
 
 
 class Limits(NamedTuple):
@@ -79,6 +95,7 @@ class Task:
     exact: bool  # True: cuts inside bins are searched for, too
     max_device_memory: int | None = None  # bytes, on a device; None: a part of the free ones
     search: SubsetSearch | None = None  # of category subsets; None without nominal columns
+    interactions: Interactions | None = None
     draws_cuts: bool = False  # extremely randomized trees: on the CPU, of a table in memory
 
     @property
@@ -304,7 +321,7 @@ class Backend(Protocol):
     def score(self, histograms: Any, slots: Int64s, bounds: Bounds | None = None) -> Any:
         """Best boundary and highest bound of every column of every node, on the device.
 
-        `bounds` are the bounds on the means of the nodes; None without `Limits.monotonic`.
+        `bounds` are the constraints of the nodes; None where the task has none.
         """
 
     def refine(

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import argparse
 import inspect
+import json
 import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gputree.cli.report import in_words_of_the_command, number, parse_quoted
@@ -147,6 +149,30 @@ def _signs(text: str) -> dict[str, int]:
     return {parse_quoted(name): int(sign) for name, sign, _ in pairs}
 
 
+def _groups(text: str) -> str | list[list[str]]:
+    """Groups of columns, ``a,b;c,d`` or JSON, or the name of what groups there are."""
+    if text in ("pairwise", "no_interactions"):
+        return text
+    if not text.startswith("["):
+        return [[name.strip() for name in group.split(",")] for group in text.split(";")]
+    try:
+        groups: list[list[str]] = json.loads(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"is no JSON: {error}") from None
+    return groups
+
+
+def _forced(path: str) -> dict[str, Any]:
+    """Splits from a file, which the model file keeps."""
+    try:
+        found = json.loads(Path(path).read_text("utf-8"))
+    except (OSError, ValueError) as error:
+        raise argparse.ArgumentTypeError(f"{path} is no JSON file of splits: {error}") from None
+    if not isinstance(found, dict):
+        raise argparse.ArgumentTypeError(f"{path} has no object, but {type(found).__name__}")
+    return found
+
+
 _SIGN = re.compile(r'("(?:[^"]|"")+"|.+?)=([+-]?1)(,|$)', re.S)
 
 
@@ -179,6 +205,17 @@ _TREE_OPTIONS: dict[str, tuple[Callable[[str], Any], str, str]] = {
         _signs,
         "COLUMN=1,...",
         "predictions increase (1) or decrease (-1) monotonically with it (cart, forests)",
+    ),
+    "interaction_cst": (
+        _groups,
+        "A,B;C,D",
+        "groups of columns that a path may use together, also as JSON; other columns are one "
+        "more; pairwise; no_interactions",
+    ),
+    "forced_splits": (
+        _forced,
+        "FILE",
+        "JSON file of the splits that the tree begins with (cart)",
     ),
     "max_features": (
         _number_or_name,
@@ -213,6 +250,7 @@ _TREE_OPTIONS: dict[str, tuple[Callable[[str], Any], str, str]] = {
 
 _FLAGS = {
     "n_trials": "--trials",
+    "interaction_cst": "--interactions",
     "misclassification_costs": "--costs",
     "ordered_categories": "--ordered",
 }

@@ -48,6 +48,7 @@ def add_show(parser: argparse.ArgumentParser) -> None:
         "gputree show adult.gputree --max-depth 3 | less",
         "gputree show adult.gputree --cp",
         "gputree show adult.gputree --alternatives 5 --data adult.csv",
+        "gputree show adult.gputree --summary --data adult.csv",
     )
     parser.set_defaults(run=_show)
     parser.add_argument("model", metavar="MODEL", help="model file; - for standard input")
@@ -75,6 +76,12 @@ def add_show(parser: argparse.ArgumentParser) -> None:
         help="instead of the tree, the best split of each column at a node, and its agreement with "
         "the split in use, as of rpart's surrogates; needs --data",
     )
+    group.add_argument(
+        "--summary",
+        action="store_true",
+        help="instead of the tree, its nodes as rpart's summary: complexity, primary and surrogate "
+        "splits; needs --data (cart)",
+    )
     add_rows(group)
     add_target(group)
     add_weights(group)
@@ -86,8 +93,10 @@ def _show(arguments: argparse.Namespace) -> None:
         raise UsageError(f"--max-depth must be at least 0. Got {arguments.max_depth}.")
     if arguments.alternatives is not None:
         return _show_alternatives(arguments)
+    if arguments.summary:
+        return _show_summary(arguments)
     if arguments.data:
-        raise UsageError("--data is for --alternatives NODE.")
+        raise UsageError("--data is for --alternatives NODE and --summary.")
     estimator: Any = load_saved(arguments.model)
     if arguments.history:
         edits = [json.dumps(edit, ensure_ascii=False) for edit in getattr(estimator, "edits_", [])]
@@ -116,6 +125,17 @@ def _show_alternatives(arguments: argparse.Namespace) -> None:
     found = editor.alternatives(node)
     escape_unknown_characters()
     print(f"Node {node}: {conditions}\n\n{found}", end="")
+
+
+def _show_summary(arguments: argparse.Namespace) -> None:
+    """Print the nodes of a tree as rpart's summary does."""
+    if not arguments.data:
+        raise UsageError("--summary needs the rows of the tree: add --data FILE.")
+    from gputree.editing.node_summaries import node_summaries
+
+    found = node_summaries(editor_of(arguments, "show --summary"))
+    escape_unknown_characters()
+    print(*found, sep="\n", end="")
 
 
 def _show_cp(estimator: Any, arguments: argparse.Namespace) -> None:

@@ -62,6 +62,8 @@ def add_train(parser: argparse.ArgumentParser) -> None:
         "    --oob-score -o forest.gputree",
         "gputree train cars.csv --target mpg --ignore name --cv 10 \\",
         "    --pruning cost_complexity:alpha=0.01",
+        "gputree train cars.csv --target mpg --interactions 'weight,year;origin,year' \\",
+        "    --max-depth 4 -o cars.gputree",
         "gputree train 'data/*.parquet' --target y --memory 4GB -o big.gputree",
         "zcat big.csv.gz | gputree train - --target y -o - > big.gputree",
     )

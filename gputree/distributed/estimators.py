@@ -47,6 +47,8 @@ class _DaskTree(OverPartitions, Cart):
     def _fit_afresh(self, X: Any, y: Any, sample_weight: Any) -> Self:
         """Read, grow and prune."""
         self._forbid_two_prunings()
+        if self.forced_splits is not None:
+            raise InputError("forced_splits takes a table in memory, not partitions.")
         pruner = self._rowless_pruner()
         tasks, found, rowsets, identifiers = self._read(X, y, sample_weight)
         signs = monotonic_signs(self, self.columns_)

@@ -49,7 +49,7 @@ def agreements(
     found = [Agreement()] * len(stumps)
     if used[0].n_children[used[1]] != 2:
         return found
-    (base,) = _sides(values, rows, [used], n_threads)
+    (base,) = sides_of(values, rows, [used], n_threads)
     is_known, is_first = base != UNKNOWN, base == FIRST
     total, first = _sum(is_known, weight), _sum(is_first, weight)
     most = max(first, total - first) / total
@@ -65,7 +65,7 @@ def agreements(
     binary = [i for i, stump in enumerate(stumps) if stump.n_children[0] == 2]
     for begin in range(0, len(binary), GROUP):
         group = binary[begin : begin + GROUP]
-        sides = _sides(values, rows, [(stumps[i], 0) for i in group], n_threads)
+        sides = sides_of(values, rows, [(stumps[i], 0) for i in group], n_threads)
         for i, one in zip(group, run(n_threads, agree, [(s,) for s in sides]), strict=True):
             found[i] = one
     return found
@@ -76,7 +76,7 @@ def _sum(is_counted: Bools, weight: Floats | None) -> float:
     return float(np.count_nonzero(is_counted) if weight is None else weight[is_counted].sum())
 
 
-def _sides(
+def sides_of(
     values: NDArray, rows: Int64s, splits: list[tuple[Tree, int]], n_threads: int
 ) -> NDArray[np.uint8]:
     """Side of each row by each binary split, a node of a tree: (splits, rows)."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Sequence
 from copy import copy
 from typing import Any
@@ -10,10 +9,10 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from gputree.base.texts import hint
 from gputree.editing.history import Edit, Skipped, forbid_objects, read_history
 from gputree.editing.nodes import EditedNodes, State
 from gputree.errors import InputError
+from gputree.estimators.named_cuts import cut_of
 from gputree.export.describe import describe
 from gputree.export.text import text_lines
 from gputree.tree import Tree
@@ -163,7 +162,11 @@ class TreeEditor(EditedNodes):
                     f"{self._state.number[node]}."
                 )
             return self._grafted(node, best.stump, edit)
-        cut = self._cut(feature, edit.get("threshold"), edit.get("categories"))
+        columns, given = (
+            self._subtrees.table.columns,
+            (edit.get("threshold"), edit.get("categories")),
+        )
+        cut = cut_of(columns, feature, self._names[feature], *given)
         return self._grafted(node, self._subtrees.split(self._tree, node, feature, *cut), edit)
 
     def _grafted(self, node: int, subtree: Tree, edit: Edit) -> State:
@@ -173,28 +176,6 @@ class TreeEditor(EditedNodes):
         number = np.where(is_new, self._state.used + np.cumsum(is_new) - 1, 0)
         number[~is_new] = self._state.number[origin[~is_new]]
         return State(tree, number, used, edit)
-
-    # ---------------------------------------------------------- columns
-    def _cut(self, feature: int, threshold: Any, categories: Any) -> tuple[float | None, Any]:
-        """Return the threshold, or codes, of a split that the user gives."""
-        columns, name = self._subtrees.table.columns, self._names[feature]
-        if (threshold is None) == (categories is None):
-            raise InputError("A split takes 'threshold' or 'categories', not both.")
-        is_nominal = bool(columns.nominal[feature])
-        if is_nominal != (threshold is None):
-            takes = "categories" if is_nominal else "threshold"
-            raise InputError(f"Column {name!r} is split by '{takes}'.")
-        words = columns.categories[feature]
-        if words is None:
-            return _number(threshold, name), None
-        known = {word: code for code, word in enumerate(words.tolist())}
-        codes = []
-        for word in [threshold] if threshold is not None else categories:
-            if word not in known:
-                near = hint(str(word), map(str, known))
-                raise InputError(f"Column {name!r} has no category {word!r}.{near}")
-            codes.append(known[word])
-        return (float(codes[0]), None) if threshold is not None else (None, np.array(codes))
 
     # ---------------------------------------------------------- history
     def undo(self) -> None:
@@ -282,14 +263,6 @@ class TreeEditor(EditedNodes):
 def _plain(value: Any) -> Any:
     """Return a value of NumPy as one of Python, which JSON can represent."""
     return value.item() if isinstance(value, np.generic) else value
-
-
-def _number(threshold: Any, name: Any) -> float:
-    """Return a threshold as a finite number."""
-    # integers of JSON can be larger than any float
-    if isinstance(threshold, str) or not abs(threshold) <= sys.float_info.max:
-        raise InputError(f"The threshold of column {name!r} must be a number, got {threshold!r}.")
-    return float(threshold)
 
 
 _EDITS: dict[str, Callable[[TreeEditor, Edit], State]] = {

@@ -15,7 +15,6 @@ from gputree import prediction
 from gputree.backends.arrays import to_host
 from gputree.base.dtypes import MISSING_TO_ALL, UNSEEN, Int64s
 from gputree.base.sklearn import check_consistent_length
-from gputree.base.texts import hint
 from gputree.columns.cells import as_table
 from gputree.editing.agreement import agreements
 from gputree.editing.alternatives import Alternatives, alternative
@@ -31,6 +30,7 @@ from gputree.estimators import (
 )
 from gputree.estimators.coded_table import known_table
 from gputree.estimators.list_subtrees import ListSubtrees
+from gputree.estimators.named_cuts import names_of, place_of
 from gputree.estimators.subtrees import CartSubtrees, ancestors
 from gputree.export.describe import describe
 from gputree.inputs.validation import check_table, check_weights
@@ -301,17 +301,10 @@ class EditedNodes:
 
     @property
     def _names(self) -> list[Any]:
-        names = getattr(self._estimator, "feature_names_in_", None)
-        return list(range(self._tree.n_features)) if names is None else list(map(str, names))
+        return names_of(self._estimator)
 
     def _feature(self, column: Any) -> int:
-        """Return the index of a column, which is given by its name or index."""
-        names = self._names
-        if column in names:
-            return names.index(column)
-        if isinstance(column, (int, np.integer)) and 0 <= column < len(names):
-            return int(column)
-        raise InputError(f"There is no column {column!r}.{hint(str(column), map(str, names))}")
+        return place_of(self._names, column)
 
     def _routed(self) -> RoutedRows | None:
         """Validation rows at the nodes where they stop."""

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.backends.devices import resolve_device
 from gputree.base.threads import n_threads
 from gputree.ensemble.compact import CompactTree
 from gputree.ensemble.draws import tree_seed
@@ -48,7 +47,7 @@ class TableRows:
         forest, table = self.forest, self.table
         device, threads = "cpu", n_threads(forest.n_jobs)
         if not forest._draws_cuts:
-            device = table.device or resolve_device(forest.device, bool(forest.verbose))
+            device = table.device or forest._new_tree()._device(draws_cuts=False)
         grower = forest._new_tree(verbose=0)
 
         def code(device: str) -> str:

@@ -31,7 +31,9 @@ from gputree.estimators.documentation import (
     TREE_OF_TARGETS,
     document,
 )
+from gputree.estimators.forced_splits import grow_forced
 from gputree.estimators.growing import UNLIMITED_DEPTH, Options, grow_tree, grow_whole_trees
+from gputree.estimators.interaction_groups import interactions
 from gputree.estimators.parameters import (
     ClassificationParameters,
     LabelParameters,
@@ -77,6 +79,9 @@ class Cart(TreeParameters, BaseDecisionTree):
     ) -> Tree:
         signs = monotonic_signs(self, table.columns)
         options = self._options(n, table.shape[1], table.device)._replace(signs=signs)
+        if self.forced_splits is not None:
+            self.growth_report_ = {"device": "cpu"}
+            return grow_forced(self, table, target, weight, options)
 
         def grow(device: str) -> Tree:
             labels = to_host(target) if device == "cpu" else target
@@ -134,11 +139,13 @@ class Cart(TreeParameters, BaseDecisionTree):
             verbose=bool(self.verbose),
             categorical_split=self.categorical_split,
             warns=self._warns,
+            interactions=interactions(self, d),
         )
 
     def _device(self, draws_cuts: bool) -> str:
-        """Device on which the tree is grown; cuts are drawn on the CPU."""
-        if draws_cuts and self.device == "auto":
+        """Device of growth; cuts are drawn, columns constrained and splits forced on the CPU."""
+        constrained = self.interaction_cst is not None or self.forced_splits is not None
+        if (draws_cuts or constrained) and self.device == "auto":
             return "cpu"
         return resolve_device(self.device, bool(self.verbose))
 

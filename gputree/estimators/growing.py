@@ -11,6 +11,7 @@ from gputree.arithmetic.fixed_point import Targets, Weights, fix_weights
 from gputree.backends import new_backend
 from gputree.backends.base import Backend, Limits, Monotonic, Task
 from gputree.backends.binning import MAX_BINS
+from gputree.backends.interactions import Interactions
 from gputree.base.dtypes import LEAF, MISSING_STOPS, NODE, THRESHOLD_SPLIT
 from gputree.base.progress import Progress
 from gputree.columns import Columns
@@ -61,6 +62,7 @@ class Options(NamedTuple):
     draws_cuts: bool = False
     random_ties: bool = False
     signs: NDArray[np.int8] | None = None  # of columns with monotonic predictions
+    interactions: Interactions | None = None
 
 
 class Grown(NamedTuple):
@@ -91,6 +93,8 @@ def grow_tree(
     entries, weights, targets = units_of(target, sample_weight, options)
     if options.draws_cuts and (options.device != "cpu" or table.sharding is not None):
         raise cuts_not_drawn()
+    if options.interactions is not None and options.device != "cpu":
+        raise interactions_not_on_cuda()
     task = new_task(target, weights, targets, device_table.categories, options)
     backend = new_backend(device_table, task, options.n_threads, entries)
     options = options._replace(max_bins=table.max_bins or options.max_bins)
@@ -175,6 +179,14 @@ def cuts_not_drawn() -> InputError:
     )
 
 
+def interactions_not_on_cuda() -> InputError:
+    """The error where columns of nodes cannot be constrained."""
+    return InputError(
+        "interaction_cst constrains trees of CART on the CPU: pass device='cpu' or 'auto', and a "
+        "table on the host."
+    )
+
+
 def grow_on(
     backend: Backend,
     shape: tuple[int, int],
@@ -217,6 +229,7 @@ def _plan(backend: Backend, options: Options, coded_again: int) -> GrowthPlan:
         finish_rows=None,
         key=options.key,
         coded_again=coded_again,
+        interactions=options.interactions,
     )
 
 
@@ -256,6 +269,7 @@ def new_task(
         exact=options.exact,
         max_device_memory=options.max_device_memory,
         search=search_of(options.categorical_split) if categories.any() else None,
+        interactions=options.interactions,
         draws_cuts=options.draws_cuts,
     )
 

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from gputree.arithmetic.fixed_point import Weights, about_one, fix_weights
 from gputree.backends import get_list_backend
 from gputree.backends.encoding import CodedColumns
+from gputree.backends.interactions import Interactions
 from gputree.backends.lists import BranchLimits, ListBackend, ListTask
 from gputree.backends.rules import midpoints
 from gputree.base.dtypes import (
@@ -96,6 +97,7 @@ class ListOptions(NamedTuple):
     max_device_memory: int | None
     n_threads: int
     verbose: bool
+    interactions: Interactions | None
 
 
 def grow_lists(
@@ -155,7 +157,9 @@ class ListGrowth(NamedTuple):
         """Return the level loop, of at most so many entries at once."""
         budget = _budget(self.task.nominal.size, self.task.target.size, most_entries)
         limits = _limits(self.weights, self.options)
-        return ListGrower(self.task, self.options.rule, limits, self.distinct, budget)
+        options = self.options
+        given = limits, self.distinct, budget, options.interactions
+        return ListGrower(self.task, options.rule, *given)
 
     def tree_of(self, nodes: Branching) -> Tree:
         """Return the tree of nodes that were grown."""

@@ -20,6 +20,7 @@ from gputree.estimators.coded_table import CodedTable
 from gputree.estimators.column_warnings import warn_of_quantities
 from gputree.estimators.documentation import MULTIWAY_TREE, OF_MULTIWAY_TREES, document
 from gputree.estimators.growing_lists import ListOptions, grow_lists
+from gputree.estimators.interaction_groups import interactions
 from gputree.estimators.parameters import LabelParameters, MultiwayParameters, keyword_constructor
 from gputree.growth.lists import InformationGain
 from gputree.inputs.tables import Table
@@ -59,6 +60,7 @@ class MultiwayTree(LabelParameters, MultiwayParameters, TreeClassifier):
             "max_device_memory": self.max_device_memory,
             "n_threads": n_threads(self.n_jobs),
             "verbose": bool(self.verbose),
+            "interactions": interactions(self, self.columns_.nominal.size),
         }
 
     def _device(self) -> str:

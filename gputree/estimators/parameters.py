@@ -47,6 +47,8 @@ VALID: dict[str, list[Any]] = {
     "collapse": ["boolean"],
     "device": [StrOptions(set(DEVICES))],
     "exclude_high_cardinality": ["boolean"],
+    "forced_splits": [dict, str, None],
+    "interaction_cst": [list, tuple, StrOptions({"pairwise", "no_interactions"}), None],
     "laplace": ["boolean"],
     "max_bins": [Interval(Integral, 2, 256, closed="both")],
     "max_depth": [_AT_LEAST_ONE, None],
@@ -110,6 +112,7 @@ class CartParameters:
     min_impurity_decrease: float = 0.0
     ccp_alpha: float = 0.0
     monotonic_cst: ArrayLike | dict[str, int] | None = None
+    interaction_cst: list[Any] | tuple[Any, ...] | str | None = None
     categorical_features: Any = "auto"
     ordered_categories: Any = "auto"
     random_state: Any = None
@@ -137,6 +140,7 @@ class TreeParameters(SearchParameters, CartParameters):
 
     pruning: Pruner | str | None = None
     ties: Literal["first", "random"] = "first"
+    forced_splits: dict[str, Any] | str | None = None
 
 
 @keyword_constructor
@@ -218,6 +222,7 @@ class MultiwayParameters:
     min_gain: float = 0.0
     max_depth: int | None = None
     min_samples_split: float = 2
+    interaction_cst: list[Any] | tuple[Any, ...] | str | None = None
     pruning: Pruner | str | None = None
     categorical_features: Any = "auto"
     random_state: Any = None

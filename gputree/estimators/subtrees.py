@@ -79,8 +79,8 @@ def rows_of(tree: Tree, node: int, values: NDArray, n_threads: int) -> Int64s:
 # follows growth.
 _OF_WHOLE_TREES = {
     "binary_splits", "categorical_features", "ccp_alpha", "class_weight", "classes", "criterion",
-    "laplace", "misclassification_costs", "monotonic_cst", "ordered_categories", "pruning",
-    "soft_thresholds", "winnow",
+    "interaction_cst", "laplace", "misclassification_costs", "monotonic_cst", "ordered_categories",
+    "pruning", "soft_thresholds", "winnow",
 }  # fmt: skip
 
 
@@ -118,6 +118,11 @@ class Subtrees:
     n_threads: int
 
     def __init__(self, estimator: Any, table: Table, target: NDArray) -> None:
+        if estimator.interaction_cst is not None:
+            raise InputError(
+                "A tree with interaction constraints is not edited: the columns of a node depend "
+                "on the splits above it. Leave interaction_cst out."
+            )
         self.estimator, self.table, self.target = estimator, table, target
         self.values = np.ascontiguousarray(table.stored)
         self._last: tuple[Tree, int, Int64s] | None = None

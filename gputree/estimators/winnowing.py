@@ -23,6 +23,7 @@ from gputree.columns import Columns
 from gputree.estimators.base import count_rows, take_weights
 from gputree.estimators.boosting_weights import first_weights
 from gputree.estimators.coded_table import CodedTable
+from gputree.estimators.interaction_groups import within
 from gputree.inputs.tables import Table
 from gputree.tree import Tree
 
@@ -108,6 +109,7 @@ def grow_on(
     if columns.size < kept.size:
         table = with_columns(table, columns)
         tree.columns_, tree.n_features_in_ = table.columns, columns.size
+        tree.interaction_cst = within(grower, kept.size, columns)
     tree._grow_and_prune(table, target, weight, (CodedTable.of(table), target, weight))
     return as_grown(tree, grower, columns)
 
@@ -126,6 +128,7 @@ def as_grown(tree: Any, grower: Any, columns: NDArray[np.intp]) -> Any:
     for name in ("tree_", "unpruned_tree_"):
         setattr(tree, name, _numbered(getattr(tree, name), columns, grower.n_features_in_))
     tree.columns_, tree.n_features_in_ = grower.columns_, grower.n_features_in_
+    tree.interaction_cst = grower.interaction_cst
     tree.winnowed_ = ~np.isin(np.arange(grower.n_features_in_), columns)
     return tree
 

@@ -37,10 +37,10 @@ class Frontier:
     key: Uint64s  # hash of the path from the root
     parent_slot: Int64s  # the parent's histogram, -1 where it was not kept
     path_gain: Floats  # lowest weighted gain of the splits above
-    bounds: Bounds | None = None  # on their means; None without monotonic constraints
+    bounds: Bounds | None = None  # None without constraints
 
     @classmethod
-    def root(cls, n_rows: int, key: int, *, is_monotonic: bool = False) -> Frontier:
+    def root(cls, n_rows: int, key: int, bounds: Bounds | None = None) -> Frontier:
         """Return the frontier of the root."""
         return cls(
             node=np.array([0]),
@@ -51,7 +51,7 @@ class Frontier:
             key=np.array([key], np.uint64),
             parent_slot=np.array([-1]),
             path_gain=np.array([np.inf]),
-            bounds=Bounds(np.array([-np.inf]), np.array([np.inf])) if is_monotonic else None,
+            bounds=bounds,
         )
 
     @property

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree.backends.base import Backend, Bounds, Int64s, Larger, Limits, Splits, Subtrees
+from gputree.backends.interactions import Interactions
 from gputree.base.progress import Progress
 from gputree.growth.assembly import GrownNodes, NodeTable
 from gputree.growth.frontier import (
@@ -37,6 +38,7 @@ class GrowthPlan(NamedTuple):
     finish_rows: int | None  # size up to which nodes are small; None to choose by cost
     key: int  # seed of the columns drawn at each node
     coded_again: int = 0  # number of columns of more categories than bins
+    interactions: Interactions | None = None
 
 
 def grow(
@@ -47,7 +49,7 @@ def grow(
     coded = encode(backend, shape, plan)
     table = NodeTable(n_rows)
     best_first = BestFirst(plan.max_leaf_nodes)
-    frontier = Frontier.root(n_rows, plan.key, is_monotonic=limits.monotonic is not None)
+    frontier = Frontier.root(n_rows, plan.key, Bounds.of_roots(limits, plan.interactions))
     parents = LevelHistograms.none()
     aside: list[Frontier] = []
     depth = 0
@@ -136,7 +138,9 @@ def _grow_level(
     splits = Splits(*(np.concatenate(field) for field in zip(*parts, strict=True)))
     worth = best_first.worth(frontier.path_gain, splits.feature >= 0, splits.gain * splits.weight)
     chosen = np.flatnonzero(worth)
-    return _open_children(backend, frontier, chosen, splits.take(chosen), histograms, table, limits)
+    constraints = limits, plan.interactions
+    splits = splits.take(chosen)
+    return _open_children(backend, frontier, chosen, splits, histograms, table, constraints)
 
 
 def _open_children(
@@ -146,7 +150,7 @@ def _open_children(
     splits: Splits,
     histograms: LevelHistograms,
     table: NodeTable,
-    limits: Limits,
+    constraints: tuple[Limits, Interactions | None],
 ) -> tuple[Frontier, LevelHistograms]:
     """Partition the chosen nodes and return their children as the next frontier."""
     opened = frontier.take(chosen)
@@ -155,7 +159,7 @@ def _open_children(
     middle, threshold = backend.partition(opened.begin, opened.end, splits)
     numbers = table.add_children(opened.node, splits, threshold, middle)
     slot = histograms.slot[chosen] if histograms.slot.size else np.full(chosen.size, -1)
-    bounds = bounds_below(backend, limits, opened, middle, splits.feature)
+    bounds = bounds_below(backend, *constraints, opened, middle, splits.feature)
     weighted_gain = splits.gain * splits.weight
     return children_of(opened, numbers, middle, slot, weighted_gain, bounds), histograms
 

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree.backends.base import Bools, Floats, Int64s
+from gputree.backends.interactions import Interactions
 from gputree.backends.lists import CandidateTests, Level, ListBackend, ListTask, TestParts, Tests
 from gputree.base.progress import Progress
 from gputree.criteria.information import GAIN_BITS, TOLERANCE, Information, logarithms
@@ -174,6 +175,7 @@ class _Open(NamedTuple):
     level: Level
     node: Int64s
     depth: int
+    sets: Int64s  # of columns that may split each node; all 0 without `Interactions`
 
 
 class ListGrower:
@@ -186,9 +188,10 @@ class ListGrower:
         limits: GrowthLimits,
         distinct: list[NDArray],
         budget: EntryBudget,
+        interactions: Interactions | None = None,
     ) -> None:
         self.task, self.rule, self.limits = task, rule, limits
-        self.distinct, self.budget = distinct, budget
+        self.distinct, self.budget, self.interactions = distinct, budget, interactions
 
     def grow(self, backend: ListBackend, progress: Progress) -> Branching:
         """Grow the tree over all rows of the backend's table.
@@ -199,7 +202,8 @@ class ListGrower:
         level = backend.root()
         nodes = Branching(level.rows, level.weights)
         is_open = self._can_open(nodes.rows[0], level.weights, 0)
-        waiting = [iter([_Open(level, np.array([0]), 0)] if is_open[0] else [])]
+        sets = np.array([0 if self.interactions is None else self.interactions.root])
+        waiting = [iter([_Open(level, np.array([0]), 0, sets)] if is_open[0] else [])]
         del level
         while waiting:
             opened = next(waiting[-1], None)
@@ -207,12 +211,17 @@ class ListGrower:
                 waiting.pop()
             else:
                 progress.level(opened.depth, opened.node.size, opened.level.rows, nodes.n_nodes)
-                waiting.append(self._expand(opened.level, opened.node, opened.depth, nodes))
+                waiting.append(self._expand(*opened, nodes))
         return nodes
 
-    def _expand(self, level: Level, node: Int64s, depth: int, nodes: Branching) -> Iterator[_Open]:
+    def _expand(
+        self, level: Level, node: Int64s, depth: int, sets: Int64s, nodes: Branching
+    ) -> Iterator[_Open]:
         """Split the nodes of a level; yields the groups of children that are split next."""
         candidates = level.score()
+        if self.interactions is not None:  # other columns have no test
+            d = candidates.gain.shape[0]
+            candidates.gain[~self.interactions.mask(sets, d).T] = -1
         total = level.weights.sum(axis=1)
         tests = tests_on(self.rule.choose(candidates, total, self.task), candidates)
         if tests.node.size == 0:
@@ -220,6 +229,10 @@ class ListGrower:
             return
         parts = level.assign(tests)
         child = nodes.add(self.expansion(tests, parts, node, total, candidates))
+        below = sets[tests.node]
+        if self.interactions is not None:
+            below = self.interactions.children(below, tests.feature)
+        below = np.repeat(below, np.diff(tests.part))
         opened = np.flatnonzero(self._can_open(parts.rows, parts.weights, depth + 1))
         sizes = parts.rows[opened] + NODE_ENTRIES
         most = self.budget.entries
@@ -228,11 +241,11 @@ class ListGrower:
         groups = _groups(opened, sizes, most)
         groups.sort(key=lambda group: int(parts.rows[group].sum()))  # the largest waits for none
         for group in groups[:-1]:
-            yield _Open(level.descend(group), child[group], depth + 1)
+            yield _Open(level.descend(group), child[group], depth + 1, below[group])
         last = [level.descend(group) for group in groups[-1:]]
         level.close()  # its memory is needed below
-        for below in last:
-            yield _Open(below, child[groups[-1]], depth + 1)
+        for descended in last:
+            yield _Open(descended, child[groups[-1]], depth + 1, below[groups[-1]])
 
     def _can_open(self, rows: Int64s, weights: Int64s, depth: int) -> Bools:
         """Return True for nodes that may be split by depth, size and classes."""

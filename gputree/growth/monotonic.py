@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree.backends.base import Backend, Bounds, Floats, Int64s, Limits
+from gputree.backends.interactions import Interactions
 from gputree.backends.rules import child_bounds
 from gputree.base.dtypes import NO_CHILD
 from gputree.growth.frontier import Frontier
@@ -32,35 +33,44 @@ def hand_down(
     """Bounds of both children of each of m nodes, in pairs.
 
     `sign` (m,) are the signs of the nodes' columns. ``means(places)`` are the means of the first
-    and of the second children of the nodes at some places, one or more.
+    and of the second children of the nodes at some places, one or more. Sets of columns stay.
     """
-    both = Bounds(*(np.repeat(bound, 2).reshape(-1, 2) for bound in bounds))
+    both = bounds.take(np.repeat(np.arange(sign.size), 2))
     constrained = np.flatnonzero(sign)
     if constrained.size == 0:
-        return Bounds(both.lower.ravel(), both.upper.ravel())
+        return both
     first, second = means(constrained)
+    lower, upper = both.lower.reshape(-1, 2), both.upper.reshape(-1, 2)
     for one in (1, -1):
         is_own = sign[constrained] == one
         places, sides = constrained[is_own], (first[is_own], second[is_own])
-        node_bounds = bounds.take(places)
-        first_lower, first_upper, second_lower, second_upper = child_bounds(
-            one, *node_bounds, *sides
-        )
-        both.lower[places] = np.stack([first_lower, second_lower], axis=1)
-        both.upper[places] = np.stack([first_upper, second_upper], axis=1)
-    return Bounds(both.lower.ravel(), both.upper.ravel())
+        above = bounds.lower[places], bounds.upper[places]
+        first_lower, first_upper, second_lower, second_upper = child_bounds(one, *above, *sides)
+        lower[places] = np.stack([first_lower, second_lower], axis=1)
+        upper[places] = np.stack([first_upper, second_upper], axis=1)
+    return both
 
 
 def bounds_below(
-    backend: Backend, limits: Limits, opened: Frontier, middle: Int64s, feature: NDArray[np.int32]
+    backend: Backend,
+    limits: Limits,
+    interactions: Interactions | None,
+    opened: Frontier,
+    middle: Int64s,
+    feature: NDArray[np.int32],
 ) -> Bounds | None:
-    """Bounds of the children of the split nodes, in pairs; None without monotonic constraints.
+    """Constraints of the children of the split nodes, in pairs; None where there are none.
 
     Entries are partitioned: the second child of each node, by a cut of column `feature`, begins at
     `middle`.
     """
-    if limits.monotonic is None or opened.bounds is None:
+    if opened.bounds is None:
         return None
+    bounds = opened.bounds
+    if interactions is not None:
+        bounds = bounds._replace(columns=interactions.children(bounds.columns, feature))
+    if limits.monotonic is None:
+        return bounds.take(np.repeat(np.arange(opened.size), 2))
 
     def means(indices: NDArray[np.intp]) -> tuple[Floats, Floats]:
         begin, end = opened.begin[indices], opened.end[indices]
@@ -70,7 +80,7 @@ def bounds_below(
         both = _means(sums, is_class=sums.shape[1] == 2)
         return both[: indices.size], both[indices.size :]
 
-    return hand_down(limits.monotonic.signs[feature], opened.bounds, means)
+    return hand_down(limits.monotonic.signs[feature], bounds, means)
 
 
 def _means(sums: Int64s, *, is_class: bool) -> Floats:
@@ -90,13 +100,16 @@ def bound_answers(tree: Tree, signs: NDArray[np.int8]) -> Tree:
     for level in tree.levels():
         nodes = level.start + np.flatnonzero(tree.first_child[level] != NO_CHILD)
         child = tree.first_child[nodes]
-        bounds = Bounds(lower[nodes], upper[nodes])
+        bounds = Bounds(lower[nodes], upper[nodes], np.zeros_like(nodes))
 
         def means(
             indices: NDArray[np.intp], child: NDArray[np.int32] = child, bounds: Bounds = bounds
         ) -> tuple[Floats, Floats]:
             node_bounds = bounds.take(indices)
-            first, second = (np.clip(mean[child[indices] + side], *node_bounds) for side in (0, 1))
+            first, second = (
+                np.clip(mean[child[indices] + side], node_bounds.lower, node_bounds.upper)
+                for side in (0, 1)
+            )
             return first, second
 
         below = hand_down(signs[tree.feature[nodes]], bounds, means)

@@ -33,6 +33,8 @@ def encode(value: Any, name: str) -> Any:
         return [encode(item, name) for item in value]
     if isinstance(value, tuple):
         return {"tuple": encode(list(value), name)}
+    if isinstance(value, (set, frozenset)):  # in an order that is the same each time
+        return {"set": encode(sorted(value, key=str), name)}
     if isinstance(value, dict):
         return {"dict": [encode(list(item), name) for item in value.items()]}
     if isinstance(value, np.ndarray) and value.dtype.kind in ARRAY_KINDS:
@@ -120,5 +122,6 @@ _DECODERS: dict[str, Callable[[Any], Any]] = {
     "float": float,
     "tuple": tuple,
     "dict": dict,
+    "set": set,
     "pruner": _decode_pruner,
 }

@@ -136,7 +136,7 @@ def test_vectors_score_as_bins_one_by_one(seed, bins, leaf, means, sign):
     if means is not None:
         held = Monotonic(np.array([sign], np.int8))
         task = replace(task, limits=task.limits._replace(monotonic=held))
-        bounds = Bounds(*(np.full(30, mean) for mean in means))
+        bounds = Bounds(*(np.full(30, mean) for mean in means), np.zeros(30, np.int64))
     backend = CpuBackend(CpuTable(values, np.ones(1, bool)), task, 1)
     backend.encode(bins + 1)
     cells = backend.new_histograms(30)

@@ -305,8 +305,8 @@ def test_renumber_is_breadth_first():
 # ----------------------------------------------------------------------- drawing
 @njit
 def draw_on_device(key, order):
-    cut.draw_columns(key, order, 0, order.size // 2)
-    cut.draw_columns(key, order, order.size // 2, order.size)
+    cut.draw_columns(key, None, order, 0, order.size // 2)
+    cut.draw_columns(key, None, order, order.size // 2, order.size)
     return mix(key), child_key(key, 0), child_key(key, 1)
 
 

@@ -77,7 +77,7 @@ class Naive:
         if rows.size < 2 or np.unique(self.y[rows]).size < 2:
             return [rows]
         best = None
-        order = drawn_columns(self.max_features, np.uint64(key), self.X.shape[1])
+        order = drawn_columns(self.max_features, np.uint64(key), np.ones(self.X.shape[1], np.bool_))
         for c, f in enumerate(order):
             if c >= self.max_features and best is not None:
                 break

@@ -311,13 +311,18 @@ def is_leaf(task: Task, rows) -> bool:
     return low <= min(v + e for v, e in zip(values, errors, strict=True))
 
 
-def best_cut(values, task: Task, rows, key: int = 0) -> Cut | None:
-    """The cut of a node by the tie rule: highest score, lowest rank, missing right, lowest cut."""
+def best_cut(values, task: Task, rows, key: int = 0, columns=None) -> Cut | None:
+    """The cut of a node by the tie rule: highest score, lowest rank, missing right, lowest cut.
+
+    It is of one of `columns`, ascending, or of any.
+    """
     if is_leaf(task, rows):
         return None
-    d = values.shape[1]
+    columns = list(range(values.shape[1])) if columns is None else columns
     wanted = task.limits.max_features
-    order = draw_columns(key, d) if wanted < d else list(range(d))
+    order = columns
+    if wanted < len(columns):
+        order = [columns[i] for i in draw_columns(key, len(columns))]
     best: Cut | None = None
     rank = partial(tie_rank, task.limits.random_ties, key)
     for visited, f in enumerate(order):
@@ -344,21 +349,23 @@ class Grown(NamedTuple):
     rows: list[list[int]]
 
 
-def exact_tree(values, task: Task, rows=None, depth: int = 0, key: int = 7) -> Grown:
+def exact_tree(values, task: Task, rows=None, depth: int = 0, key: int = 7, groups=None) -> Grown:
     """Reference CART over all cuts, breadth-first.
 
-    A node without missing values in its column sends them to the larger child.
+    A node without missing values in its column sends them to the larger child. All columns of a
+    path are in one of `groups`, if these are given.
     """
     limits = task.limits
     tree = Grown([], [], [], [], [], [], [])
     rows = np.arange(len(values)) if rows is None else rows
     _add_leaf(tree, rows, depth)
-    queue = [(0, np.asarray(rows), key, task)]
-    for node, rows, key, task in queue:  # the queue grows as it is read
+    queue = [(0, np.asarray(rows), key, task, frozenset())]
+    for node, rows, key, task, path in queue:  # the queue grows as it is read
         least = max(limits.min_samples_split, 2 * limits.min_samples_leaf, 2)
         if len(rows) < least or tree.depth[node] >= limits.max_depth:
             continue
-        cut = best_cut(values, task, rows, key)
+        columns = None if groups is None else columns_allowed(path, groups)
+        cut = best_cut(values, task, rows, key, columns)
         total = row_statistics(task)[rows].sum(axis=0)
         weight = total[0] if not task.n_classes else total.sum()
         if cut is None:
@@ -376,9 +383,15 @@ def exact_tree(values, task: Task, rows=None, depth: int = 0, key: int = 7) -> G
         below = bounds_below(task, cut, total, row_statistics(task)[left].sum(axis=0))
         for side, part in enumerate((left, right)):
             limited = held_by(task, **below[side])
-            queue.append((len(tree.rows), part, child_key(key, side), limited))
+            path_below = path | {cut.feature}
+            queue.append((len(tree.rows), part, child_key(key, side), limited, path_below))
             _add_leaf(tree, part, tree.depth[node] + 1)
     return tree
+
+
+def columns_allowed(path: frozenset[int], groups) -> list[int]:
+    """Columns of the groups that contain all columns of a path, ascending."""
+    return sorted(set().union(*(group for group in groups if path <= set(group))))
 
 
 def _add_leaf(tree: Grown, rows, depth: int) -> None:

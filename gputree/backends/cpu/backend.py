@@ -111,7 +111,8 @@ class CpuBackend:
     def _rules(self, bounds: Bounds | None) -> SearchRules:
         """Return the rules that choose between cuts of nodes whose means have `bounds`."""
         task = self.task
-        return SearchRules(task.criterion, task.limits, task.weight is not None, task.exact, bounds)
+        rules = task.criterion, task.limits, task.weight is not None, task.exact
+        return SearchRules(*rules, bounds, task.interactions)
 
     # ------------------------------------------------------- histograms
     @property
@@ -456,7 +457,8 @@ class CpuBackend:
         Trees differ in `weights`, or have none. None where they must be grown one by one.
         """
         end, none = np.cumsum(sizes), np.zeros_like(sizes)
-        nodes = SmallNodes(end - sizes, end, none, keys, None, none)
+        roots = Bounds.of_roots(self.task.limits, self.task.interactions, sizes.size)
+        nodes = SmallNodes(end - sizes, end, none, keys, roots, none)
         weighted = [weight for weight in weights if weight is not None]
         if len(weighted) > 1:
             if self.task.draws_cuts or self._sorts_drawn or self._sorts_each(nodes):

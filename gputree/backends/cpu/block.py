@@ -88,6 +88,7 @@ def new_block(table: Table, task: Task, m: int, row_dtype: np.dtype) -> Block:
     """Scratch for nodes of up to m rows of the table together."""
     d = table.values.shape[1]
     all_columns = task.limits.monotonic is None and task.limits.max_features >= d
+    all_columns = all_columns and task.interactions is None
     key = np.uint32 if m < MANY_ROWS else np.uint64
     return Block(
         order=np.empty((d, m), key),

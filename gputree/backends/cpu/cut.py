@@ -11,6 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree.arithmetic.hashing import mix
+from gputree.backends.base import Bools
+from gputree.backends.cpu.interactions import number_allowed
 from gputree.backends.cpu.jit import borrowing, kernel, pasted, pick
 from gputree.backends.cpu.monotonic import keeps_order
 from gputree.backends.rules import midpoint
@@ -21,18 +23,24 @@ _TIES = np.uint64(0x7469657362796861)
 
 
 @borrowing
-def draw_columns(key, order, done, upto):
+def list_columns(columns, order):
+    """List the columns that may split a node in the first places of `order`."""
+    for i in range(number_allowed(columns, order.size)):
+        order[i] = i if columns is None else columns.column[columns.first + i]
+
+
+@borrowing
+def draw_columns(key, columns, order, done, upto):
     """Draw places ``done .. upto`` of a permutation (Fisher-Yates), those before them known.
 
-    A number is the high half of a hash times their count, by 2**32 (Lemire 2019). Only as many are
-    drawn as the node searches.
+    It is of the `columns` that may split the node. A number is the high half of a hash times their
+    count, by 2**32 (Lemire 2019). Only as many are drawn as the node searches.
     """
     half = np.uint64(32)
-    d = order.size
+    d = number_allowed(columns, order.size)
     if done == 0:
-        for i in range(d):
-            order[i] = i
-    for i in range(done, upto):
+        list_columns(columns, order)
+    for i in range(done, min(upto, d)):
         bits = mix(np.uint64(key) + np.uint64(i)) >> half
         j = i + np.int64((bits * np.uint64(d - i)) >> half)
         order[i], order[j] = order[j], order[i]
@@ -73,15 +81,16 @@ def tie_rank(limits, key, f):
 
 @kernel
 def _draw(key, order):
-    draw_columns(key, order, 0, order.size)
+    draw_columns(key, None, order, 0, order.size)
 
 
-def drawn_columns(max_features: int, key: np.uint64, d: int) -> NDArray[np.int64]:
-    """The d columns in the order in which a node searches them."""
-    order = np.arange(d)
-    if max_features < d:
+def drawn_columns(max_features: int, key: np.uint64, may_split: Bools) -> NDArray[np.int64]:
+    """The columns in the order in which a node searches them; those that may not split it, last."""
+    columns = np.flatnonzero(may_split)
+    order = np.arange(columns.size)
+    if max_features < columns.size:
         _draw(key, order)
-    return order
+    return np.concatenate([columns[order], np.flatnonzero(~may_split)])
 
 
 @borrowing

@@ -30,6 +30,7 @@ from gputree.backends.cpu.cut import (
     admits,
     draw_columns,
     drop_column,
+    list_columns,
     new_cut,
     new_draws,
     no_cut,
@@ -47,6 +48,14 @@ from gputree.backends.cpu.finish import (
     wait,
 )
 from gputree.backends.cpu.finish_scan import Scan, clear
+from gputree.backends.cpu.interactions import (
+    allowed_on_stack,
+    keep_columns,
+    new_sets,
+    number_allowed,
+    push_sets,
+    put_set,
+)
 from gputree.backends.cpu.jit import borrowing, kernel
 from gputree.backends.cpu.layout import EntrySource, Node, Pairs, Rows
 from gputree.backends.cpu.monotonic import (
@@ -110,6 +119,7 @@ class DrawnRules(NamedTuple):
     limits: Any
     weighted: bool
     regression: bool
+    interactions: Any  # `Interactions`, or None
 
 
 @borrowing
@@ -287,14 +297,18 @@ def find_cut(scan, entries, limits, draws, active, drawn, sorting):
     """
     order, s, t, key = draws.order, scan.s, scan.t, scan.key
     cut = no_cut()
-    most = min(limits.max_features, order.size)
+    d = number_allowed(scan.allowed, order.size)
+    most = min(limits.max_features, d)
+    active = keep_columns(scan.allowed, draws.columns, draws.place, active)
     first = seen = np.int64(0)
     # Columns `order[:first]` are drawn, and `cut` is the best of them; `seen` of them are active.
     # Those that remain are constant once all active ones are seen.
     while (first < most or cut.score == -np.inf) and seen < active:
         upto = min(first + drawn.column.size, most) if first < most else first + 1
-        if most < order.size:
-            draw_columns(key, order, first, upto)
+        if most < d:
+            draw_columns(key, scan.allowed, order, first, upto)
+        elif first == 0:
+            list_columns(scan.allowed, order)
         k = np.int64(0)
         for c in range(first, upto):
             drawn.column[k] = order[c]
@@ -357,6 +371,7 @@ def grow_one(rules, criterion, entries, free, waiting, draws, drawn, sorting, to
         size -= 1
         node, level, key = waiting.node[size], waiting.depth[size], waiting.key[size]
         bounded = at_place(limits.monotonic, limits, waiting.bounds, size)
+        allowed = allowed_on_stack(rules.interactions, waiting.columns, size)
         s, t = out.begin[node], out.end[node]
         if level >= limits.max_depth or t - s < min_rows:
             continue
@@ -365,6 +380,7 @@ def grow_one(rules, criterion, entries, free, waiting, draws, drawn, sorting, to
         scan = Scan(
             criterion, rules.weighted, entries.local, 0, entries.target, entries.weight, s, t,
             total, left, begin(criterion, total, total)[0], begin(criterion, left, total), key,
+            allowed,
         )  # fmt: skip
         if is_pure(criterion, total):
             continue
@@ -393,6 +409,7 @@ def grow_one(rules, criterion, entries, free, waiting, draws, drawn, sorting, to
             bounded.monotonic, criterion, entries, rules.weighted, f, s, middle, total, left,
             waiting.bounds, size,
         )  # fmt: skip
+        push_sets(allowed, f, waiting.columns, size)
         add_leaf(out, free, s, middle)
         add_leaf(out, free + 1, middle, t)
         deeper = level + 1 < limits.max_depth
@@ -418,6 +435,7 @@ def grow_drawn(rules, channels, entries, nodes, draws, sorting, out):
         np.empty(most + 1, np.int64),
         np.empty(most + 1, np.uint64),
         new_stack(rules.limits.monotonic, most + 1),
+        new_sets(rules.interactions, most + 1),
     )
     d = entries.categories.size
     k = min(rules.limits.max_features, d, BLOCK_COLUMNS)
@@ -438,6 +456,7 @@ def grow_drawn(rules, channels, entries, nodes, draws, sorting, out):
         out.root[j] = free
         add_leaf(out, free, nodes.begin[j], nodes.end[j])
         put_bounds(rules.limits.monotonic, nodes.means, j, waiting.bounds)
+        put_set(rules.interactions, nodes.means, j, waiting.columns)
         wait(waiting, 0, free, nodes.depth[j], d, nodes.key[j])
         free = grow_one(
             rules, criterion, entries, free + 1, waiting, draws, drawn, sorting, total, left, out
@@ -468,7 +487,8 @@ def grow_of_drawn(
         categories=table.categories,
     )
     regression = rows.square is not None
-    rules = DrawnRules(row_by_row(task.criterion), task.limits, rows.weight is not None, regression)
+    given = task.limits, rows.weight is not None, regression, task.interactions
+    rules = DrawnRules(row_by_row(task.criterion), *given)
     channels = 3 if regression else max(task.n_classes, 2)
     sorting = None
     if not task.draws_cuts:

@@ -244,7 +244,7 @@ def best_drawn_cut(scan, scratch, block, ranks, active, limits):
     while (c < most or cut.score == -np.inf) and seen < active:
         if c == ready:
             ready = max(most, c + 1)
-            draw_columns(scan.key, draws.order, c, ready)
+            draw_columns(scan.key, scan.allowed, draws.order, c, ready)
         f = draws.order[c]
         c += 1
         if draws.place[f] >= active:

@@ -30,6 +30,14 @@ from gputree.backends.cpu.finish_scan import (
     scan_column,
     weight_at,
 )
+from gputree.backends.cpu.interactions import (
+    allowed_on_stack,
+    keep_columns,
+    new_sets,
+    number_allowed,
+    push_sets,
+    put_set,
+)
 from gputree.backends.cpu.jit import borrowing, kernel, pasted
 from gputree.backends.cpu.layout import BinEnds, EntrySource
 from gputree.backends.cpu.monotonic import at_place, new_stack, push_bounds, put_bounds
@@ -62,6 +70,7 @@ class Growing(NamedTuple):
     weighted: bool
     regression: bool
     bin_ends: BinEnds
+    interactions: Any  # `Interactions`, or None
 
 
 class Root(NamedTuple):
@@ -82,6 +91,7 @@ class Waiting(NamedTuple):
     active: Int64s  # columns that are not constant there
     key: Uint64s
     bounds: Floats  # see `new_stack`
+    columns: Int64s  # see `new_sets`
 
 
 def new_subtrees(sizes: Int64s, depth: Int64s, limits: Limits) -> Subtrees:
@@ -127,8 +137,8 @@ def best_cut(scan, scratch, block, active, limits):
     """Best cut of a node over the active columns, or over those drawn among all."""
     cut = no_cut()
     columns, drawn = block.columns, block.drawn
-    drawing = limits.max_features < columns.size
-    visits = columns.size if drawing else active
+    drawing = limits.max_features < number_allowed(scan.allowed, columns.size)
+    visits = number_allowed(scan.allowed, columns.size) if drawing else active
     ready = np.int64(0)  # columns drawn
     for c in range(visits):
         f = columns[c]
@@ -137,7 +147,7 @@ def best_cut(scan, scratch, block, active, limits):
                 break
             if c == ready:
                 ready = max(limits.max_features, c + 1)
-                draw_columns(scan.key, drawn, c, ready)
+                draw_columns(scan.key, scan.allowed, drawn, c, ready)
             f = drawn[c]
             if is_constant(scan.order, f, scan.bits, scan.s, scan.t):
                 continue
@@ -283,8 +293,11 @@ def find_split(rules, scan, scratch, block, ranks, active, limits):
         return no_cut(), 0.0, active
     cut, found = no_cut(), False
     if ranks is not None:
+        draws = ranks.draws
+        active = keep_columns(scan.allowed, draws.columns, draws.place, active)
         cut, active = best_drawn_cut(scan, scratch, block, ranks, active, limits)
     else:
+        active = keep_columns(scan.allowed, block.columns, None, active)
         active = drop_constants(block.order, scan.bits, block.columns, active, scan.s, scan.t)
         if scan.t - scan.s == 2 and block.plain:
             found, cut = cut_pair(scan, limits)
@@ -378,6 +391,7 @@ def grow(rules, criterion, scratch, block, ranks, root, m, waiting, total, left,
         size -= 1
         node, level, key = waiting.node[size], waiting.depth[size], waiting.key[size]
         bounded = at_place(limits.monotonic, limits, waiting.bounds, size)
+        allowed = allowed_on_stack(rules.interactions, waiting.columns, size)
         s = out.begin[node] - shift
         t = out.end[node] - shift
         if level >= limits.max_depth or t - s < min_rows:
@@ -386,7 +400,7 @@ def grow(rules, criterion, scratch, block, ranks, root, m, waiting, total, left,
         clear(left)
         scan = Scan(
             criterion, weighted, block.order, bits, block.target, block.weight, s, t, total, left,
-            begin(criterion, total, total)[0], begin(criterion, left, total), key,
+            begin(criterion, total, total)[0], begin(criterion, left, total), key, allowed,
         )  # fmt: skip
         cut, decrease, active = find_split(
             rules, scan, scratch, block, ranks, waiting.active[size], bounded
@@ -415,6 +429,7 @@ def grow(rules, criterion, scratch, block, ranks, root, m, waiting, total, left,
         push_bounds(
             bounded.monotonic, criterion, block, weighted, f, s, middle, total, left, stack, size
         )
+        push_sets(allowed, f, waiting.columns, size)
         add_leaf(out, free, shift + s, shift + middle)
         add_leaf(out, free + 1, shift + middle, shift + t)
         for side in range(2):
@@ -443,6 +458,7 @@ def grow_nodes(rules, entries, nodes, a, b, scratch, block, ranks, out, free):
         np.empty(most + 1, np.int64),
         np.empty(most + 1, np.uint64),
         new_stack(rules.limits.monotonic, most + 1),
+        new_sets(rules.interactions, most + 1),
     )
     total = np.empty(widest, np.int64)  # rows of one array would not be taken for contiguous
     left = np.empty(widest, np.int64)
@@ -454,6 +470,7 @@ def grow_nodes(rules, entries, nodes, a, b, scratch, block, ranks, out, free):
         out.root[j] = free
         add_leaf(out, free, s, nodes.end[j])
         put_bounds(rules.limits.monotonic, nodes.means, j, waiting.bounds)
+        put_set(rules.interactions, nodes.means, j, waiting.columns)
         root = Root(free + 0, first, nodes.depth[j], nodes.key[j], free + 1)
         restricted, sums = restrict(rules.criterion, channels), total[:channels]
         free = grow(
@@ -481,6 +498,7 @@ def finish_nodes(source: EntrySource, task: Task, nodes: SmallNodes) -> Subtrees
         weighted=rows.weight is not None,
         regression=rows.square is not None,
         bin_ends=BinEnds(table.by_code, table.highest, table.lowest, table.categories),
+        interactions=task.interactions,
     )
     weight = rows.weight if rows.weight is not None else np.empty(0, np.int64)
     given = table, rows.target, weight, entries, nodes._replace(means=None)

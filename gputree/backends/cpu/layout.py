@@ -77,6 +77,7 @@ class SearchRules(NamedTuple):
     weighted: bool
     exact: bool  # True: cuts inside bins are searched for, too
     means: Any  # `Bounds` of the nodes, or None
+    interactions: Any  # `Interactions`, or None
 
 
 class Node(NamedTuple):

@@ -21,6 +21,7 @@ from gputree.backends.binning import MAX_BINS
 from gputree.backends.cpu.cut import (
     count_row,
     draw_columns,
+    list_columns,
     narrow,
     new_cut,
     no_cut,
@@ -39,6 +40,7 @@ from gputree.backends.cpu.gather import (
     keep_found,
     put_found,
 )
+from gputree.backends.cpu.interactions import allowed_in_node, number_allowed
 from gputree.backends.cpu.jit import (
     PREFETCH_ROWS,
     borrowing,
@@ -378,8 +380,8 @@ def count_drawn(drawn, source, node, search, scores, columns):
 
 
 @inner
-def choose_cut(finer, drawn, exact, source, node, search, scores):
-    """Best cut of one node: over all columns, or over those drawn for it.
+def choose_cut(finer, drawn, exact, source, node, allowed, search, scores):
+    """Best cut of one node: over all columns that are allowed, or over those drawn among them.
 
     Columns beyond `max_features` are visited one by one until some cut is admissible. Where `drawn`
     is given, they have not been counted before.
@@ -388,16 +390,16 @@ def choose_cut(finer, drawn, exact, source, node, search, scores):
     best, bins, sides = scores.best[j], scores.bin[j], scores.missing_left[j]
     d = best.size
     order = np.empty(d, np.int64)
+    list_columns(allowed, order)
+    d = number_allowed(allowed, d)
     draws = limits.max_features < d
-    for f in range(d):
-        order[f] = f
     cut = no_cut()
     done = 0
     # `cut` is the best of the columns `order[:done]`.
     while done < d and (done == 0 or cut.score == -np.inf):
         upto = min(max(limits.max_features, done + 1), d)
         if draws:
-            draw_columns(node.key, order, done, upto)
+            draw_columns(node.key, allowed, order, done, upto)
         if drawn is not None:
             count_drawn(drawn, source, node, search, scores, order[done:upto])
         for i in range(done, upto):
@@ -507,10 +509,11 @@ def refine_nodes(finer, drawn, rules, source, nodes, scores, keys, chosen, split
         ):
             continue
         limits = at_node(rules.limits.monotonic, rules.limits, rules.means, j)
+        allowed = allowed_in_node(rules.interactions, rules.means, j)
         node = Node(rules.criterion, limits, rules.weighted, total, keys[j])
         histogram = nodes.cells[nodes.slots[j]] if drawn is None else drawn.cells
         search = Search(j, first, last, histogram, scores.bound[j], marks, work, report)
-        cut = choose_cut(finer, drawn, rules.exact, source, node, search, scores)
+        cut = choose_cut(finer, drawn, rules.exact, source, node, allowed, search, scores)
         record_cut(rules.criterion, table, limits, rules.weighted, histogram, total, cut, j, splits)
 
 

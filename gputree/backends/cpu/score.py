@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from gputree.backends.base import Task
 from gputree.backends.binning import MAX_BINS
 from gputree.backends.cpu.cut import admits, row_count
+from gputree.backends.cpu.interactions import allowed_in_node, may_split
 from gputree.backends.cpu.jit import borrowing, kernel
 from gputree.backends.cpu.monotonic import at_column, at_node, boundary_keeps_order
 from gputree.criteria import Gini, begin, bound, left_weight, margin, score, tighten
@@ -285,9 +286,10 @@ def score_nodes(vectors, rules, table, histograms, slots, first, last, scores):
         for c in range(channels):
             scores.total[j, c] = total[c]
         bounded = at_node(rules.limits.monotonic, rules.limits, rules.means, j)
+        allowed = allowed_in_node(rules.interactions, rules.means, j)
         best, bound = scores.best[j], scores.bound[j]
         for f in range(table.missing.size):
-            if table.categories[f] > 0:
+            if table.categories[f] > 0 or not may_split(allowed, f):
                 best[f] = bound[f] = -np.inf
                 continue
             best[f], scores.bin[j, f], scores.missing_left[j, f], bound[f] = score_column(

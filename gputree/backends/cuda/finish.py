@@ -237,7 +237,9 @@ def _grow_small(
     nodes = grown.nodes
     off = np.flatnonzero(nodes.first_child == PUT_OFF)
     channels = roots.channels[np.searchsorted(roots.last, nodes.begin[off], side="right")]
-    bounds = None if nodes.lower is None else Bounds(nodes.lower[off], nodes.upper[off])
+    bounds = None
+    if nodes.lower is not None:
+        bounds = Bounds(nodes.lower[off], nodes.upper[off], np.zeros_like(off))
     first, last, depth, key = (field[off] for field in nodes[5:9])
     small = Roots(first, last, depth, key, channels, bounds)
     parts, number = [nodes], nodes.feature.size
@@ -329,7 +331,7 @@ def _grow(
     roots = roots.take(order)
     sizes = roots.last - roots.first
     room, channel = offsets(node_room(sizes, roots.depth, limits)), offsets(roots.channels)
-    sent = send(*roots[:4], room, channel, *(roots.bounds or ()))
+    sent = send(*roots[:4], room, channel, *(roots.bounds or ())[:2])
     packed, bounds = ROOTS.pack(*sent[:6]), sent[6:] or None
     nodes = SubtreeNodes.arranged(allocate(*node_arrays(int(room[-1]), bounds is not None)))
     used = xp.empty(m, dtype=np.int32)

@@ -32,7 +32,7 @@ def score(grower: Grower, histograms: Any, slots: Int64s, bounds: Bounds | None)
     """Score every column of every node whose means are within `bounds`."""
     m, workspace = slots.size, grower.workspace
     order, sent = own_slots(slots), []
-    if arrays := [array for array in (order, *(bounds or ())) if array is not None]:
+    if arrays := [array for array in (order, *(bounds or ())[:2]) if array is not None]:
         most = bytes_of(*3 * ((grower.most_nodes, np.int64),))
         sent = workspace.bounds.send(arrays, lambda: most)
     monotonic = pack_bounds(grower, None if bounds is None else sent[-2:])

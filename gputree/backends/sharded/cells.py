@@ -207,7 +207,7 @@ def candidate_bins(scoring, table, histograms, slots, best, bounds, columns, fir
         node = Node(scoring.criterion, scoring.limits, scoring.weighted, total, np.uint64(0))
         needed = needed_bound(scoring.criterion, best[i], total)
         for f in columns[first[i] : first[i + 1]]:
-            if bounds[i, f] < needed:
+            if not bounds[i, f] >= needed:  # NaN of columns that may not split the node
                 continue
             column_node = in_column(node, f)
             mark_bins(table, column_node, cells, f, needed, True, work, candidate)

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.backends.base import Bounds, Int64s, Uint64s
+from gputree.backends.base import Bools, Bounds, Int64s, Uint64s
 from gputree.backends.cpu.cut import drawn_columns
 from gputree.backends.cpu.layout import Rows
 from gputree.backends.sharded import tuning
@@ -79,7 +79,10 @@ class CutSearch:
         """
         task, d = self.summary.task, self.summary.columns
         most = task.limits.max_features
-        orders = {int(j): drawn_columns(most, self.level.keys[j], d) for j in nodes}
+        allowed = self._allowed()
+        if not allowed.all():  # NaN reaches nothing: -inf would where no boundary is admitted
+            self.scores.best[~allowed], self.scores.bound[~allowed] = -np.inf, np.nan
+        orders = {int(j): drawn_columns(most, self.level.keys[j], allowed[j]) for j in nodes}
         done = 0
         while done < d and orders:
             upto = min(max(most, done + 1), d)
@@ -92,6 +95,14 @@ class CutSearch:
             done = upto
             orders = {j: order for j, order in orders.items() if self.cuts.score[j] == -np.inf}
         return self.cuts
+
+    def _allowed(self) -> Bools:
+        """The columns that may split each node, shape (m, d)."""
+        d, bounds = self.summary.columns, self.level.bounds
+        interactions = self.summary.task.interactions
+        if interactions is None or bounds is None:
+            return np.ones((self.level.slots.size, d), np.bool_)
+        return interactions.mask(bounds.columns, d)
 
     def _look_inside(self, nodes: Int64s, columns: Int64s) -> None:
         """Compare cuts with the best inside bins of some columns, and keep the better ones.

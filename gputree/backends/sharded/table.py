@@ -15,6 +15,7 @@ from gputree.backends.base import Bools, Int64s, Sharding, Task
 from gputree.backends.cpu.backend import CpuBackend
 from gputree.backends.cpu.layout import Rows, Table
 from gputree.backends.cpu.table import CpuTable
+from gputree.backends.interactions import Interactions
 from gputree.backends.sharded.intervals import BinKeys
 from gputree.compilation.arrays import writable
 
@@ -162,7 +163,9 @@ class TableSummary:
         if limits.monotonic is not None:
             signs = limits.monotonic.signs[inside]
             limits = limits._replace(monotonic=limits.monotonic._replace(signs=signs))
-        return replace(self, table=_contiguous(columns), task=replace(self.task, limits=limits))
+        # columns that may not split a node are left out of the search instead
+        task = replace(self.task, limits=limits, interactions=None)
+        return replace(self, table=_contiguous(columns), task=task)
 
     def of_few_categories(self) -> TableSummary:
         """Return the summary with columns of more categories than bins as if they were numeric."""
@@ -176,6 +179,10 @@ class TableSummary:
         if monotonic is not None:
             monotonic_writable = monotonic._replace(signs=writable(monotonic.signs))
             task = replace(task, limits=task.limits._replace(monotonic=monotonic_writable))
+        if task.interactions is not None:
+            first, column, below = map(writable, task.interactions[:3])
+            sets = Interactions(first, column, below, task.interactions.root)
+            task = replace(task, interactions=sets)
         return replace(self, table=Table(*map(writable, self.table)), task=task)
 
     def on_cpu(

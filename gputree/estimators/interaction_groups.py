@@ -1,0 +1,71 @@
+"""Interaction constraints as a user writes them: groups of columns that may be used together."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+from itertools import combinations
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gputree.backends.interactions import Interactions, interactions_of
+from gputree.errors import InputError
+
+
+def interactions(estimator: Any, d: int) -> Interactions | None:
+    """The sets of columns that splits of an estimator lead to; None without constraints.
+
+    Parameters
+    ----------
+    estimator : estimator whose table of d columns is checked
+        Its ``interaction_cst`` is None, "pairwise", "no_interactions" or a sequence of groups of
+        indices or names of columns. Columns in no group are one more.
+
+    Raises
+    ------
+    ValueError
+        Groups are no sequences, or have other than indices and names of columns.
+    """
+    groups = _groups(estimator, d)
+    return None if groups is None else interactions_of(groups)
+
+
+def _groups(estimator: Any, d: int) -> tuple[frozenset[int], ...] | None:
+    given = estimator.interaction_cst
+    if given is None:
+        return None
+    if given == "no_interactions":
+        given = [[f] for f in range(d)]
+    elif given == "pairwise":
+        given = list(combinations(range(d), min(2, d)))
+    names = {name: f for f, name in enumerate(getattr(estimator, "feature_names_in_", ()))}
+    if not all(map(_is_group, given)):
+        raise InputError(
+            "Interaction constraints must be a sequence of tuples or lists, got: "
+            f"{estimator.interaction_cst!r}."
+        )
+    groups = [frozenset(names.get(f, f) for f in group) for group in given]
+    for group in groups:
+        if not all(isinstance(f, Integral) and 0 <= int(f) < d for f in group):
+            raise InputError(
+                "Interaction constraints must consist of integer indices in [0, n_features - 1] = "
+                f"[0, {d - 1}], specifying the position of features, or of their names, got "
+                f"invalid indices: {set(group)!r}"
+            )
+    rest = frozenset(range(d)).difference(*groups)
+    return (*groups, rest) if rest else tuple(groups)
+
+
+def _is_group(group: Any) -> bool:
+    iterable = isinstance(group, Iterable) and not isinstance(group, str)
+    return iterable and all(isinstance(f, Hashable) for f in group)
+
+
+def within(estimator: Any, d: int, columns: NDArray[np.intp]) -> list[list[int]] | None:
+    """The groups of an estimator over d columns, as places in some `columns` of these."""
+    groups = _groups(estimator, d)
+    if groups is None:
+        return None
+    return [np.flatnonzero(np.isin(columns, list(group))).tolist() for group in groups]

@@ -1,0 +1,265 @@
+"""Trees no path of which uses columns together that are not to interact."""
+
+from dataclasses import replace
+from itertools import combinations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from oracles import columns_allowed, exact_tree
+from shard_kinds import Case, in_shards
+from sklearn.base import clone
+from strategies import PROBLEMS, is_regression, make_task, random_problems, random_sample
+from tunings import DRAWN, RANKED, WIDE, tuned
+from twin_lists import assert_same_trees
+
+from gputree import (
+    BoostedC45Classifier,
+    C45Classifier,
+    DecisionTreeClassifier,
+    DecisionTreeRegressor,
+    ExtraTreesClassifier,
+    ExtraTreesRegressor,
+    ID3Classifier,
+    RandomForestClassifier,
+    RandomForestRegressor,
+    load_model,
+    save_model,
+)
+from gputree.backends import interactions
+from gputree.backends.base import Monotonic
+from gputree.backends.interactions import interactions_of
+
+
+@st.composite
+def grouped_problems(draw, max_rows=200):
+    """A criterion, a table for it, and groups that have all of its columns, some in several."""
+    criterion, sample = draw(random_problems(max_rows))
+    d = sample.values.shape[1]
+    groups = draw(st.lists(st.frozensets(st.integers(0, d - 1)), max_size=4))
+    return criterion, sample, (*groups, frozenset(range(d)).difference(*groups))
+
+
+def grouped_task(problem, **limits):
+    criterion, sample, groups = problem
+    task = make_task(criterion, sample, **limits)
+    return replace(task, interactions=interactions_of(groups))
+
+
+# ------------------------------------------------------------------------- growth
+@pytest.fixture(scope="module")
+def grow(grow_tree, device):
+    """``grow(sample, task, ...)`` on the CPU, where columns are constrained."""
+    if device != "cpu":
+        pytest.skip("columns of CART are constrained on the CPU")
+    return grow_tree
+
+
+@given(grouped_problems(), st.sampled_from([2, 5, 256]), st.sampled_from([1, 20, None]))
+def test_trees_are_those_of_the_definition(grow, problem, max_bins, finish_rows):
+    """With the root as a small node, and with large nodes that are split by histograms."""
+    sample, task = problem[1], grouped_task(problem)
+    expected = exact_tree(sample.values, task, groups=problem[2])
+    assert grow(sample, task, finish_rows=finish_rows, max_bins=max_bins) == expected
+
+
+@given(
+    grouped_problems(),
+    st.integers(1, 8),
+    st.integers(1, 3),
+    st.sampled_from([1, 30, None]),
+    st.booleans(),
+)
+def test_limits_and_drawn_columns(grow, problem, leaf, drawn, finish_rows, ties):
+    sample = problem[1]
+    limits = {"min_samples_leaf": leaf, "max_depth": 6, "random_ties": ties}
+    limits["max_features"] = min(drawn, sample.values.shape[1])
+    task = grouped_task(problem, **limits)
+    expected = exact_tree(sample.values, task, groups=problem[2])
+    assert grow(sample, task, finish_rows=finish_rows, max_bins=4) == expected
+    for tuning in [*DRAWN, RANKED, WIDE]:
+        with tuned(tuning):
+            assert grow(sample, task, finish_rows=finish_rows, max_bins=4) == expected
+
+
+@pytest.mark.parametrize(("criterion", "weighted"), PROBLEMS[:2])
+@pytest.mark.parametrize("finish_rows", [1, None])
+def test_with_monotonic_constraints(grow, criterion, weighted, finish_rows):
+    sample = random_sample(3, 200, 4, 0 if is_regression(criterion) else 2, weighted)
+    groups = (frozenset({0, 1}), frozenset({1, 2}), frozenset({3}))
+    monotonic = Monotonic(np.array([1, -1, 0, 1], np.int8))
+    task = grouped_task((criterion, sample, groups), n_classes=2, monotonic=monotonic)
+    expected = exact_tree(sample.values, task, groups=groups)
+    assert grow(sample, task, finish_rows=finish_rows) == expected
+
+
+# --------------------------------------------------------------------- estimators
+def paths(tree):
+    """The set of columns on the way to each leaf."""
+    used = [frozenset()] * tree.n_nodes
+    for node in range(1, tree.n_nodes):  # parents have lower numbers
+        above = int(tree.parent[node])
+        used[node] = used[above] | {int(tree.feature[above])}
+    return {used[node] for node in np.flatnonzero(tree.is_leaf)}
+
+
+def trees_of(model):
+    """The trees of a fitted model of any kind."""
+    return [model.tree_] if hasattr(model, "tree_") else [one.tree_ for one in model.estimators_]
+
+
+def assert_equal(one, other):
+    """Two models have the same trees."""
+    for expected, found in zip(trees_of(one), trees_of(other), strict=True):
+        assert_same_trees(expected, found)
+
+
+def mixed_table(n=400, seed=0):
+    """Rows of numbers with missing values and of two columns of categories, and their classes."""
+    rng = np.random.default_rng(seed)
+    X = np.round(rng.normal(size=(n, 6)), 1)
+    X[:, 4] = rng.integers(0, 5, n)
+    X[:, 5] = rng.integers(0, 30, n)
+    signal = X[:, 0] * X[:, 1] + X[:, 2] * X[:, 3] + (X[:, 4] == 2) * (X[:, 5] % 3)
+    X[rng.random(X.shape) < 0.05] = np.nan
+    return X, np.digitize(signal, [-1, 0.5])
+
+
+GROUPS = {
+    "pairwise": list(combinations(range(6), 2)),
+    "no_interactions": [{f} for f in range(6)],
+    "lists": [{0, 1, 4}, {1, 2}, {3, 5}],
+}
+SHORT = ["pairwise", "no_interactions"]
+FULL = pytest.mark.full
+KINDS = [
+    DecisionTreeClassifier(max_leaf_nodes=40),
+    DecisionTreeClassifier(max_features=2, splitter="binned", max_bins=8, random_state=0),
+    DecisionTreeRegressor(min_samples_leaf=3),
+    DecisionTreeRegressor(splitter="random", random_state=0, device="cpu"),
+    RandomForestClassifier(n_estimators=3, random_state=0),
+    RandomForestRegressor(n_estimators=3, max_features=3, random_state=0),
+    ExtraTreesClassifier(n_estimators=3, random_state=0),
+    ExtraTreesRegressor(n_estimators=3, random_state=0),
+    C45Classifier(pruning=None, min_samples_leaf=1, average_gain_rule=False),
+    C45Classifier(pruning=None, binary_splits=True),
+    C45Classifier(winnow=True, random_state=0),
+    BoostedC45Classifier(n_trials=3),
+    ID3Classifier(max_depth=3),
+]
+
+
+@pytest.mark.parametrize("model", KINDS, ids=lambda model: type(model).__name__)
+@pytest.mark.parametrize("groups", ["lists", *(pytest.param(g, marks=FULL) for g in SHORT)])
+@pytest.mark.parametrize("nominal", [pytest.param(None, marks=FULL), [4, 5]])
+@pytest.mark.filterwarnings("ignore:BoostedC45Classifier. boosting reduced:UserWarning")
+def test_no_path_uses_columns_together_that_must_not(model, groups, nominal):
+    X, y = mixed_table()
+    given = GROUPS[groups] if groups == "lists" else groups
+    if isinstance(model, ID3Classifier):
+        X = np.round(X)
+    model = clone(model).set_params(interaction_cst=given, categorical_features=nominal)
+    found = [paths(tree) for tree in trees_of(model.fit(X, y))]
+    for path in set().union(*found):
+        assert any(path <= set(group) for group in GROUPS[groups])
+    free = [
+        paths(tree) for tree in trees_of(clone(model).set_params(interaction_cst=None).fit(X, y))
+    ]
+    if not isinstance(model, (C45Classifier, BoostedC45Classifier)):  # whose trees are small
+        assert any(all(not path <= set(g) for g in GROUPS[groups]) for path in set().union(*free))
+
+
+@pytest.mark.parametrize("model", KINDS, ids=lambda model: type(model).__name__)
+def test_groups_that_have_all_columns_change_nothing(model):
+    X, y = mixed_table()
+    X = np.round(X) if isinstance(model, ID3Classifier) else X
+    one, other = clone(model), clone(model).set_params(interaction_cst=[range(6), {0, 1}])
+    assert_equal(one.fit(X, y), other.fit(X, y))
+
+
+@given(st.integers(0, 10**6), st.sampled_from(list(GROUPS)), st.sampled_from([None, 2]))
+def test_shards_grow_the_tree_of_the_whole_table(seed, groups, max_features):
+    rng = np.random.default_rng(seed)
+    X, y = mixed_table(int(rng.integers(20, 300)), seed)
+    model = DecisionTreeClassifier(
+        interaction_cst=[list(group) for group in GROUPS[groups]], max_features=max_features,
+        random_state=seed, max_bins=int(rng.choice([4, 40])),
+    )  # fmt: skip
+    case = Case(model, X, y, None, [4, 5])
+    table = in_shards(case.coded(), np.array([0, len(X) // 3, len(X)]))
+    assert_same_trees(case.expected(), clone(model).fit(table, y).tree_)
+
+
+def test_threads_and_whole_trees_in_a_call_change_nothing():
+    """A forest grows trees in one call; as trees by themselves they are the same."""
+    X, y = mixed_table()
+    forests = [
+        RandomForestClassifier(3, random_state=1, interaction_cst="pairwise", n_jobs=n).fit(X, y)
+        for n in (1, 3)
+    ]
+    assert_equal(*forests)
+    limited = clone(forests[0]).set_params(max_leaf_nodes=10**6).fit(X, y)  # one by one, by levels
+    assert_equal(limited, forests[0])
+
+
+def test_devices(cuda_device):
+    """Lists are constrained on a device, too; CART is refused there."""
+    X, y = mixed_table(80)
+    model = C45Classifier(interaction_cst="pairwise", pruning=None, min_samples_leaf=1)
+    assert_equal(
+        clone(model).set_params(device="cpu").fit(X, y), model.set_params(device="cuda").fit(X, y)
+    )
+    with pytest.raises(ValueError, match="constrains trees of CART on the CPU"):
+        DecisionTreeClassifier(device="cuda", interaction_cst="pairwise").fit(X, y)
+    assert (
+        DecisionTreeClassifier(interaction_cst="pairwise").fit(X, y).growth_report_["device"]
+        == "cpu"
+    )
+
+
+# --------------------------------------------------------------------- parameters
+def test_columns_by_name_and_those_in_no_group(tmp_path):
+    pd = pytest.importorskip("pandas")
+    X, y = mixed_table()
+    frame = pd.DataFrame(X, columns=list("abcdef"))
+    by_name = DecisionTreeClassifier(interaction_cst=[("a", "b"), ("b", 2)]).fit(frame, y)
+    by_place = DecisionTreeClassifier(interaction_cst=[{0, 1}, {1, 2}, {3, 4, 5}]).fit(X, y)
+    assert_same_trees(by_name.tree_, by_place.tree_)
+    save_model(by_name, tmp_path / "model")
+    assert load_model(tmp_path / "model").interaction_cst == [("a", "b"), ("b", 2)]
+
+
+@pytest.mark.parametrize(
+    ("groups", "message"),
+    [
+        ([0, 1], r"must be a sequence of tuples or lists, got: \[0, 1\]"),
+        (["ab"], r"must be a sequence of tuples or lists, got: \['ab'\]"),
+        ([[0, 6]], r"in \[0, n_features - 1\] = \[0, 5\], .* invalid indices: \{0, 6\}"),
+        ([["a"]], "invalid indices"),
+        ("some", "must be an instance of 'list', an instance of 'tuple'"),
+    ],
+)
+@pytest.mark.parametrize("kind", [DecisionTreeClassifier, RandomForestClassifier, C45Classifier])
+def test_errors_are_those_of_scikit_learn(kind, groups, message):
+    with pytest.raises(ValueError, match=message):
+        kind(interaction_cst=groups).fit(*mixed_table())
+
+
+def test_too_many_sets_of_columns(monkeypatch):
+    """Groups each without one column: every subset of the columns is a set."""
+    monkeypatch.setattr(interactions, "MOST_COLUMNS", 1000)
+    groups = tuple(frozenset(range(24)) - {f} for f in range(24))
+    with pytest.raises(ValueError, match="24 groups lead to too many sets of columns"):
+        interactions_of(groups)
+
+
+@given(st.lists(st.frozensets(st.integers(0, 5)), max_size=6), st.lists(st.integers(0, 5)))
+def test_sets_below_a_path(groups, path):
+    groups = (*groups, frozenset(range(6)).difference(*groups))
+    found, here, used = interactions_of(groups), np.array([0]), frozenset()
+    for f in path:
+        if not found.mask(here, 6)[0, f]:
+            continue
+        here, used = found.children(here, np.array([f])), used | {f}
+        assert np.flatnonzero(found.mask(here, 6)[0]).tolist() == columns_allowed(used, groups)
