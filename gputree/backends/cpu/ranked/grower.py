@@ -1,0 +1,191 @@
+"""Growth of a tree over ranked lists, in threads: large nodes by column, small ones whole."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gputree.arithmetic.hashing import child_key
+from gputree.backends.base import Limits
+from gputree.backends.cpu.cut import drawn_columns
+from gputree.backends.cpu.ranked.lists import MOST_RANKS, NodeRows, partition_lists, presort
+from gputree.backends.cpu.ranked.nodes import (
+    Nodes,
+    Ranked,
+    grow_subtree,
+    measure_node,
+    new_nodes,
+    search_node,
+    split_node,
+)
+from gputree.backends.cpu.ranked.sweep import no_cut, precedes
+from gputree.backends.rules import fewest_rows
+from gputree.base.dtypes import Bools, Int64s
+from gputree.base.memory import require_memory
+from gputree.base.threads import even_spans, run
+from gputree.errors import InputError
+
+# Rows of a node that is searched by several threads, at least; larger ones are so in any case, for
+# a fit can be interrupted between calls.
+FEWEST_SHARED, MOST_WHOLE = 1 << 10, 1 << 14
+# Number of subtrees for each thread, at least.
+SUBTREES_PER_THREAD = 4
+
+
+class Open(NamedTuple):
+    """A node that may be split: its number, range, depth and key."""
+
+    number: int
+    s: int
+    t: int
+    depth: int
+    key: np.uint64
+
+
+class RankedGrower:
+    """Growth over some rows of a table, given in the order of their targets.
+
+    Parameters
+    ----------
+    values : float array of shape (n, d)
+        The table, NaN where missing.
+    nominal : bool array of shape (d,)
+    criterion : named tuple
+        Its type is that of the sweep.
+    limits : Limits
+    rows : NodeRows
+        Ascending by target. They are used up; afterwards they are in the order of the leaves.
+    """
+
+    def __init__(
+        self,
+        values: NDArray,
+        nominal: Bools,
+        criterion: Any,
+        limits: Limits,
+        rows: NodeRows,
+        n_threads: int,
+    ) -> None:
+        n, d = rows.row.size, values.shape[1]
+        if n > MOST_RANKS:
+            raise InputError(f"Ranked lists have at most {MOST_RANKS:,} rows, got {n:,}.")
+        require_memory(4 * n * d, f"Ranking {n:,} rows in {d:,} columns", "Use fewer rows.")
+        self._run = partial(run, n_threads)
+        self._n_threads = n_threads
+        lists = np.empty((d, n), np.int32)
+
+        def rank(f: int) -> None:
+            lists[f] = presort(values[rows.row, f])
+
+        self._run(rank, [(f,) for f in range(d)])
+        self._ranked = Ranked(criterion, limits, lists, rows, nominal)
+
+    def grow(self, key: int) -> Nodes:
+        """Grow the tree; the root's draws are hashed with `key`. The root is the first node."""
+        n = self._ranked.rows.row.size
+        whole = MOST_WHOLE
+        if self._n_threads > 1:
+            shared = n // (SUBTREES_PER_THREAD * self._n_threads)
+            whole = min(whole, max(shared, FEWEST_SHARED))
+        parts: list[Nodes] = [new_nodes(1)]  # of one node each
+        level, small = [Open(0, 0, n, 0, np.uint64(key))], []
+        while level:
+            large = [node for node in level if node.t - node.s > whole]
+            small += [node for node in level if node.t - node.s <= whole]
+            level = self._split(large, parts)
+        small.sort(key=lambda node: node.s - node.t)
+        return _join(parts, small, self._run(self._grow_subtree, [(node,) for node in small]))
+
+    def _split(self, level: list[Open], parts: list[Nodes]) -> list[Open]:
+        """Split the nodes of a level; returns their children."""
+        ranked = self._ranked
+        given = [(ranked, node.s, node.t, parts[node.number]) for node in level]
+        sides = self._run(measure_node, given)
+        found = [
+            (node, side)
+            for node, side in zip(level, sides, strict=True)
+            if self._may_split(node, parts[node.number])
+        ]
+        cuts = self._search(found)
+        ranks = [np.empty(node.t - node.s, np.int32) for node, _ in found]
+        splits = [
+            (ranked, node.s, node.t, cut, parts[node.number], of_node)
+            for (node, _), cut, of_node in zip(found, cuts, ranks, strict=True)
+        ]
+        children, partitions = [], []
+        lefts = self._run(split_node, splits)
+        for (node, _), left, of_node in zip(found, lefts, ranks, strict=True):
+            if left:
+                parts[node.number].first_child[0] = first = len(parts)
+                parts += [new_nodes(1), new_nodes(1)]
+                middle, keys = node.s + left, child_key(np.array([node.key]), np.arange(2))
+                children.append(Open(first, node.s, middle, node.depth + 1, keys[0]))
+                children.append(Open(first + 1, middle, node.t, node.depth + 1, keys[1]))
+                for a, b in self._column_spans(node):
+                    partitions.append((ranked.lists, a, b, node.s, node.t, of_node))
+        self._run(partition_lists, partitions)
+        return children
+
+    def _may_split(self, node: Open, measured: Nodes) -> bool:
+        """Return True if the limits and the targets of a node admit a split."""
+        limits = self._ranked.limits
+        is_large = node.t - node.s >= fewest_rows(limits) and node.depth < limits.max_depth
+        return bool(is_large and measured.loss[0] > 0)
+
+    def _column_spans(self, node: Open) -> list[tuple[int, int]]:
+        """Spans of columns, as parts of the work on a node."""
+        d = self._ranked.nominal.size
+        return even_spans(d, node.t - node.s, self._n_threads, FEWEST_SHARED)
+
+    def _search(self, found: list[tuple[Open, Any]]) -> list[Any]:
+        """The best cut of each node, given with all of its rows as a side."""
+        d, most = self._ranked.nominal.size, self._ranked.limits.max_features
+        order = [drawn_columns(most, node.key, d) for node, _ in found]
+        cuts, done = [no_cut() for _ in found], min(most, d)
+        tasks = [
+            (j, order[j][a:b])
+            for j, (node, _) in enumerate(found)
+            for a, b in even_spans(done, node.t - node.s, self._n_threads, FEWEST_SHARED)
+        ]
+        while tasks:
+            results = self._run(
+                lambda j, columns: search_node(
+                    self._ranked,
+                    found[j][0].s,
+                    found[j][0].t,
+                    found[j][0].key,
+                    columns,
+                    found[j][1],
+                ),
+                tasks,
+            )
+            for (j, _), cut in zip(tasks, results, strict=True):
+                cuts[j] = cut if precedes(cut, cuts[j]) else cuts[j]
+            # of a node without a cut, one column more
+            without = [j for j, cut in enumerate(cuts) if cut.column < 0 and done < d]
+            tasks = [(j, order[j][done : done + 1]) for j in without]
+            done += 1
+        return cuts
+
+    def _grow_subtree(self, node: Open) -> Nodes:
+        limits, rows = self._ranked.limits, node.t - node.s
+        most = 2 * (rows // max(limits.min_samples_leaf, 1)) + 1
+        levels = min(max(limits.max_depth - node.depth, 0), 40)
+        out = new_nodes(min(most, (2 << levels) - 1))
+        count = grow_subtree(self._ranked, node.s, node.t, node.depth, node.key, out)
+        return Nodes._make(field[:count].copy() for field in out)
+
+
+def _join(parts: list[Nodes], roots: list[Open], subtrees: list[Nodes]) -> Nodes:
+    """Join nodes with the subtrees of `roots` among them: their other nodes follow all parts."""
+    free = len(parts)
+    for root, subtree in zip(roots, subtrees, strict=True):
+        child = subtree.first_child
+        child[child >= 0] += free - 1
+        parts[root.number] = Nodes._make(field[:1] for field in subtree)
+        parts.append(Nodes._make(field[1:] for field in subtree))
+        free += subtree.begin.size - 1
+    return Nodes._make(np.concatenate(field) for field in zip(*parts, strict=True))
