@@ -1,10 +1,10 @@
 """Absolute error and the pinball loss, whose leaves predict medians and other quantiles.
 
-The loss of a row of target y at the prediction m is ``up * (y - m)`` above it and ``down * (m - y)``
-below, in integers: the absolute error has 1 and 1, the quantile ``up / (up + down)`` a fraction of a
-small denominator. The best prediction of a set of rows is the quantile: the lowest target up to
-which they have ``up / (up + down)`` of the weight. At most `MOST_BITS` bits are used, so that no sum
-overflows: targets have what the weights leave of them.
+A row of target y has the loss ``up * (y - m)`` at a prediction m below it, and ``down * (m - y)``
+at one above, in integers: the absolute error has 1 and 1, the quantile ``up / (up + down)`` a
+fraction of a small denominator. The best prediction of a set of rows is that quantile: the lowest
+target up to which they have ``up / (up + down)`` of the weight. Targets have the bits that weights
+leave of `MOST_BITS`, so that no sum overflows.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ def fraction_of(quantile: float) -> Fraction:
 def fix_ranked(y: Floats, weights: Weights, quantile: float | None) -> RankedTargets:
     """Fixed point of the targets and weights of all rows that have weight.
 
-    The absolute error is that of `quantile` None. A unit of targets is a power of two, so that equal
-    ones stay equal. Weights that are no small integers are rounded again.
+    The absolute error is that of `quantile` None. Weights that are no small integers are rounded
+    again: see `_coarser`.
     """
     level = Fraction(1, 2) if quantile is None else fraction_of(quantile)
     up, down = level.numerator, level.denominator - level.numerator
@@ -91,7 +91,7 @@ def absolute_errors(
     weight: Floats,
     power: int,
 ) -> tuple[Floats, Floats]:
-    """Weight x absolute error, or its square: of all rows that reach a node, and that stop in it."""
+    """Weight x absolute error, or its square, of rows that reach each node, or stop there."""
     order = np.lexsort((weight, target, stop))  # float sums in a canonical order
     node, target, weight = stop[order], target[order], weight[order]
     below, stopped = np.zeros(parent.size), None

@@ -31,6 +31,7 @@ from gputree.estimators.documentation import (
     document,
 )
 from gputree.estimators.growing import UNLIMITED_DEPTH, Options, grow_tree, grow_whole_trees
+from gputree.estimators.growing_ranked import grow_ranked, is_ranked
 from gputree.estimators.parameters import (
     ClassificationParameters,
     LabelParameters,
@@ -52,6 +53,8 @@ class Cart(TreeParameters, BaseDecisionTree):
     growth_report_: dict[str, Any]
 
     _shares_codes = True
+    _draws_cuts = False  # as forests may, which refuse some criteria then
+    quantile = 0.5
     _warns = True  # of weights or targets that fixed point is too coarse for
     _lacks = CART_LACKS
 
@@ -76,7 +79,8 @@ class Cart(TreeParameters, BaseDecisionTree):
     ) -> Tree:
         signs = monotonic_signs(self, table.columns)
         options = self._options(n, table.shape[1], table.device)._replace(signs=signs)
-        grown = grow_tree(table, target, weight, options)
+        grow = grow_ranked if is_ranked(self) else grow_tree
+        grown = grow(table, target, weight, options)
         self.growth_report_ = {"device": options.device, **grown.report}
         return grown.tree
 
@@ -121,18 +125,19 @@ class Cart(TreeParameters, BaseDecisionTree):
             draws_cuts=draws_cuts,
             random_ties=random_ties,
             max_bins=int(self.max_bins),
-            device=device or self._device(draws_cuts),
+            device=device or self._device(draws_cuts or is_ranked(self)),
             max_device_memory=self.max_device_memory,
             n_threads=n_threads(self.n_jobs),
             key=_column_key(self.random_state, max_features < d or draws_cuts or random_ties),
             verbose=bool(self.verbose),
             categorical_split=self.categorical_split,
             warns=self._warns,
+            quantile=self.quantile if self._formula == "quantile" else None,
         )
 
-    def _device(self, draws_cuts: bool) -> str:
-        """Device on which the tree is grown; cuts are drawn on the CPU."""
-        if draws_cuts and self.device == "auto":
+    def _device(self, on_cpu: bool) -> str:
+        """Device on which the tree is grown; cuts are drawn, and targets ranked, on the CPU."""
+        if on_cpu and self.device == "auto":
             return "cpu"
         return resolve_device(self.device, bool(self.verbose))
 

@@ -11,7 +11,9 @@ from gputree.backends.base import Limits
 from gputree.backends.cpu.cut import drawn_columns
 from gputree.backends.cpu.ranked import grower
 from gputree.backends.cpu.ranked.grower import RankedGrower
-from gputree.backends.cpu.ranked.lists import NodeRows, partition_list, presort
+from gputree.backends.cpu.ranked.lists import partition_list, presort
+from gputree.backends.cpu.table import CpuTable
+from gputree.backends.ranked import NodeRows
 from gputree.compilation.tiers import forced
 from gputree.criteria.pinball import MOST_BITS, absolute_errors, fix_ranked, fraction_of
 
@@ -19,7 +21,7 @@ QUANTILES = (None, 0.5, 0.1, 0.975, 1 / 3)
 
 
 def loss_of(criterion, target, weight):
-    """The least loss of some rows: at one of their targets."""
+    """Minimum loss of some rows: at one of their targets."""
     return min(
         sum(
             int(w) * (criterion.up * max(int(y - m), 0) + criterion.down * max(int(m - y), 0))
@@ -39,6 +41,8 @@ class Problem:
         self.nominal = r.random(d) < 0.3
         self.X[:, self.nominal] = r.integers(0, 5, (n, int(self.nominal.sum())))
         self.X[r.random((n, d)) < r.choice([0.0, 0.2, 0.6])] = np.nan
+        missing, categories = np.isnan(self.X).any(axis=0), 5 * self.nominal.astype(np.int64)
+        self.table = CpuTable(self.X, missing, categories).bare()
         self.y = r.choice(
             [r.normal(size=n), r.integers(0, 3, n) + 0.0, np.exp(2 * r.normal(size=n))]
         )
@@ -64,9 +68,7 @@ class Problem:
         rows = NodeRows(
             order.copy(), self.fixed.target[order], None if units is None else units[order]
         )
-        growth = RankedGrower(
-            self.X, self.nominal, self.fixed.criterion, self.limits, rows, n_threads
-        )
+        growth = RankedGrower(self.table, self.fixed.criterion, self.limits, rows, n_threads)
         return growth.grow(7), rows.row
 
     def loss(self, rows):
@@ -88,7 +90,7 @@ class Problem:
         return np.array([places[code] for code in self.X[rows, f]])
 
     def cuts(self, rows, f):
-        """All admissible cuts of a column: what decides between them, and the rows on the left."""
+        """Admissible cuts of a column: the terms that decide between them, and their left rows."""
         x = self.X[rows, f]
         known, missing = rows[~np.isnan(x)], rows[np.isnan(x)]
         if known.size == 0:

@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 from gputree.arithmetic.hashing import child_key
 from gputree.backends.base import Limits
 from gputree.backends.cpu.cut import drawn_columns
-from gputree.backends.cpu.ranked.lists import MOST_RANKS, NodeRows, partition_lists, presort
+from gputree.backends.cpu.layout import Table
+from gputree.backends.cpu.partition import node_categories
+from gputree.backends.cpu.ranked.lists import MOST_RANKS, partition_lists, presort
 from gputree.backends.cpu.ranked.nodes import (
-    Nodes,
     Ranked,
     grow_subtree,
     measure_node,
@@ -22,8 +23,9 @@ from gputree.backends.cpu.ranked.nodes import (
     split_node,
 )
 from gputree.backends.cpu.ranked.sweep import no_cut, precedes
+from gputree.backends.ranked import NodeRows, RankedNodes
 from gputree.backends.rules import fewest_rows
-from gputree.base.dtypes import Bools, Int64s
+from gputree.base.dtypes import Int64s
 from gputree.base.memory import require_memory
 from gputree.base.threads import even_spans, run
 from gputree.errors import InputError
@@ -50,9 +52,8 @@ class RankedGrower:
 
     Parameters
     ----------
-    values : float array of shape (n, d)
-        The table, NaN where missing.
-    nominal : bool array of shape (d,)
+    table : Table
+        Codes are not read.
     criterion : named tuple
         Its type is that of the sweep.
     limits : Limits
@@ -62,14 +63,13 @@ class RankedGrower:
 
     def __init__(
         self,
-        values: NDArray,
-        nominal: Bools,
+        table: Table,
         criterion: Any,
         limits: Limits,
         rows: NodeRows,
         n_threads: int,
     ) -> None:
-        n, d = rows.row.size, values.shape[1]
+        n, d = rows.row.size, table.missing.size
         if n > MOST_RANKS:
             raise InputError(f"Ranked lists have at most {MOST_RANKS:,} rows, got {n:,}.")
         require_memory(4 * n * d, f"Ranking {n:,} rows in {d:,} columns", "Use fewer rows.")
@@ -78,19 +78,20 @@ class RankedGrower:
         lists = np.empty((d, n), np.int32)
 
         def rank(f: int) -> None:
-            lists[f] = presort(values[rows.row, f])
+            lists[f] = presort(table.values[rows.row, f])
 
         self._run(rank, [(f,) for f in range(d)])
-        self._ranked = Ranked(criterion, limits, lists, rows, nominal)
+        self._table = table
+        self._ranked = Ranked(criterion, limits, lists, rows, table.categories > 0)
 
-    def grow(self, key: int) -> Nodes:
+    def grow(self, key: int) -> RankedNodes:
         """Grow the tree; the root's draws are hashed with `key`. The root is the first node."""
         n = self._ranked.rows.row.size
         whole = MOST_WHOLE
         if self._n_threads > 1:
             shared = n // (SUBTREES_PER_THREAD * self._n_threads)
             whole = min(whole, max(shared, FEWEST_SHARED))
-        parts: list[Nodes] = [new_nodes(1)]  # of one node each
+        parts: list[RankedNodes] = [new_nodes(1)]  # of one node each
         level, small = [Open(0, 0, n, 0, np.uint64(key))], []
         while level:
             large = [node for node in level if node.t - node.s > whole]
@@ -99,7 +100,14 @@ class RankedGrower:
         small.sort(key=lambda node: node.s - node.t)
         return _join(parts, small, self._run(self._grow_subtree, [(node,) for node in small]))
 
-    def _split(self, level: list[Open], parts: list[Nodes]) -> list[Open]:
+    def categories(
+        self, begin: Int64s, end: Int64s, feature: NDArray[np.int32]
+    ) -> tuple[Int64s, NDArray[np.uint32]]:
+        """Categories of a column in each node, as of `gputree.backends.base.Backend`."""
+        row = self._ranked.rows.row
+        return node_categories(self._table, row, begin, end, feature, self._n_threads)
+
+    def _split(self, level: list[Open], parts: list[RankedNodes]) -> list[Open]:
         """Split the nodes of a level; returns their children."""
         ranked = self._ranked
         given = [(ranked, node.s, node.t, parts[node.number]) for node in level]
@@ -129,7 +137,7 @@ class RankedGrower:
         self._run(partition_lists, partitions)
         return children
 
-    def _may_split(self, node: Open, measured: Nodes) -> bool:
+    def _may_split(self, node: Open, measured: RankedNodes) -> bool:
         """Return True if the limits and the targets of a node admit a split."""
         limits = self._ranked.limits
         is_large = node.t - node.s >= fewest_rows(limits) and node.depth < limits.max_depth
@@ -151,17 +159,8 @@ class RankedGrower:
             for a, b in even_spans(done, node.t - node.s, self._n_threads, FEWEST_SHARED)
         ]
         while tasks:
-            results = self._run(
-                lambda j, columns: search_node(
-                    self._ranked,
-                    found[j][0].s,
-                    found[j][0].t,
-                    found[j][0].key,
-                    columns,
-                    found[j][1],
-                ),
-                tasks,
-            )
+            parts = [(self._ranked, *found[j], columns) for j, columns in tasks]
+            results = self._run(_search_part, parts)
             for (j, _), cut in zip(tasks, results, strict=True):
                 cuts[j] = cut if precedes(cut, cuts[j]) else cuts[j]
             # of a node without a cut, one column more
@@ -170,22 +169,26 @@ class RankedGrower:
             done += 1
         return cuts
 
-    def _grow_subtree(self, node: Open) -> Nodes:
+    def _grow_subtree(self, node: Open) -> RankedNodes:
         limits, rows = self._ranked.limits, node.t - node.s
         most = 2 * (rows // max(limits.min_samples_leaf, 1)) + 1
         levels = min(max(limits.max_depth - node.depth, 0), 40)
         out = new_nodes(min(most, (2 << levels) - 1))
         count = grow_subtree(self._ranked, node.s, node.t, node.depth, node.key, out)
-        return Nodes._make(field[:count].copy() for field in out)
+        return RankedNodes._make(field[:count].copy() for field in out)
 
 
-def _join(parts: list[Nodes], roots: list[Open], subtrees: list[Nodes]) -> Nodes:
+def _search_part(ranked: Ranked, node: Open, side: Any, columns: Int64s) -> Any:
+    return search_node(ranked, node.s, node.t, node.key, columns, side)
+
+
+def _join(parts: list[RankedNodes], roots: list[Open], subtrees: list[RankedNodes]) -> RankedNodes:
     """Join nodes with the subtrees of `roots` among them: their other nodes follow all parts."""
     free = len(parts)
     for root, subtree in zip(roots, subtrees, strict=True):
         child = subtree.first_child
         child[child >= 0] += free - 1
-        parts[root.number] = Nodes._make(field[:1] for field in subtree)
-        parts.append(Nodes._make(field[1:] for field in subtree))
+        parts[root.number] = RankedNodes._make(field[:1] for field in subtree)
+        parts.append(RankedNodes._make(field[1:] for field in subtree))
         free += subtree.begin.size - 1
-    return Nodes._make(np.concatenate(field) for field in zip(*parts, strict=True))
+    return RankedNodes._make(np.concatenate(field) for field in zip(*parts, strict=True))

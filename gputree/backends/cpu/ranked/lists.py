@@ -2,27 +2,16 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 from numpy.typing import NDArray
 
 from gputree.backends.cpu.jit import borrowing, inner, kernel
 from gputree.backends.cpu.ranked.sweep import quantile_of
 from gputree.backends.cpu.sort import radix_argsort
-from gputree.base.dtypes import Int64s
 
 # An element of a list: a rank, and flags of a value that equals the one before, or is missing.
 TIED, MISSING, RANK = np.int32(-(2**31)), np.int32(2**30), np.int32(2**30 - 1)
 MOST_RANKS = 2**30
-
-
-class NodeRows(NamedTuple):
-    """Rows by node, and by target in each; `weight` is None where every weight is one unit."""
-
-    row: NDArray[np.int32]  # of the table
-    target: Int64s
-    weight: Int64s | None
 
 
 def presort(column: NDArray) -> NDArray[np.int32]:
@@ -84,7 +73,7 @@ def number_sides(elements, known, place, missing_left, ranks):
 
 @borrowing
 def renumber(ranks):
-    """Number both sides by themselves: r on the left, ``~r`` on the right. Returns the left rows."""
+    """Number each side: r on the left, ``~r`` on the right. Returns the number on the left."""
     left = right = 0
     for rank in range(ranks.size):
         if ranks[rank] == 0:

@@ -13,7 +13,6 @@ from gputree.backends.cpu.cut import draw_columns, tie_rank
 from gputree.backends.cpu.jit import borrowing, inner, kernel, where_given
 from gputree.backends.cpu.ranked.lists import (
     RANK,
-    NodeRows,
     arrange,
     known_end,
     number_sides,
@@ -22,8 +21,9 @@ from gputree.backends.cpu.ranked.lists import (
     renumber,
 )
 from gputree.backends.cpu.ranked.sweep import loss_of, no_cut, sweep, whole_side
+from gputree.backends.ranked import NodeRows, RankedNodes
 from gputree.backends.rules import fewest_rows, missing_goes_left
-from gputree.base.dtypes import Bools, Floats, Int64s
+from gputree.base.dtypes import Bools, Int64s
 
 
 class Ranked(NamedTuple):
@@ -36,24 +36,9 @@ class Ranked(NamedTuple):
     nominal: Bools  # (d,)
 
 
-class Nodes(NamedTuple):
-    """Nodes of a tree, children in pairs; values and thresholds as rows that have them."""
-
-    first_child: Int64s  # -1 at leaves
-    feature: NDArray[np.int32]
-    missing_left: Bools
-    gain: Floats
-    begin: Int64s
-    end: Int64s
-    loss: Int64s  # at the quantile
-    weight: Int64s
-    quantile: NDArray[np.int32]  # (N, 2): rows whose mean target the node predicts
-    cut: NDArray[np.int32]  # (N, 2): rows next to the cut; twice the same before missing values
-
-
-def new_nodes(size: int) -> Nodes:
+def new_nodes(size: int) -> RankedNodes:
     """Memory for so many nodes."""
-    return Nodes(
+    return RankedNodes(
         first_child=np.full(size, -1),
         feature=np.full(size, -1, np.int32),
         missing_left=np.zeros(size, np.bool_),

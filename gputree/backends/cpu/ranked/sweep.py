@@ -153,7 +153,7 @@ def loss_of(criterion, side, target):
 
 @inner
 def whole_side(criterion, target, weight):
-    """All rows of a node as one side."""
+    """Side of all rows of a node."""
     whole = total = np.int64(0)
     for rank in range(target.size):
         whole += pick(weight, rank, 1)
