@@ -131,12 +131,12 @@ def test_weights_are_repeated_rows(seed):
 
 @given(st.integers(0, 10**6))
 def test_neither_threads_nor_the_order_or_the_unit_of_targets_change_the_tree(seed):
-    X, y = table(seed)
+    X, y = table(seed, 30, 2)
     order = np.random.default_rng(seed).permutation(y.size)
-    found = new_tree(max_depth=5).fit(X, y).tree_
-    assert_same(found, new_tree(max_depth=5).set_params(n_jobs=2).fit(X, y).tree_)
-    assert_same(found, new_tree(max_depth=5).fit(X[order], y[order]).tree_)
-    scaled = new_tree(max_depth=5).fit(X, 4.0 * y).tree_
+    found = new_tree(max_depth=3).fit(X, y).tree_
+    assert_same(found, new_tree(max_depth=3).set_params(n_jobs=2).fit(X, y).tree_)
+    assert_same(found, new_tree(max_depth=3).fit(X[order], y[order]).tree_)
+    scaled = new_tree(max_depth=3).fit(X, 4.0 * y).tree_
     np.testing.assert_array_equal(scaled.threshold, found.threshold)
     np.testing.assert_array_equal(scaled.statistics, 4.0 * found.statistics)
 
@@ -204,8 +204,11 @@ def test_files_texts_and_pruning(tmp_path):
 
 @pytest.mark.parametrize("criterion", ["absolute_error", "quantile"])
 def test_forests_are_the_means_of_their_trees_for_any_number_of_threads(criterion):
-    X, y = table(5, 80)
-    given = {"n_estimators": 6, "criterion": criterion, "random_state": 3, "device": "cpu"}
+    X, y = table(5, 40)
+    given = {
+        "n_estimators": 3, "criterion": criterion, "random_state": 3, "device": "cpu",
+        "max_depth": 3,
+    }  # fmt: skip
     forest = RandomForestRegressor(n_jobs=1, max_features=2, **given).fit(X, y)
     other = RandomForestRegressor(n_jobs=2, max_features=2, **given).fit(X, y)
     np.testing.assert_array_equal(forest.predict(X), other.predict(X))
@@ -213,7 +216,7 @@ def test_forests_are_the_means_of_their_trees_for_any_number_of_threads(criterio
     np.testing.assert_allclose(forest.predict(X), of_trees)
     assert forest.score(X, y) > 0.5
     plain = RandomForestRegressor(bootstrap=False, **given | {"n_estimators": 1}).fit(X, y)
-    assert_same(plain[0].tree_, new_tree(criterion).fit(X, y).tree_)
+    assert_same(plain[0].tree_, new_tree(criterion, max_depth=3).fit(X, y).tree_)
 
 
 @pytest.mark.parametrize(

@@ -113,19 +113,19 @@ class RankedGrower:
         given = [(ranked, node.s, node.t, parts[node.number]) for node in level]
         sides = self._run(measure_node, given)
         found = [
-            (node, side)
+            (node, side, int(parts[node.number].weight[0]))
             for node, side in zip(level, sides, strict=True)
             if self._may_split(node, parts[node.number])
         ]
         cuts = self._search(found)
-        ranks = [np.empty(node.t - node.s, np.int32) for node, _ in found]
+        ranks = [np.empty(node.t - node.s, np.int32) for node, *_ in found]
         splits = [
             (ranked, node.s, node.t, cut, parts[node.number], of_node)
-            for (node, _), cut, of_node in zip(found, cuts, ranks, strict=True)
+            for (node, *_), cut, of_node in zip(found, cuts, ranks, strict=True)
         ]
         children, partitions = [], []
         lefts = self._run(split_node, splits)
-        for (node, _), left, of_node in zip(found, lefts, ranks, strict=True):
+        for (node, *_), left, of_node in zip(found, lefts, ranks, strict=True):
             if left:
                 parts[node.number].first_child[0] = first = len(parts)
                 parts += [new_nodes(1), new_nodes(1)]
@@ -148,14 +148,14 @@ class RankedGrower:
         d = self._ranked.nominal.size
         return even_spans(d, node.t - node.s, self._n_threads, FEWEST_SHARED)
 
-    def _search(self, found: list[tuple[Open, Any]]) -> list[Any]:
-        """The best cut of each node, given with all of its rows as a side."""
+    def _search(self, found: list[tuple[Open, Any, int]]) -> list[Any]:
+        """The best cut of each node, given with the side of all rows and their weight."""
         d, most = self._ranked.nominal.size, self._ranked.limits.max_features
-        order = [drawn_columns(most, node.key, d) for node, _ in found]
+        order = [drawn_columns(most, node.key, d) for node, *_ in found]
         cuts, done = [no_cut() for _ in found], min(most, d)
         tasks = [
             (j, order[j][a:b])
-            for j, (node, _) in enumerate(found)
+            for j, (node, *_) in enumerate(found)
             for a, b in even_spans(done, node.t - node.s, self._n_threads, FEWEST_SHARED)
         ]
         while tasks:
@@ -178,8 +178,8 @@ class RankedGrower:
         return RankedNodes._make(field[:count].copy() for field in out)
 
 
-def _search_part(ranked: Ranked, node: Open, side: Any, columns: Int64s) -> Any:
-    return search_node(ranked, node.s, node.t, node.key, columns, side)
+def _search_part(ranked: Ranked, node: Open, side: Any, whole: int, columns: Int64s) -> Any:
+    return search_node(ranked, node.s, node.t, node.key, columns, side, whole)
 
 
 def _join(parts: list[RankedNodes], roots: list[Open], subtrees: list[RankedNodes]) -> RankedNodes:

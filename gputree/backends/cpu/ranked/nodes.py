@@ -80,18 +80,18 @@ def new_scratch(size):
 
 @inner
 def measure(ranked, s, t, out, node):
-    """Write the range and the loss of a node, as of a leaf; returns all of its rows as a side."""
+    """Write the range and the loss of a node, as of a leaf; returns the side of all rows."""
     criterion, rows = ranked.criterion, ranked.rows
     target, weight = rows.target[s:t], of_places(rows.weight, s, t)
-    side = whole_side(criterion, target, weight)
+    side, whole = whole_side(criterion, target, weight)
     p = q = side.quantile
-    if criterion.up == criterion.down and 2 * side.weight_to == side.weight:
+    if criterion.up == criterion.down and side.balance == 0:
         q += 1  # the median is the mean of the two in the middle
     out.first_child[node] = out.feature[node] = -1
     out.missing_left[node] = False
     out.gain[node] = 0.0
     out.begin[node], out.end[node] = s, t
-    out.loss[node], out.weight[node] = loss_of(criterion, side, target), side.weight
+    out.loss[node], out.weight[node] = loss_of(side, target), whole
     out.quantile[node, 0], out.quantile[node, 1] = rows.row[s + p], rows.row[s + q]
     out.cut[node] = 0
     return side
@@ -109,8 +109,11 @@ def is_constant(elements, known):
 
 
 @inner
-def search_columns(ranked, s, t, key, columns, side, scratch, cut):
-    """The better of `cut` and the best cut of a node by some columns; `side` has all its rows."""
+def search_columns(ranked, s, t, key, columns, side, whole, scratch, cut):
+    """The better of `cut` and the best cut of a node by some columns.
+
+    `side` has all rows of the node, of weight `whole`.
+    """
     criterion, limits, lists, rows, nominal = ranked
     target, weight = rows.target[s:t], of_places(rows.weight, s, t)
     for f in columns:
@@ -124,26 +127,26 @@ def search_columns(ranked, s, t, key, columns, side, scratch, cut):
         for missing_left in range(1 + (known < t - s)):
             cut = sweep(
                 criterion, limits, elements, known, missing_left == 1, target, weight, side,
-                scratch.left, scratch.right, cut, np.int64(f), rank,
+                whole, scratch.left, scratch.right, cut, np.int64(f), rank,
             )  # fmt: skip
     return cut
 
 
 @inner
-def best_cut(ranked, s, t, key, side, order, scratch):
+def best_cut(ranked, s, t, key, side, whole, order, scratch):
     """The best cut of a node over all columns, or those drawn; beyond, until some is admitted."""
     limits, d = ranked.limits, order.size
     cut = no_cut()
     if limits.max_features >= d:
         for f in range(d):
             order[f] = f
-        return search_columns(ranked, s, t, key, order, side, scratch, cut)
+        return search_columns(ranked, s, t, key, order, side, whole, scratch, cut)
     done = 0
     # `cut` is the best of the columns order[:done]
     while done < d and (done == 0 or cut.column < 0):
         upto = limits.max_features if done == 0 else done + 1
         draw_columns(key, order, done, upto)
-        cut = search_columns(ranked, s, t, key, order[done:upto], side, scratch, cut)
+        cut = search_columns(ranked, s, t, key, order[done:upto], side, whole, scratch, cut)
         done = upto
     return cut
 
@@ -185,9 +188,9 @@ def measure_node(ranked, s, t, out):
 
 
 @kernel
-def search_node(ranked, s, t, key, columns, side):
+def search_node(ranked, s, t, key, columns, side, whole):
     """The best cut of a node by some columns."""
-    return search_columns(ranked, s, t, key, columns, side, new_scratch(t - s), no_cut())
+    return search_columns(ranked, s, t, key, columns, side, whole, new_scratch(t - s), no_cut())
 
 
 @kernel
@@ -217,10 +220,9 @@ def grow_subtree(ranked, s, t, depth, key, out):
         s, t = out.begin[node], out.end[node]
         if level >= limits.max_depth or t - s < least or out.loss[node] == 0:
             continue
-        side = whole_side(
-            ranked.criterion, ranked.rows.target[s:t], of_places(ranked.rows.weight, s, t)
-        )
-        cut = best_cut(ranked, s, t, key, side, order, scratch)
+        target, weight = ranked.rows.target[s:t], of_places(ranked.rows.weight, s, t)
+        side, whole = whole_side(ranked.criterion, target, weight)
+        cut = best_cut(ranked, s, t, key, side, whole, order, scratch)
         left = split(ranked, s, t, cut, out, node, scratch)
         if left == 0:
             continue

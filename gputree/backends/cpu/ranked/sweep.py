@@ -1,10 +1,13 @@
 """The sweep by quantiles: the losses of all cuts of a list in one pass, in integers.
 
-Both sides are sets of ranks, as bits, with a pointer to the quantile of each, and sums of weights
-and targets up to it. When a row moves from one side to the other, the pointers move by few ranks,
-of rows without weights by one at most, and
+Either side is a set of ranks, as bits, with a pointer p to its quantile, and two sums,
 
-    loss = up * (sum above - y_p * weight above) + down * (y_p * weight up to p - sum up to p).
+    balance = down * (weight up to p) - up * (weight above p)
+    lead    = up * (sum of targets above p) - down * (sum of targets up to p)
+
+so that the loss is ``lead + balance * y_p``, and p is the quantile where the balance is not
+negative, but would be without p. When a row moves from one side to the other, the pointers move by
+few ranks; of rows without weights by one at most.
 """
 
 from __future__ import annotations
@@ -25,13 +28,11 @@ NO_LOSS = np.int64(2**62)
 
 
 class Side(NamedTuple):
-    """Weight and sum of the targets of a set of ranks, its quantile, and those up to it."""
+    """Quantile of a set of ranks, and its two sums: see the module."""
 
-    weight: int
-    total: int
-    quantile: int  # rank; -1 of no rows
-    weight_to: int
-    total_to: int
+    quantile: int  # rank
+    balance: int
+    lead: int
 
 
 class RankedCut(NamedTuple):
@@ -92,80 +93,73 @@ def last_rank(bits, rank):
 
 
 @pasted
-def settle(criterion, side, bits, target, weight):
-    """The side with its pointer at its quantile."""
-    whole, total, p, weight_to, total_to = side
-    parts, least = criterion.up + criterion.down, criterion.up * whole
-    # `weight_to` and `total_to` are the sums of the ranks up to p, which is in the set
-    while parts * weight_to < least:
-        p = next_rank(bits, p)
-        weight_to += pick(weight, p, 1)
-        total_to += pick(weight, p, 1) * target[p]
-    while parts * (weight_to - pick(weight, p, 1)) >= least:
-        weight_to -= pick(weight, p, 1)
-        total_to -= pick(weight, p, 1) * target[p]
+def settle(criterion, p, balance, lead, is_in, bits, target, weight):
+    """The side with its pointer at its quantile; rank p may have left it, unless `is_in`."""
+    parts = criterion.up + criterion.down
+    # the sums are those of pointer p
+    if balance < 0:
+        while balance < 0:
+            p = next_rank(bits, p)
+            units = parts * pick(weight, p, 1)
+            balance += units
+            lead -= units * target[p]
+        return Side(p, balance, lead)
+    if not is_in:
         p = last_rank(bits, p)
-    return Side(whole, total, p, weight_to, total_to)
+    units = parts * pick(weight, p, 1)
+    while balance >= units:
+        balance -= units
+        lead += units * target[p]
+        p = last_rank(bits, p)
+        units = parts * pick(weight, p, 1)
+    return Side(p, balance, lead)
 
 
 @pasted
 def added(criterion, side, bits, target, weight, rank):
-    """The side with one row more."""
+    """The side with one row more; the pointer of an empty one is at rank 0."""
     bits[rank >> WORD] |= ONE << np.uint64(rank & IN_WORD)
-    units = np.int64(pick(weight, rank, 1))
-    sum_ = units * target[rank]
-    if side.quantile < 0:
-        return Side(units, sum_, np.int64(rank), units, sum_)
-    is_below = rank <= side.quantile
-    moved = Side(
-        side.weight + units, side.total + sum_, side.quantile,
-        side.weight_to + (units if is_below else 0), side.total_to + (sum_ if is_below else 0),
-    )  # fmt: skip
-    return settle(criterion, moved, bits, target, weight)
+    p, balance, lead = side
+    units = criterion.down if rank <= p else -criterion.up
+    units *= pick(weight, rank, 1)
+    return settle(
+        criterion, p, balance + units, lead - units * target[rank], True, bits, target, weight
+    )
 
 
 @pasted
 def removed(criterion, side, bits, target, weight, rank):
     """The side without a row that it has, and that is not its last one."""
     bits[rank >> WORD] &= ~(ONE << np.uint64(rank & IN_WORD))
-    units = np.int64(pick(weight, rank, 1))
-    sum_ = units * target[rank]
-    p, is_below = side.quantile, rank <= side.quantile
-    weight_to = side.weight_to - (units if is_below else 0)
-    total_to = side.total_to - (sum_ if is_below else 0)
-    if rank == p and weight_to > 0:
-        p = last_rank(bits, p)
-    elif rank == p:
-        p = next_rank(bits, p)
-        weight_to = np.int64(pick(weight, p, 1))
-        total_to = weight_to * target[p]
-    moved = Side(side.weight - units, side.total - sum_, p, weight_to, total_to)
-    return settle(criterion, moved, bits, target, weight)
+    p, balance, lead = side
+    units = criterion.down if rank <= p else -criterion.up
+    units *= pick(weight, rank, 1)
+    return settle(
+        criterion, p, balance - units, lead + units * target[rank], rank != p, bits, target, weight
+    )
 
 
 @pasted
-def loss_of(criterion, side, target):
+def loss_of(side, target):
     """Loss of a side at its quantile."""
-    y = target[side.quantile]
-    above = side.total - side.total_to - y * (side.weight - side.weight_to)
-    return criterion.up * above + criterion.down * (y * side.weight_to - side.total_to)
+    return side.lead + side.balance * target[side.quantile]
 
 
 @inner
 def whole_side(criterion, target, weight):
-    """Side of all rows of a node."""
-    whole = total = np.int64(0)
+    """Side of all rows of a node, and their weight."""
+    whole = lead = np.int64(0)
     for rank in range(target.size):
         whole += pick(weight, rank, 1)
-        total += pick(weight, rank, 1) * target[rank]
-    weight_to = total_to = np.int64(0)
-    p = np.int64(-1)
-    # the sums are those of the ranks up to p
-    while (criterion.up + criterion.down) * weight_to < criterion.up * whole:
+        lead += pick(weight, rank, 1) * target[rank]
+    balance, lead, p = -criterion.up * whole, criterion.up * lead, np.int64(-1)
+    # the sums are those of pointer p
+    while balance < 0:
         p += 1
-        weight_to += pick(weight, p, 1)
-        total_to += pick(weight, p, 1) * target[p]
-    return Side(whole, total, p, weight_to, total_to)
+        units = (criterion.up + criterion.down) * pick(weight, p, 1)
+        balance += units
+        lead -= units * target[p]
+    return Side(p, balance, lead), whole
 
 
 @borrowing
@@ -185,13 +179,14 @@ def quantile_of(criterion, elements, target, weight):
 
 @inner
 def sweep(
-    criterion, limits, elements, known, missing_left, target, weight, node, left, right, cut,
+    criterion, limits, elements, known, missing_left, target, weight, node, whole, left, right, cut,
     column, column_rank,
 ):  # fmt: skip
     """The better of `cut` and the best cut of a column's list.
 
     `known` elements have a value; the rows of the others are on the left from the beginning if
-    `missing_left`. `node` has all rows; `left` and `right` are scratch, words of bits.
+    `missing_left`. The side `node` has all rows, of weight `whole`; `left` and `right` are scratch,
+    words of bits.
     """
     size = elements.size
     words = (size >> WORD) + 1
@@ -199,25 +194,24 @@ def sweep(
         left[word] = 0
         right[word] = ALL
     right[words - 1] = (ONE << np.uint64(size & IN_WORD)) - ONE
-    empty = np.int64(0)
-    a, b = Side(empty, empty, np.int64(-1), empty, empty), node
+    a, b, moved = Side(np.int64(0), np.int64(0), np.int64(0)), node, np.int64(0)
     first = known - size if missing_left else 0
-    # the sides are those of the rows before element i moved, missing ones as elements below 0
+    # the sides are those of the rows before element i, of weight `moved` on the left; missing ones
+    # move first, as elements below 0
     for i in range(first, known):
         rank = np.int64(elements[i if i >= 0 else size + i] & RANK)
-        moved = i - first + 1
-        if moved == size:
+        n = i - first + 1
+        if n == size:
             break
         a = added(criterion, a, left, target, weight, rank)
         b = removed(criterion, b, right, target, weight, rank)
+        moved += pick(weight, rank, 1)
         if i < 0 or (i + 1 < known and elements[i + 1] < 0):
             continue
-        if not admits(limits, moved, size, a.weight, node.weight):
+        loss = loss_of(a, target) + loss_of(b, target)
+        if loss > cut.loss or not admits(limits, n, size, moved, whole):
             continue
-        loss = loss_of(criterion, a, target) + loss_of(criterion, b, target)
-        if loss > cut.loss:
-            continue
-        evenness, place = min(a.weight, b.weight), np.int64(i + 1)
+        evenness, place = min(moved, whole - moved), np.int64(i + 1)
         found = RankedCut(loss, evenness, column_rank, column, missing_left, place)
         if precedes(found, cut):
             cut = found
