@@ -78,7 +78,7 @@ class RankedGrower:
         lists = np.empty((d, n), np.int32)
 
         def rank(f: int) -> None:
-            lists[f] = presort(table.values[rows.row, f])
+            lists[f] = presort(np.ascontiguousarray(table.values[:, f])[rows.row])
 
         self._run(rank, [(f,) for f in range(d)])
         self._table = table

@@ -103,22 +103,20 @@ def partition_values(values, ranks, left, spare):
 @borrowing
 def partition_list(elements, ranks, spare):
     """Partition a list stably; elements become ranks in the children, and flags stay exact."""
-    left = right = 0
-    rises_left = rises_right = False
-    # `rises`: a value above those of the side so far was seen since its last element
+    left = right = np.intp(0)
+    tied_left = tied_right = TIED
+    # `tied`: no value above that of the last element of a side was seen since. Either side is
+    # written to, and one of the places advances: a branch would be predicted wrongly half the time.
     for i in range(elements.size):
         element = elements[i]
-        if element >= 0:
-            rises_left = rises_right = True
         new, missing = ranks[element & RANK], element & MISSING
-        if new >= 0:
-            elements[left] = (new if rises_left else new | TIED) | missing
-            left += 1
-            rises_left = False
-        else:
-            spare[right] = (~new if rises_right else ~new | TIED) | missing
-            right += 1
-            rises_right = False
+        to_right = new >> np.int32(31)  # all ones, or none
+        tied_left, tied_right = tied_left & element, tied_right & element
+        elements[left] = new | tied_left | missing
+        spare[right] = ~new | tied_right | missing
+        left += 1 + to_right
+        right -= to_right
+        tied_left, tied_right = tied_left | (TIED & ~to_right), tied_right | (TIED & to_right)
     for i in range(right):
         elements[left + i] = spare[i]
 
