@@ -102,7 +102,8 @@ def grow_ranked(
         grown = grower.grow(options.key)
         progress.level(0, 0, order.size, grown.begin.size)
     nodes, parent, depth = renumber(_grown_nodes(grown, values.values))
-    grown = RankedNodes._make(field[breadth_first(grown.first_child)[0]] for field in grown)
+    by_level = breadth_first(grown.first_child)[0]
+    grown = RankedNodes._make(field[by_level] for field in grown)
     shape = BinaryShape(parent, depth, nodes.end - nodes.begin, grown.weight[:, None])
     unit = weights.weight, weights.unit * weights.scale
     found = _statistics(grown, fixed, target, _weights_of(grown, rows, order, *unit))

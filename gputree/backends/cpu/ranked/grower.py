@@ -17,6 +17,7 @@ from gputree.backends.cpu.ranked.lists import MOST_RANKS, partition_lists, preso
 from gputree.backends.cpu.ranked.nodes import (
     Ranked,
     grow_subtree,
+    may_split,
     measure_node,
     new_nodes,
     search_node,
@@ -24,7 +25,6 @@ from gputree.backends.cpu.ranked.nodes import (
 )
 from gputree.backends.cpu.ranked.sweep import no_cut, precedes
 from gputree.backends.ranked import NodeRows, RankedNodes
-from gputree.backends.rules import fewest_rows
 from gputree.base.dtypes import Int64s
 from gputree.base.memory import require_memory
 from gputree.base.threads import even_spans, run
@@ -115,7 +115,7 @@ class RankedGrower:
         found = [
             (node, side, int(parts[node.number].weight[0]))
             for node, side in zip(level, sides, strict=True)
-            if self._may_split(node, parts[node.number])
+            if may_split(ranked.limits, parts[node.number], 0, node.depth)
         ]
         cuts = self._search(found)
         ranks = [np.empty(node.t - node.s, np.int32) for node, *_ in found]
@@ -136,12 +136,6 @@ class RankedGrower:
                     partitions.append((ranked.lists, a, b, node.s, node.t, of_node))
         self._run(partition_lists, partitions)
         return children
-
-    def _may_split(self, node: Open, measured: RankedNodes) -> bool:
-        """Return True if the limits and the targets of a node admit a split."""
-        limits = self._ranked.limits
-        is_large = node.t - node.s >= fewest_rows(limits) and node.depth < limits.max_depth
-        return bool(is_large and measured.loss[0] > 0)
 
     def _column_spans(self, node: Open) -> list[tuple[int, int]]:
         """Spans of columns, as parts of the work on a node."""

@@ -33,12 +33,11 @@ def known_end(elements):
 
 
 @inner
-def arrange(criterion, elements, target, weight):
-    """The list with its groups of equal values by their quantiles, then means, then values.
+def arrange(criterion, elements, known, of, arranged):
+    """Write the list with its groups of equal values by their quantiles, then means, then values.
 
     The elements of a group ascend: presorted lists are stable.
     """
-    known = known_end(elements)
     begin = np.empty(elements.size + 1, np.int64)
     count = 0
     # begin[: count] are the groups that begin before element i
@@ -50,17 +49,17 @@ def arrange(criterion, elements, target, weight):
     quantile, mean = np.empty(count), np.empty(count)
     for g in range(count):
         group = elements[begin[g] : begin[g + 1]]
-        quantile[g], mean[g] = quantile_of(criterion, group, target, weight)
+        quantile[g], mean[g] = quantile_of(criterion, group, of)
     order = np.argsort(mean, kind="mergesort")
     order = order[np.argsort(quantile[order], kind="mergesort")]
-    arranged = elements.copy()
     place = 0
     # the first `place` elements are those of the first groups in the order
     for g in order:
         for i in range(begin[g], begin[g + 1]):
             arranged[place] = elements[i]
             place += 1
-    return arranged
+    for i in range(known, elements.size):
+        arranged[i] = elements[i]
 
 
 @borrowing
@@ -86,18 +85,21 @@ def renumber(ranks):
 
 
 @borrowing
-def partition_values(values, ranks, left, spare):
-    """Partition an array over the ranks of a node, or None, stably; `left` rows go left."""
+def partition_values(values, first, ranks, left, spare):
+    """Partition values over the ranks of a node, from place `first` on, stably; `left` go left.
+
+    The values may be None.
+    """
     if values is None:
         return
     for rank in range(ranks.size):
         new = ranks[rank]
         if new >= 0:
-            values[new] = values[rank]
+            values[first + new] = values[first + rank]
         else:
-            spare[~new] = values[rank]
+            spare[~new] = values[first + rank]
     for i in range(ranks.size - left):
-        values[left + i] = spare[i]
+        values[first + left + i] = spare[i]
 
 
 @borrowing

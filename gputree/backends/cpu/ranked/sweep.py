@@ -18,13 +18,22 @@ import numpy as np
 
 from gputree.arithmetic.bits import highest_bit, lowest_bit
 from gputree.backends.cpu.cut import admits
-from gputree.backends.cpu.jit import borrowing, inner, pasted, pick
+from gputree.backends.cpu.jit import borrowing, pasted, pick
+from gputree.base.dtypes import Int64s
 
 ALL, ONE, TWO_UP = np.uint64(2**64 - 1), np.uint64(1), np.uint64(2**64 - 2)
 WORD, IN_WORD = 6, 63
 RANK = np.int32(2**30 - 1)  # of an element of a list
 
 NO_LOSS = np.int64(2**62)
+
+
+class Targets(NamedTuple):
+    """Targets of a node's ranks, and weights of all places, of which it has those from `first`."""
+
+    target: Int64s
+    weight: Int64s | None
+    first: int
 
 
 class Side(NamedTuple):
@@ -93,93 +102,97 @@ def last_rank(bits, rank):
 
 
 @pasted
-def settle(criterion, p, balance, lead, is_in, bits, target, weight):
+def units_of(of, rank):
+    """Weight of a rank in units."""
+    return pick(of.weight, of.first + rank, 1)
+
+
+@pasted
+def settle(criterion, p, balance, lead, is_in, bits, of):
     """The side with its pointer at its quantile; rank p may have left it, unless `is_in`."""
     parts = criterion.up + criterion.down
     # the sums are those of pointer p
     if balance < 0:
         while balance < 0:
             p = next_rank(bits, p)
-            units = parts * pick(weight, p, 1)
+            units = parts * units_of(of, p)
             balance += units
-            lead -= units * target[p]
+            lead -= units * of.target[p]
         return Side(p, balance, lead)
     if not is_in:
         p = last_rank(bits, p)
-    units = parts * pick(weight, p, 1)
+    units = parts * units_of(of, p)
     while balance >= units:
         balance -= units
-        lead += units * target[p]
+        lead += units * of.target[p]
         p = last_rank(bits, p)
-        units = parts * pick(weight, p, 1)
+        units = parts * units_of(of, p)
     return Side(p, balance, lead)
 
 
 @pasted
-def added(criterion, side, bits, target, weight, rank):
+def added(criterion, side, bits, of, rank):
     """The side with one row more; the pointer of an empty one is at rank 0."""
     bits[rank >> WORD] |= ONE << np.uint64(rank & IN_WORD)
     p, balance, lead = side
     units = criterion.down if rank <= p else -criterion.up
-    units *= pick(weight, rank, 1)
-    return settle(
-        criterion, p, balance + units, lead - units * target[rank], True, bits, target, weight
-    )
+    units *= units_of(of, rank)
+    return settle(criterion, p, balance + units, lead - units * of.target[rank], True, bits, of)
 
 
 @pasted
-def removed(criterion, side, bits, target, weight, rank):
+def removed(criterion, side, bits, of, rank):
     """The side without a row that it has, and that is not its last one."""
     bits[rank >> WORD] &= ~(ONE << np.uint64(rank & IN_WORD))
     p, balance, lead = side
     units = criterion.down if rank <= p else -criterion.up
-    units *= pick(weight, rank, 1)
+    units *= units_of(of, rank)
     return settle(
-        criterion, p, balance - units, lead + units * target[rank], rank != p, bits, target, weight
+        criterion, p, balance - units, lead + units * of.target[rank], rank != p, bits, of
     )
 
 
 @pasted
-def loss_of(side, target):
+def loss_of(side, of):
     """Loss of a side at its quantile."""
-    return side.lead + side.balance * target[side.quantile]
+    return side.lead + side.balance * of.target[side.quantile]
 
 
-@inner
-def whole_side(criterion, target, weight):
+@borrowing
+def whole_side(criterion, of):
     """Side of all rows of a node, and their weight."""
     whole = lead = np.int64(0)
-    for rank in range(target.size):
-        whole += pick(weight, rank, 1)
-        lead += pick(weight, rank, 1) * target[rank]
+    for rank in range(of.target.size):
+        whole += units_of(of, rank)
+        lead += units_of(of, rank) * of.target[rank]
     balance, lead, p = -criterion.up * whole, criterion.up * lead, np.int64(-1)
     # the sums are those of pointer p
     while balance < 0:
         p += 1
-        units = (criterion.up + criterion.down) * pick(weight, p, 1)
+        units = (criterion.up + criterion.down) * units_of(of, p)
         balance += units
-        lead -= units * target[p]
+        lead -= units * of.target[p]
     return Side(p, balance, lead), whole
 
 
 @borrowing
-def quantile_of(criterion, elements, target, weight):
+def quantile_of(criterion, elements, of):
     """Quantile and mean of the targets of some elements, which ascend."""
     whole = total = np.int64(0)
     for i in range(elements.size):
         rank = elements[i] & RANK
-        whole += pick(weight, rank, 1)
-        total += pick(weight, rank, 1) * target[rank]
+        whole += units_of(of, rank)
+        total += units_of(of, rank) * of.target[rank]
     below, i = np.int64(0), -1
     while (criterion.up + criterion.down) * below < criterion.up * whole:
         i += 1
-        below += pick(weight, elements[i] & RANK, 1)
-    return np.float64(target[elements[i] & RANK]), np.float64(total) / np.float64(whole)
+        below += units_of(of, elements[i] & RANK)
+    return np.float64(of.target[elements[i] & RANK]), np.float64(total) / np.float64(whole)
 
 
-@inner
+@borrowing
 def sweep(
-    criterion, limits, elements, known, missing_left, target, weight, node, whole, left, right, cut,
+    criterion, limits, elements, known, missing_left, of, node, whole, left, right, cut,
     column, column_rank,
 ):  # fmt: skip
     """The better of `cut` and the best cut of a column's list.
@@ -203,12 +216,12 @@ def sweep(
         n = i - first + 1
         if n == size:
             break
-        a = added(criterion, a, left, target, weight, rank)
-        b = removed(criterion, b, right, target, weight, rank)
-        moved += pick(weight, rank, 1)
+        a = added(criterion, a, left, of, rank)
+        b = removed(criterion, b, right, of, rank)
+        moved += units_of(of, rank)
         if i < 0 or (i + 1 < known and elements[i + 1] < 0):
             continue
-        loss = loss_of(a, target) + loss_of(b, target)
+        loss = loss_of(a, of) + loss_of(b, of)
         if loss > cut.loss or not admits(limits, n, size, moved, whole):
             continue
         evenness, place = min(moved, whole - moved), np.int64(i + 1)
