@@ -94,13 +94,20 @@ def absolute_errors(
     """Weight x absolute error, or its square, of rows that reach each node, or stop there."""
     order = np.lexsort((weight, target, stop))  # float sums in a canonical order
     node, target, weight = stop[order], target[order], weight[order]
-    below, stopped = np.zeros(parent.size), None
-    while node.size:
-        loss = weight * np.abs(target - predictions[node]) ** power
-        sums = np.bincount(node, loss, parent.size)
-        stopped = sums if stopped is None else stopped
-        below += sums
+    below = np.zeros(parent.size)
+    stopped = _sums(node, predictions, target, weight, power)
+    while node.size:  # rows at the node where they stop, then one level higher each
+        below += _sums(node, predictions, target, weight, power)
         node = parent[node]
         inside = node >= 0
         node, target, weight = node[inside], target[inside], weight[inside]
-    return below, np.zeros(parent.size) if stopped is None else stopped
+    return below, stopped
+
+
+def _sums(
+    node: NDArray[np.int32], predictions: Floats, target: Floats, weight: Floats, power: int
+) -> Floats:
+    """Losses of rows at the predictions of some nodes, summed by node."""
+    loss = weight * np.abs(target - predictions[node]) ** power
+    found: Floats = np.bincount(node, loss, predictions.size)
+    return found

@@ -97,7 +97,7 @@ def grow_ranked(
     fixed = fix_ranked(target[order], weights, options.quantile)
     limits = new_limits(fixed.weights, options, rounded=False)
     rows = NodeRows(order.copy(), fixed.target.copy(), _copied(fixed.weights.weight))
-    grower = new_ranked_grower(values, fixed.criterion, limits, rows, options.n_threads)
+    grower: Any = new_ranked_grower(values, fixed.criterion, limits, rows, options.n_threads)
     with Progress(order.size, enabled=options.verbose) as progress:
         grown = grower.grow(options.key)
         progress.level(0, 0, order.size, grown.begin.size)
@@ -110,7 +110,8 @@ def grow_ranked(
     tree = tree_of_statistics(nodes, shape, found, options, table.shape[1])
     if table.columns.nominal.any():
         tree = add_category_tests(tree, nodes, grower, table.columns)
-    return Grown(close_tree(tree, shape, options), {})
+    report = {"refined_pairs": 0, "scanned_pairs": 0}
+    return Grown(close_tree(tree, shape, options), report)
 
 
 def _copied(weight: NDArray | None) -> NDArray | None:
@@ -152,5 +153,5 @@ def _statistics(
 ) -> Statistics:
     """Quantiles of the targets themselves, weights and mean losses of nodes."""
     low, high = (target[rows] for rows in grown.quantile.T)
-    quantile = np.where(low == high, low, 0.5 * low + 0.5 * high)
+    quantile: NDArray[np.float64] = np.where(low == high, low, 0.5 * low + 0.5 * high)
     return Statistics(quantile[:, None], weight, grown.loss * fixed.criterion.unit / grown.weight)

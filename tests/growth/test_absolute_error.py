@@ -55,7 +55,7 @@ def assert_same(a: Tree, b: Tree, but=()):
 
 @pytest.mark.parametrize("limits", [{}, {"min_samples_leaf": 4}, {"min_impurity_decrease": 0.02}])
 def test_losses_are_those_of_scikit_learn(limits):
-    """Of continuous targets, whose best cuts are seldom tied above the last levels."""
+    """Targets are continuous: their best cuts are seldom tied above the last levels."""
     X, y = table(0, 120)
     for depth in (1, 2, 3):
         theirs = sklearn_tree.DecisionTreeRegressor(
