@@ -109,5 +109,4 @@ def _sums(
 ) -> Floats:
     """Losses of rows at the predictions of some nodes, summed by node."""
     loss = weight * np.abs(target - predictions[node]) ** power
-    found: Floats = np.bincount(node, loss, predictions.size)
-    return found
+    return np.bincount(node, loss, predictions.size).astype(np.float64, copy=False)

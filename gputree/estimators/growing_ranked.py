@@ -139,13 +139,13 @@ def _weights_of(
 
     Of the rows in `order`; `rows` are those of the leaves, one leaf after another.
     """
-    if weight is None:
-        return (grown.end - grown.begin) * unit
-    of_row = np.zeros(int(order.max()) + 1, np.int64)
-    of_row[order] = weight
-    sums = np.concatenate([[0], np.cumsum(of_row[rows.row])])
-    found: NDArray[np.float64] = (sums[grown.end] - sums[grown.begin]) * unit
-    return found
+    units = grown.end - grown.begin
+    if weight is not None:
+        of_row = np.zeros(int(order.max()) + 1, np.int64)
+        of_row[order] = weight
+        sums = np.concatenate([[0], np.cumsum(of_row[rows.row])])
+        units = sums[grown.end] - sums[grown.begin]
+    return np.multiply(units, unit, dtype=np.float64)
 
 
 def _statistics(
