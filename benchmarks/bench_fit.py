@@ -1,5 +1,6 @@
 """`fit` of one tree, end to end from an array or data frame; kernels are compiled beforehand."""
 
+from functools import partial
 from typing import ClassVar
 
 import gputree
@@ -59,6 +60,13 @@ class FitRegression(Fit):
     @staticmethod
     def table(rows, columns, classes):
         return regression_table(rows, columns)
+
+
+class FitAbsoluteError(FitRegression):
+    """Over ranked lists, on the CPU."""
+
+    params = ([10_000, 100_000], [28], [1], ["cpu"])
+    estimator = partial(DecisionTreeRegressor, criterion="absolute_error")
 
 
 class FitCategories:

@@ -22,6 +22,7 @@ CASES: dict[str, Case] = {
         fits.unlimited,
         fits.covertype,
         fits.regression,
+        fits.absolute_error,
         fits.real,
         uses.iris,
         uses.predict,

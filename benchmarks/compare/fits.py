@@ -190,6 +190,15 @@ def regression(options: Options) -> Iterator[Row]:
     yield from compare("regression", sample, fits, options.repeats)
 
 
+def absolute_error(options: Options) -> Iterator[Row]:
+    """Absolute error, depth 8 and unlimited."""
+    X, y = data.regression_table(options.size(100_000) + data.TEST_ROWS)
+    sample = Sample.held_out("normal", X, y, data.TEST_ROWS)
+    for depth in (DEPTH, None):
+        fits = _trees(regression=True, max_depth=depth, criterion="absolute_error")
+        yield from compare("absolute_error", sample, fits, options.repeats)
+
+
 def real(options: Options) -> Iterator[Row]:
     """Unlimited depth on the real tables of GPUTREE_DATA; none there, no rows."""
     for name in REAL_TABLES:

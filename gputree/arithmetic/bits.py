@@ -22,6 +22,7 @@ _ONE, _TWO, _FOUR = np.uint64(1), np.uint64(2), np.uint64(4)
 _PAIRS = np.uint64(0x5555555555555555)
 _FOURS = np.uint64(0x3333333333333333)
 _BYTES = np.uint64(0x0F0F0F0F0F0F0F0F)
+_SMEARED = tuple(np.uint64(1 << shift) for shift in range(6))
 _SUM, _TOP = np.uint64(0x0101010101010101), np.uint64(56)
 
 
@@ -46,6 +47,14 @@ def count_bits(word: np.uint64) -> Any:
 def lowest_bit(word: np.uint64) -> Any:
     """Place of the lowest bit of a word that is not 0."""
     return count_bits((word & (~word + _ONE)) - _ONE)
+
+
+@borrowing
+def highest_bit(word: np.uint64) -> Any:
+    """Place of the highest bit of a word that is not 0."""
+    for shift in _SMEARED:
+        word |= word >> shift
+    return count_bits(word) - 1
 
 
 @borrowing

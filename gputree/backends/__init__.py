@@ -25,6 +25,7 @@ The words of this package, of its names and comments:
     small node       a node whose subtree is built at once (`finish`), from a sorted copy, a `block`
     leading column   the column of a node with the highest bound: the CPU searches it first
     chunk, span      entries, or items of work, that one thread or block of threads processes
+    ranked list      the rows of a node by one column, as ranks of their targets (`cpu/ranked`)
     attribute list   the entries of a level sorted by one column (multiway trees, `lists`)
     shard            rows whose histograms are counted where they are stored (`sharded`)
     coordinator      the process that sums the counts of shards, and chooses the splits
@@ -39,8 +40,10 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from typing import Any
 
-    from gputree.backends.base import Backend, Bools, DeviceTable, Int64s, Sharding, Task
+    from gputree.backends.base import Backend, Bools, DeviceTable, Int64s, Limits, Sharding, Task
+    from gputree.backends.cpu.ranked.grower import RankedGrower
     from gputree.backends.lists import ListBackend
+    from gputree.backends.ranked import NodeRows
 
 __all__ = [
     "DEVICES",
@@ -48,6 +51,7 @@ __all__ = [
     "get_list_backend",
     "has_device",
     "new_backend",
+    "new_ranked_grower",
     "new_table",
 ]
 
@@ -135,6 +139,15 @@ def get_list_backend(device: str) -> type[ListBackend]:
     from gputree.backends.cuda.lists.backend import CudaLists
 
     return CudaLists
+
+
+def new_ranked_grower(
+    table: Any, criterion: Any, limits: Limits, rows: NodeRows, n_threads: int
+) -> RankedGrower:
+    """Return the growth over ranked lists of a table on the CPU."""
+    from gputree.backends.cpu.ranked.grower import RankedGrower
+
+    return RankedGrower(table.bare(), criterion, limits, rows, n_threads)
 
 
 def _is_cuda(device: str) -> bool:

@@ -18,7 +18,7 @@ from gputree.backends.arrays import to_host
 from gputree.backends.sharded.rows import Read, join_measures, measure
 from gputree.backends.sharded.tasks import Here, Tasks
 from gputree.base.dtypes import Floats, Int64s, Values
-from gputree.criteria.named import CRITERIA
+from gputree.criteria.named import OF_CLASSES, OVER_HISTOGRAMS
 from gputree.estimators import C45Classifier, DecisionTreeClassifier, ID3Classifier
 from gputree.estimators import DecisionTreeClassifier as Classifier
 from gputree.estimators import DecisionTreeRegressor as Regressor
@@ -255,9 +255,9 @@ CASES = [
 ]
 
 
-def _case_of(criterion: str, task: str) -> Case:
+def _case_of(criterion: str) -> Case:
     """A case of a criterion that has none in `CASES`: each has separate formulas for a device."""
-    has_classes = task == "classification"
+    has_classes = criterion in OF_CLASSES
     return Case(
         f"{criterion}, missing values, exact",
         Classifier if has_classes else Regressor,
@@ -267,9 +267,4 @@ def _case_of(criterion: str, task: str) -> Case:
 
 
 _CHECKED = {"gini", "squared_error", *(case.parameters.get("criterion") for case in CASES)}
-CASES += [
-    _case_of(name, task)
-    for task, names in CRITERIA.items()
-    for name in names
-    if name not in _CHECKED
-]
+CASES += [_case_of(name) for name in OVER_HISTOGRAMS if name not in _CHECKED]

@@ -1,8 +1,9 @@
 """The criteria by name: their targets, and the impurities of whole nodes.
 
-A criterion is a file of formulas here, one for CUDA, and an entry in `OF_CLASSES` or `OF_TARGETS`:
-other code that needs a criterion (parameters, options and help of the command, files and their
-schema, pruners, CUDA kernels, the check of a device) uses these entries.
+A criterion is a file of formulas here, one for CUDA, and an entry in `OF_CLASSES` or `OF_TARGETS`;
+or one of losses over ranks, in `RANKED`, whose trees `gputree.backends.cpu.ranked` grows. Other
+code that needs a criterion (parameters, options and help of the command, files and their schema,
+pruners, CUDA kernels, the check of a device) uses these entries.
 
 Losses of rows with targets at the predictions of a tree's nodes, by the regression criteria.
 
@@ -15,7 +16,7 @@ row's loss is raised to `power`, 1 or 2; `weight` is so already.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,6 +37,7 @@ from gputree.criteria.kinds import (
     SquaredError,
     WideGini,
 )
+from gputree.criteria.pinball import absolute_errors
 from gputree.criteria.poisson import NEGATIVE_COUNTS, check_counts, node_deviances
 from gputree.errors import InputError
 from gputree.tree.sums import add_up
@@ -161,12 +163,19 @@ Sums = NDArray[np.int64]
 
 # Values of the parameter `criterion` for type checkers, and its documentation.
 ClassificationCriterion = Literal["gini", "entropy", "log_loss"]
-RegressionCriterion = Literal["squared_error", "poisson"]
+RegressionCriterion = Literal["squared_error", "poisson", "absolute_error", "quantile"]
 CLASSIFICATION_CRITERION = """criterion : "gini", "entropy" or "log_loss", default="gini"
         Impurity; "entropy" and "log_loss" are the same, in bits."""
-REGRESSION_CRITERION = """criterion : "squared_error" or "poisson", default="squared_error"
-        Impurity; "poisson" is half the mean Poisson deviance, in nats, for non-negative targets.
-        Then no leaf predicts 0, unless the root does."""
+REGRESSION_CRITERION = """\
+criterion : "squared_error", "poisson", "absolute_error", "quantile", default="squared_error"
+        Impurity; "poisson" is half the mean Poisson deviance, in nats,
+        for non-negative targets. Then no leaf predicts 0, unless the root does. "absolute_error"
+        is the mean absolute deviation from the median, which leaves predict, and "quantile" the
+        mean pinball loss of the `quantile`; both on the CPU, from a table in memory.
+    quantile : float, default=0.5
+        What leaves predict with ``criterion="quantile"``, from 0.001 to 0.999: the lowest target up
+        to which they have that fraction of the weight. It is taken as the nearest fraction whose
+        denominator is at most 1000. A median between two targets is their mean."""
 
 
 class OfClasses(NamedTuple):
@@ -203,6 +212,19 @@ class OfTargets(NamedTuple):
     loss: Callable[[NDArray[np.int32], Floats, NDArray[np.int32], Floats, Floats, int], Loss]
 
 
+class OfRanks(NamedTuple):
+    """A criterion of regression whose trees are grown over ranked lists, on the CPU.
+
+    The description of its impurity, the name of it in trees as text, a check of the minimum and
+    maximum target, and losses of rows: as of `OfTargets`.
+    """
+
+    text: str
+    label: str
+    check: Callable[[float, float], None]
+    loss: Callable[[NDArray[np.int32], Floats, NDArray[np.int32], Floats, Floats, int], Loss]
+
+
 def _gini(n_classes: int, weights: Weights) -> Criterion:
     kind = Gini if weights.total <= INTEGER_GINI_LIMIT else WideGini
     return kind(n_classes, weights.unit)
@@ -217,6 +239,14 @@ def _entropy(n_classes: int, weights: Weights) -> Criterion:
 
 def _take_all(low: float, high: float) -> None:
     """Accept any numbers as targets."""
+
+
+def _no_pinball_loss(*rows: Any) -> Loss:
+    """Refuse to prune by rows: a tree does not say which quantile it predicts."""
+    raise InputError(
+        "A tree of criterion='quantile' is not pruned by rows. Use ccp_alpha or "
+        "CostComplexity(alpha), or criterion='absolute_error' for medians."
+    )
 
 
 def _squared_error(targets: Targets) -> Criterion:
@@ -272,23 +302,29 @@ OF_TARGETS = {
         loss=deviances,
     ),
 }
-NAMED: dict[str, OfClasses | OfTargets] = {**OF_CLASSES, **OF_TARGETS}
+RANKED = {
+    "absolute_error": OfRanks("the mean absolute error", "mae", _take_all, absolute_errors),
+    "quantile": OfRanks("the mean pinball loss", "pinball", _take_all, _no_pinball_loss),
+}
+OVER_HISTOGRAMS: dict[str, OfClasses | OfTargets] = {**OF_CLASSES, **OF_TARGETS}
+OF_REGRESSION: dict[str, OfTargets | OfRanks] = {**OF_TARGETS, **RANKED}
+NAMED: dict[str, OfClasses | OfTargets | OfRanks] = {**OF_CLASSES, **OF_REGRESSION}
 
-# Types of all criteria, by which kernels are compiled, and those of targets.
-FORMS = tuple(form for entry in NAMED.values() for form in entry.forms)
+# Types of criteria over histograms, by which kernels are compiled, and those of targets.
+FORMS = tuple(form for entry in OVER_HISTOGRAMS.values() for form in entry.forms)
 TARGET_FORMS = frozenset(form for entry in OF_TARGETS.values() for form in entry.forms)
 
 # Names of the impurities that trees of each task are grown by.
 CRITERIA: dict[str, tuple[str, ...]] = {
     "classification": tuple(OF_CLASSES),
-    "regression": tuple(OF_TARGETS),
+    "regression": tuple(OF_REGRESSION),
 }
 
 
 def check_ends(name: str, low: float, high: float) -> None:
     """Raise for targets from `low` to `high` that the criterion does not support."""
     _require(name, "regression")
-    OF_TARGETS[name].check(low, high)
+    OF_REGRESSION[name].check(low, high)
 
 
 def fix(name: str, y: Floats, weights: Weights, ends: Ends | None = None) -> Targets:

@@ -44,6 +44,7 @@ from gputree.estimators.arguments import explained, monotonic_signs
 from gputree.estimators.callbacks import EndOfPart
 from gputree.estimators.cart import Cart, column_count
 from gputree.estimators.coded_table import CodedTable, known_table
+from gputree.estimators.growing_ranked import is_ranked
 from gputree.estimators.parameters import ForestParameters
 from gputree.estimators.reporting import Reporting
 from gputree.inputs.tables import Table
@@ -89,6 +90,7 @@ class Forest(ForestParameters, Reporting, StandardErrors):
 
     def _forbid_options(self) -> None:
         """Raise ValueError for parameters that exclude each other."""
+        is_ranked(self)  # raises its errors before a tree raises others
         if self.oob_score and not self.bootstrap:
             raise InputError(WITHOUT_BOOTSTRAP)
 

@@ -13,6 +13,7 @@ from gputree.base.threads import n_threads
 from gputree.ensemble.compact import CompactTree
 from gputree.ensemble.draws import tree_seed
 from gputree.estimators.cart import column_count
+from gputree.estimators.growing_ranked import is_ranked
 from gputree.growth.frontier import FEWEST_ROWS
 from gputree.inputs.tables import Table
 from gputree.tree import Tree
@@ -46,13 +47,14 @@ class TableRows:
         """Code the table, and return the estimator that trees are copies of."""
         forest, table = self.forest, self.table
         device, threads = "cpu", n_threads(forest.n_jobs)
+        searches_bins = not (forest._draws_cuts or is_ranked(forest))
         if not forest._draws_cuts:
-            device = table.device or forest._new_tree()._device(draws_cuts=False)
+            device = table.device or forest._new_tree()._device()
         grower = forest._new_tree(verbose=0)
 
         def code(device: str) -> str:
             on_device = table.on(device, threads)
-            if self.n_rows > FEWEST_ROWS and not forest._draws_cuts:
+            if self.n_rows > FEWEST_ROWS and searches_bins:
                 n_columns = column_count(forest.max_features, table.shape[1])
                 bins, exact = table.max_bins or int(grower.max_bins), forest.splitter != "binned"
                 on_device.prepare(bins, threads, exact, n_columns)

@@ -93,19 +93,18 @@ def refuses(kind: str) -> dict[tuple[str, str], str]:
     """Map criteria that a CART estimator refuses to the advice in the error."""
     if kind.endswith("Classifier"):
         numbers = f"For numbers use {kind.replace('Classifier', 'Regressor')}."
-        theirs = (*CRITERIA["regression"], "friedman_mse", "absolute_error")
+        theirs = (*CRITERIA["regression"], "friedman_mse")
         advice = {
             **dict.fromkeys(theirs, numbers),
             "information_gain": "Write 'entropy', whose decrease is the information gain.",
             "gain_ratio": "C45Classifier splits by the gain ratio.",
         }
     else:
-        medians = f"Leaves predict means; for medians use scikit-learn's {kind}."
         classes = f"For classes use {kind.replace('Regressor', 'Classifier')}."
         advice = {
             "friedman_mse": "Write 'squared_error', whose cuts are the same in one tree.",
             "mse": "Write 'squared_error'.",
-            **dict.fromkeys(("absolute_error", "mae"), medians),
+            "mae": "Write 'absolute_error'.",
             **dict.fromkeys((*CRITERIA["classification"], "log_loss"), classes),
         }
     return {("criterion", value): words for value, words in advice.items()}

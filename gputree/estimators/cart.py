@@ -33,6 +33,7 @@ from gputree.estimators.documentation import (
 )
 from gputree.estimators.forced_splits import grow_forced
 from gputree.estimators.growing import UNLIMITED_DEPTH, Options, grow_tree, grow_whole_trees
+from gputree.estimators.growing_ranked import grow_ranked, is_ranked
 from gputree.estimators.interaction_groups import interactions
 from gputree.estimators.parameters import (
     ClassificationParameters,
@@ -55,6 +56,8 @@ class Cart(TreeParameters, BaseDecisionTree):
     growth_report_: dict[str, Any]
 
     _shares_codes = True
+    _draws_cuts = False  # as forests may, which refuse some criteria then
+    quantile = 0.5
     _warns = True  # of weights or targets that fixed point is too coarse for
     _lacks = CART_LACKS
 
@@ -79,13 +82,14 @@ class Cart(TreeParameters, BaseDecisionTree):
     ) -> Tree:
         signs = monotonic_signs(self, table.columns)
         options = self._options(n, table.shape[1], table.device)._replace(signs=signs)
+        search = grow_ranked if is_ranked(self) else grow_tree
         if self.forced_splits is not None:
             self.growth_report_ = {"device": "cpu"}
             return grow_forced(self, table, target, weight, options)
 
         def grow(device: str) -> Tree:
             labels = to_host(target) if device == "cpu" else target
-            grown = grow_tree(table, labels, weight, options._replace(device=device))
+            grown = search(table, labels, weight, options._replace(device=device))
             self.growth_report_ = {"device": device, **grown.report}
             return grown.tree
 
@@ -132,7 +136,7 @@ class Cart(TreeParameters, BaseDecisionTree):
             draws_cuts=draws_cuts,
             random_ties=random_ties,
             max_bins=int(self.max_bins),
-            device=device or self._device(draws_cuts),
+            device=device or self._device(),
             max_device_memory=self.max_device_memory,
             n_threads=n_threads(self.n_jobs),
             key=_column_key(self.random_state, max_features < d or draws_cuts or random_ties),
@@ -140,12 +144,14 @@ class Cart(TreeParameters, BaseDecisionTree):
             categorical_split=self.categorical_split,
             warns=self._warns,
             interactions=interactions(self, d),
+            quantile=self.quantile if self._formula == "quantile" else None,
         )
 
-    def _device(self, draws_cuts: bool) -> str:
-        """Device of growth; cuts are drawn, columns constrained and splits forced on the CPU."""
-        constrained = self.interaction_cst is not None or self.forced_splits is not None
-        if (draws_cuts or constrained) and self.device == "auto":
+    def _device(self) -> str:
+        """Device of growth: "auto" is the CPU where that alone finds such trees."""
+        on_cpu = self.splitter == "random" or is_ranked(self)
+        on_cpu = on_cpu or self.interaction_cst is not None or self.forced_splits is not None
+        if on_cpu and self.device == "auto":
             return "cpu"
         return resolve_device(self.device, bool(self.verbose))
 

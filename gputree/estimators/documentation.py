@@ -280,7 +280,8 @@ ATTRIBUTES = entries(
         ``device`` that grew the tree, "cpu" or "cuda". Of CART, too: ``scanned_pairs``, (row,
         column) pairs at nodes split by histogram, and ``refined_pairs``, those among them whose
         values had to be sorted; in tables in batches, counted or sorted, in every round of the
-        search. Both are 0 for tables with categories, which are sorted once. If shards of a table
+        search. Both are 0 for tables with categories and for absolute errors and quantiles, whose
+        columns are sorted once. If shards of a table
         are streamed through a CUDA device, ``uploaded_bytes`` of them."""
 )
 

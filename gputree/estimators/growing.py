@@ -63,6 +63,7 @@ class Options(NamedTuple):
     random_ties: bool = False
     signs: NDArray[np.int8] | None = None  # of columns with monotonic predictions
     interactions: Interactions | None = None
+    quantile: float | None = None  # of the criterion "quantile"
 
 
 class Grown(NamedTuple):
@@ -89,7 +90,7 @@ def grow_tree(
     options : Options
     """
     device_table = table.on(options.device, options.n_threads)
-    target, sample_weight = _over_table(table, target, sample_weight)
+    target, sample_weight = over_table(table, target, sample_weight)
     entries, weights, targets = units_of(target, sample_weight, options)
     if options.draws_cuts and (options.device != "cpu" or table.sharding is not None):
         raise cuts_not_drawn()
@@ -113,7 +114,7 @@ def grow_whole_trees(
     where trees need levels, or weights are other than counts.
     """
     device_table = table.on(options.device, options.n_threads)
-    given = [_over_table(table, target, weight) for weight in drawn]
+    given = [over_table(table, target, weight) for weight in drawn]
     found = [units_of(*one, options) for one in given]
     entries = [np.arange(len(given[0][0])) if rows is None else rows for rows, _, _ in found]
     units = [of_tree for _, of_tree, _ in found]
@@ -140,7 +141,7 @@ def grow_whole_trees(
     return trees
 
 
-def _over_table(
+def over_table(
     table: Table, target: NDArray, weight: NDArray | None
 ) -> tuple[NDArray, NDArray | None]:
     """Targets and weights of all rows of the table that `table` may be a part of."""
@@ -244,24 +245,10 @@ def new_task(
 
     `categories` are those of each column in growth.
     """
-    least = -np.inf  # by default rounding must not refuse a split that gains nothing
-    if options.min_impurity_decrease != 0.0:  # with scikit-learn's slack
-        least = (options.min_impurity_decrease - float(np.finfo(np.float64).eps)) * weights.total
-    limits = Limits(
-        max_depth=UNLIMITED_DEPTH if options.max_depth is None else options.max_depth,
-        min_samples_split=options.min_samples_split,
-        min_samples_leaf=options.min_samples_leaf,
-        min_weight_leaf=int(np.ceil(options.min_weight_fraction_leaf * weights.total)),
-        min_decrease=least,
-        max_features=options.max_features,
-        rounded=targets is not None and targets.rounded,
-        random_ties=options.random_ties,
-        monotonic=None if options.signs is None else Monotonic(options.signs),
-    )
     criterion = new_criterion(options.criterion, options.n_classes, weights, targets)
     return Task(
         criterion,
-        limits,
+        new_limits(weights, options, rounded=targets is not None and targets.rounded),
         target=target if targets is None else targets.target,
         weight=weights.weight,
         square=None if targets is None else targets.square,
@@ -271,6 +258,24 @@ def new_task(
         search=search_of(options.categorical_split) if categories.any() else None,
         interactions=options.interactions,
         draws_cuts=options.draws_cuts,
+    )
+
+
+def new_limits(weights: Weights, options: Options, *, rounded: bool) -> Limits:
+    """The limits of growth on fixed-point weights, of which those of rows may be `rounded`."""
+    least = -np.inf  # by default rounding must not refuse a split that gains nothing
+    if options.min_impurity_decrease != 0.0:  # with scikit-learn's slack
+        least = (options.min_impurity_decrease - float(np.finfo(np.float64).eps)) * weights.total
+    return Limits(
+        max_depth=UNLIMITED_DEPTH if options.max_depth is None else options.max_depth,
+        min_samples_split=options.min_samples_split,
+        min_samples_leaf=options.min_samples_leaf,
+        min_weight_leaf=int(np.ceil(options.min_weight_fraction_leaf * weights.total)),
+        min_decrease=least,
+        max_features=options.max_features,
+        rounded=rounded,
+        random_ties=options.random_ties,
+        monotonic=None if options.signs is None else Monotonic(options.signs),
     )
 
 
@@ -296,6 +301,14 @@ class BinaryShape(NamedTuple):
     sums: NDArray[np.int64]
 
 
+class Statistics(NamedTuple):
+    """Class weights or targets of N nodes, shape (N, K), weights and impurities."""
+
+    statistics: NDArray[np.float64]
+    weight: NDArray[np.float64]
+    impurity: NDArray[np.float64]
+
+
 def numbered_tree(
     nodes: GrownNodes,
     shape: BinaryShape,
@@ -305,16 +318,21 @@ def numbered_tree(
     n_features: int,
 ) -> Tree:
     """The tree of nodes numbered breadth-first; all splits are thresholds."""
-    leaf = nodes.first_child < 0
     if targets is None:
-        statistics, weight, impurity = _class_statistics(shape.sums, weights, options.criterion)
+        found = _class_statistics(shape.sums, weights, options.criterion)
     else:
-        statistics, weight, impurity = _target_statistics(
-            shape.sums, weights, targets, options.criterion
-        )
+        found = _target_statistics(shape.sums, weights, targets, options.criterion)
+    return tree_of_statistics(nodes, shape, found, options, n_features)
+
+
+def tree_of_statistics(
+    nodes: GrownNodes, shape: BinaryShape, found: Statistics, options: Options, n_features: int
+) -> Tree:
+    """The tree of nodes numbered breadth-first, of some statistics; all splits are thresholds."""
+    leaf = nodes.first_child < 0
     missing_child = np.where(leaf, MISSING_STOPS, np.where(nodes.missing_left, 0, 1))
     return Tree(
-        task="regression" if targets else "classification",
+        task="classification" if options.n_classes else "regression",
         criterion=options.criterion,
         n_features=n_features,
         first_child=nodes.first_child.astype(NODE),
@@ -325,10 +343,10 @@ def numbered_tree(
         feature=nodes.feature,
         threshold=nodes.threshold,
         missing_child=missing_child.astype(NODE),
-        weight=weight,
+        weight=found.weight,
         n_rows=shape.rows,
-        statistics=statistics,
-        impurity=impurity,
+        statistics=found.statistics,
+        impurity=found.impurity,
         gain=nodes.gain,
     )
 
@@ -343,21 +361,19 @@ def close_tree(tree: Tree, shape: BinaryShape, options: Options) -> Tree:
     return bounded_gains(tree.collapse(closed))
 
 
-def _class_statistics(
-    sums: NDArray[np.int64], weights: Weights, criterion: str
-) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+def _class_statistics(sums: NDArray[np.int64], weights: Weights, criterion: str) -> Statistics:
     """Class weights, weight and impurity of every node."""
     unit = weights.unit * weights.scale
     whole = sums.sum(axis=1)
     impurity = class_impurity(criterion, sums)
-    return np.multiply(sums, unit, dtype=np.float64), whole * unit, impurity
+    return Statistics(np.multiply(sums, unit, dtype=np.float64), whole * unit, impurity)
 
 
 def _target_statistics(
     sums: NDArray[np.int64], weights: Weights, targets: Targets, criterion: str
-) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+) -> Statistics:
     """Mean, weight and impurity of every node."""
     weight, total = sums[:, 0], sums[:, 1]
     mean: NDArray[np.float64] = targets.centre + total * targets.unit / weight
     whole = np.multiply(weight, weights.unit * weights.scale, dtype=np.float64)
-    return mean[:, None], whole, target_impurity(criterion, sums, targets)
+    return Statistics(mean[:, None], whole, target_impurity(criterion, sums, targets))

@@ -24,6 +24,7 @@ from gputree.backends.sharded.tasks import Tasks
 from gputree.columns import Columns
 from gputree.criteria.named import fix
 from gputree.estimators.growing import Grown, Options, cuts_not_drawn, grow_on, new_task
+from gputree.estimators.growing_ranked import forbid_ranked
 from gputree.estimators.resolution import SAMPLE_ROWS, warn_if_coarse
 from gputree.inputs.validation import code_dtype
 
@@ -65,6 +66,7 @@ def grow_parts(
     """
     if options.draws_cuts:
         raise cuts_not_drawn()
+    forbid_ranked(options.criterion)
     found, columns = rowsets.found, rowsets.columns
     rounding, weights = weight_units(tasks, rowsets.parts, found)
     criterion = None if options.n_classes else options.criterion

@@ -72,6 +72,7 @@ VALID: dict[str, list[Any]] = {
     "oob_score": ["boolean", callable],
     "ordered_categories": [StrOptions({"auto"}), dict, None],
     "pruning": [StrOptions(set(PRUNERS)), Pruner, None],
+    "quantile": [Interval(Real, 0.001, 0.999, closed="both")],
     "quantreg": ["boolean"],
     "random_state": ["random_state"],
     "soft_thresholds": ["boolean"],
@@ -180,6 +181,7 @@ class RegressionParameters:
     """Parameters of trees of CART and of forests for targets."""
 
     criterion: RegressionCriterion = "squared_error"
+    quantile: float = 0.5
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "criterion": [StrOptions({*CRITERIA["regression"]})]

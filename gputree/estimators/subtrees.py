@@ -32,6 +32,7 @@ from gputree.estimators.growing import (
     units_of,
 )
 from gputree.estimators.growing_categories import as_tests
+from gputree.estimators.growing_ranked import is_ranked
 from gputree.growth.assembly import GrownNodes
 from gputree.inputs.tables import Table
 from gputree.prediction import stopping_shares
@@ -170,6 +171,11 @@ class CartSubtrees(Subtrees):
             raise InputError(
                 "A tree with monotonic constraints is not edited: the bounds of a node depend on "
                 "the splits above it. Leave monotonic_cst out."
+            )
+        if is_ranked(estimator):
+            raise InputError(
+                f"A tree of criterion={estimator.criterion!r} is not edited: its splits are not "
+                "compared by sums. Edit one of criterion='squared_error'."
             )
         super().__init__(estimator, table, target)
         options = self.options({})

@@ -238,6 +238,8 @@ class TableRegressor(RegressorMixin, TableEstimator):
     def predict(self, X: Any) -> NDArray[np.float64]:
         """Mean target of the leaf of each row; of a forest, the mean over its trees.
 
+        The median or the quantile in place of the mean, as the criterion says.
+
         Parameters
         ----------
         X : array-like of shape (n_rows, n_features)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from gputree.base.dtypes import NO_CHILD, THRESHOLD_SPLIT, Floats, Int32s, Int64s
 from gputree.columns.near_numbers import MINUS, is_decimal
-from gputree.criteria.named import OF_TARGETS
+from gputree.criteria.named import OF_REGRESSION
 from gputree.errors import InputError
 from gputree.export.model import labels_of, model_of
 from gputree.inputs.costs import Costs
@@ -130,7 +130,7 @@ class Description:
     @property
     def error_name(self) -> str:
         """Label of the impurity of a regression tree; empty for classification."""
-        return OF_TARGETS[self.tree.criterion].label if self.tree.task == "regression" else ""
+        return OF_REGRESSION[self.tree.criterion].label if self.tree.task == "regression" else ""
 
     def weights(self, node: int) -> str:
         """The weight of every class, ``[a 3, b 1]``."""

@@ -26,7 +26,7 @@ from gputree.base.sklearn import (
 )
 from gputree.base.texts import fill
 from gputree.base.threads import n_threads
-from gputree.criteria.named import OF_TARGETS
+from gputree.criteria.named import OF_REGRESSION
 from gputree.errors import InputError, InputTypeError
 from gputree.inputs.labels import exact_labels
 from gputree.prediction import stopping_shares
@@ -355,7 +355,7 @@ def node_loss(tree: Tree, data: RoutedRows, power: Literal[1, 2] = 1) -> NodeLos
     weight = np.asarray(data.weight, dtype=np.float64) ** power
     if tree.task == "regression":
         target = np.asarray(data.target, np.float64)
-        loss = OF_TARGETS[tree.criterion].loss
+        loss = OF_REGRESSION[tree.criterion].loss
         predictions = np.ascontiguousarray(tree.answers[:, 0])
         return NodeLoss(*loss(tree.parent, predictions, stop, target, weight, power))
     return _errors(tree, stop, np.asarray(data.target, np.intp), weight)

@@ -80,7 +80,7 @@ class Tree(TreeArrays):
         Number of training rows in the node.
     statistics : float64 array of shape (N, K)
         Class weights of the node (classification; K classes), or its mean
-        target (regression; K = 1).
+        target (regression; K = 1): its median or quantile by criteria of these.
     impurity : float64 array of shape (N,)
         Impurity of the node by `criterion`.
     gain : float64 array of shape (N,)

@@ -15,8 +15,9 @@ from gputree.compilation.decorators import Kernel
 pytestmark = pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")
 
 PARTS = (
-    "backends", "backends.cpu", "backends.cpu.lists", "backends.sharded", "columns", "criteria",
-    "discretization", "editing", "ensemble", "prediction", "pruning", "rules",
+    "backends", "backends.cpu", "backends.cpu.lists", "backends.cpu.ranked", "backends.sharded",
+    "columns", "criteria", "discretization", "editing", "ensemble", "prediction", "pruning",
+    "rules",
 )  # fmt: skip
 
 

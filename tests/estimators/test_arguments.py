@@ -150,16 +150,12 @@ def test_best_is_exact():
 @pytest.mark.parametrize(
     ("model", "message"),
     [
-        (Regressor(criterion="absolute_error"), "Got 'absolute_error'.*for medians use scikit"),
+        (Regressor(criterion="mae"), "Got 'mae'.*Write 'absolute_error'"),
         (Regressor(criterion="friedman_mse"), "Write 'squared_error', whose cuts are the same"),
         (Regressor(criterion="gini"), "For classes use DecisionTreeClassifier"),
         (Classifier(criterion="squared_error"), "For numbers use DecisionTreeRegressor"),
         (ExtraTreesRegressor(criterion="gini"), "For classes use ExtraTreesClassifier"),
         (RandomForestClassifier(criterion="poisson"), "For numbers use RandomForestRegressor"),
-        (
-            RandomForestRegressor(criterion="absolute_error"),
-            "scikit-learn's RandomForestRegressor",
-        ),
         (Classifier(criterion="gain_ratio"), "C45Classifier splits by the gain ratio"),
         (C45Classifier(criterion="entropy"), "'criterion' .* Got 'entropy' .*DecisionTreeClass"),
         (BoostedC45Classifier(criterion="gini"), "For gini or entropy use DecisionTreeClassifier"),
@@ -193,7 +189,7 @@ def test_every_criterion_of_scikit_learn_is_taken_or_explained(kind):
         if isinstance(getattr(constraint, "options", None), set)
     )
     (ours,) = (constraint.options for constraint in kind._parameter_constraints["criterion"])
-    assert theirs - ours == {"absolute_error", "friedman_mse"} & theirs
+    assert theirs - ours == {"friedman_mse"} & theirs
     assert {("criterion", value) for value in theirs - ours} <= set(kind._refuses)
 
 

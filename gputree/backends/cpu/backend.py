@@ -48,7 +48,7 @@ from gputree.backends.cpu.layout import (
 from gputree.backends.cpu.partition import (
     Chunks,
     Parted,
-    list_categories,
+    node_categories,
     node_statistics,
     partition_chunks,
     place_chunks,
@@ -503,17 +503,4 @@ class CpuBackend:
     def categories(
         self, begin: Int64s, end: Int64s, feature: NDArray[np.int32]
     ) -> tuple[Int64s, NDArray[np.uint32]]:
-        most = max(int(self.table.categories.max(initial=0)), 2)
-        sizes = np.minimum(end - begin, most)
-        counts = np.zeros(begin.size, np.int64)
-        parts = spans(end - begin, self.n_threads, tuning.TUNING.chunk_rows // 4)
-        given = self.table, self.entries, begin, end, feature
-
-        def list_some(a: int, b: int) -> NDArray[np.uint32]:
-            codes, seen = np.empty(int(sizes[a:b].sum()), np.uint32), np.zeros(most, np.bool_)
-            list_categories(*given, a, b, seen, counts, codes)
-            return codes[: int(counts[a:b].sum())]
-
-        found = np.concatenate(self._run(list_some, parts))
-        owner = np.repeat(np.arange(begin.size), counts)
-        return counts, found[np.lexsort((found, owner))]
+        return node_categories(self.table, self.entries, begin, end, feature, self.n_threads)

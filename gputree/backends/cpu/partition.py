@@ -17,8 +17,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree.backends.binning import MAX_BINS
+from gputree.backends.cpu import tuning
 from gputree.backends.cpu.gather import FINE_BITS
 from gputree.backends.cpu.jit import PREFETCH_ROWS, borrowing, kernel, pick, prefetch
+from gputree.backends.cpu.layout import Table
+from gputree.base.dtypes import Int64s
+from gputree.base.threads import run, spans
 from gputree.criteria import add_row
 
 
@@ -240,3 +244,27 @@ def list_categories(table, entries, begins, ends, features, first, last, seen, c
         for i in range(start, used):
             seen[codes[i]] = False
         counts[j] = used - start
+
+
+def node_categories(
+    table: Table,
+    entries: NDArray[np.int32],
+    begin: Int64s,
+    end: Int64s,
+    feature: NDArray[np.int32],
+    n_threads: int,
+) -> tuple[Int64s, NDArray[np.uint32]]:
+    """Categories of a column in each node of some entries, as `Backend.categories`."""
+    most = max(int(table.categories.max(initial=0)), 2)
+    sizes = np.minimum(end - begin, most)
+    counts = np.zeros(begin.size, np.int64)
+
+    def list_some(a: int, b: int) -> NDArray[np.uint32]:
+        codes, seen = np.empty(int(sizes[a:b].sum()), np.uint32), np.zeros(most, np.bool_)
+        list_categories(table, entries, begin, end, feature, a, b, seen, counts, codes)
+        return codes[: int(counts[a:b].sum())]
+
+    parts = spans(end - begin, n_threads, tuning.TUNING.chunk_rows // 4)
+    found = np.concatenate(run(n_threads, list_some, parts))
+    owner = np.repeat(np.arange(begin.size), counts)
+    return counts, found[np.lexsort((found, owner))]

@@ -38,7 +38,7 @@ import numpy as np
 from gputree.base.optional import require
 from gputree.criteria import begin, dispatch, shared
 from gputree.criteria.kinds import Criterion
-from gputree.criteria.named import NAMED, TARGET_FORMS
+from gputree.criteria.named import OVER_HISTOGRAMS, TARGET_FORMS
 
 # Threads of a block, unless a launch says otherwise.
 THREADS = 256
@@ -52,7 +52,7 @@ CRITERIA = (
     "criteria.cuh",
     "class_weights.cuh",
     "targets.cuh",
-    *dict.fromkeys(entry.header for entry in NAMED.values()),
+    *dict.fromkeys(entry.header for entry in OVER_HISTOGRAMS.values()),
     "bounds.cuh",
 )
 _CUT = (*CRITERIA, "limits.cuh", "table.cuh", "draw.cuh", "views.cuh", "warp.cuh", "cut.cuh")

@@ -1,0 +1,189 @@
+"""Growth of a tree over ranked lists, in threads: large nodes by column, small ones whole."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gputree.arithmetic.hashing import child_key
+from gputree.backends.base import Limits
+from gputree.backends.cpu.cut import drawn_columns
+from gputree.backends.cpu.layout import Table
+from gputree.backends.cpu.partition import node_categories
+from gputree.backends.cpu.ranked.lists import MOST_RANKS, partition_lists, presort
+from gputree.backends.cpu.ranked.nodes import (
+    Ranked,
+    grow_subtree,
+    may_split,
+    measure_node,
+    new_nodes,
+    search_node,
+    split_node,
+)
+from gputree.backends.cpu.ranked.sweep import no_cut, precedes
+from gputree.backends.ranked import NodeRows, RankedNodes
+from gputree.base.dtypes import Int64s
+from gputree.base.memory import require_memory
+from gputree.base.threads import even_spans, run
+from gputree.errors import InputError
+
+# Rows of a node that is searched by several threads, at least; larger ones are so in any case, for
+# a fit can be interrupted between calls.
+FEWEST_SHARED, MOST_WHOLE = 1 << 10, 1 << 14
+# Number of subtrees for each thread, at least.
+SUBTREES_PER_THREAD = 4
+
+
+class Open(NamedTuple):
+    """A node that may be split: its number, range, depth and key."""
+
+    number: int
+    s: int
+    t: int
+    depth: int
+    key: np.uint64
+
+
+class RankedGrower:
+    """Growth over some rows of a table, given in the order of their targets.
+
+    Parameters
+    ----------
+    table : Table
+        Codes are not read.
+    criterion : named tuple
+        Its type is that of the sweep.
+    limits : Limits
+    rows : NodeRows
+        Ascending by target. They are used up; afterwards they are in the order of the leaves.
+    """
+
+    def __init__(
+        self,
+        table: Table,
+        criterion: Any,
+        limits: Limits,
+        rows: NodeRows,
+        n_threads: int,
+    ) -> None:
+        n, d = rows.row.size, table.missing.size
+        if n > MOST_RANKS:
+            raise InputError(f"Ranked lists have at most {MOST_RANKS:,} rows, got {n:,}.")
+        require_memory(4 * n * d, f"Ranking {n:,} rows in {d:,} columns", "Use fewer rows.")
+        self._run = partial(run, n_threads)
+        self._n_threads = n_threads
+        lists = np.empty((d, n), np.int32)
+
+        def rank(f: int) -> None:
+            lists[f] = presort(np.ascontiguousarray(table.values[:, f])[rows.row])
+
+        self._run(rank, [(f,) for f in range(d)])
+        self._table = table
+        self._ranked = Ranked(criterion, limits, lists, rows, table.categories > 0)
+
+    def grow(self, key: int) -> RankedNodes:
+        """Grow the tree; the root's draws are hashed with `key`. The root is the first node."""
+        n = self._ranked.rows.row.size
+        whole = MOST_WHOLE
+        if self._n_threads > 1:
+            shared = n // (SUBTREES_PER_THREAD * self._n_threads)
+            whole = min(whole, max(shared, FEWEST_SHARED))
+        parts: list[RankedNodes] = [new_nodes(1)]  # of one node each
+        level, small = [Open(0, 0, n, 0, np.uint64(key))], []
+        while level:
+            large = [node for node in level if node.t - node.s > whole]
+            small += [node for node in level if node.t - node.s <= whole]
+            level = self._split(large, parts)
+        small.sort(key=lambda node: node.s - node.t)
+        return _join(parts, small, self._run(self._grow_subtree, [(node,) for node in small]))
+
+    def categories(
+        self, begin: Int64s, end: Int64s, feature: NDArray[np.int32]
+    ) -> tuple[Int64s, NDArray[np.uint32]]:
+        """Categories of a column in each node, as of `gputree.backends.base.Backend`."""
+        row = self._ranked.rows.row
+        return node_categories(self._table, row, begin, end, feature, self._n_threads)
+
+    def _split(self, level: list[Open], parts: list[RankedNodes]) -> list[Open]:
+        """Split the nodes of a level; returns their children."""
+        ranked = self._ranked
+        given = [(ranked, node.s, node.t, parts[node.number]) for node in level]
+        sides = self._run(measure_node, given)
+        found = [
+            (node, side, int(parts[node.number].weight[0]))
+            for node, side in zip(level, sides, strict=True)
+            if may_split(ranked.limits, parts[node.number], 0, node.depth)
+        ]
+        cuts = self._search(found)
+        ranks = [np.empty(node.t - node.s, np.int32) for node, *_ in found]
+        splits = [
+            (ranked, node.s, node.t, cut, parts[node.number], of_node)
+            for (node, *_), cut, of_node in zip(found, cuts, ranks, strict=True)
+        ]
+        children, partitions = [], []
+        lefts = self._run(split_node, splits)
+        for (node, *_), left, of_node in zip(found, lefts, ranks, strict=True):
+            if left:
+                parts[node.number].first_child[0] = first = len(parts)
+                parts += [new_nodes(1), new_nodes(1)]
+                middle, keys = node.s + left, child_key(np.array([node.key]), np.arange(2))
+                children.append(Open(first, node.s, middle, node.depth + 1, keys[0]))
+                children.append(Open(first + 1, middle, node.t, node.depth + 1, keys[1]))
+                for a, b in self._column_spans(node):
+                    partitions.append((ranked.lists, a, b, node.s, node.t, of_node))
+        self._run(partition_lists, partitions)
+        return children
+
+    def _column_spans(self, node: Open) -> list[tuple[int, int]]:
+        """Spans of columns, as parts of the work on a node."""
+        d = self._ranked.nominal.size
+        return even_spans(d, node.t - node.s, self._n_threads, FEWEST_SHARED)
+
+    def _search(self, found: list[tuple[Open, Any, int]]) -> list[Any]:
+        """The best cut of each node, given with the side of all rows and their weight."""
+        d, most = self._ranked.nominal.size, self._ranked.limits.max_features
+        all_columns = np.ones(d, np.bool_)
+        order = [drawn_columns(most, node.key, all_columns) for node, *_ in found]
+        cuts, done = [no_cut() for _ in found], min(most, d)
+        tasks = [
+            (j, order[j][a:b])
+            for j, (node, *_) in enumerate(found)
+            for a, b in even_spans(done, node.t - node.s, self._n_threads, FEWEST_SHARED)
+        ]
+        while tasks:
+            parts = [(self._ranked, *found[j], columns) for j, columns in tasks]
+            results = self._run(_search_part, parts)
+            for (j, _), cut in zip(tasks, results, strict=True):
+                cuts[j] = cut if precedes(cut, cuts[j]) else cuts[j]
+            # of a node without a cut, one column more
+            without = [j for j, cut in enumerate(cuts) if cut.column < 0 and done < d]
+            tasks = [(j, order[j][done : done + 1]) for j in without]
+            done += 1
+        return cuts
+
+    def _grow_subtree(self, node: Open) -> RankedNodes:
+        limits, rows = self._ranked.limits, node.t - node.s
+        most = 2 * (rows // max(limits.min_samples_leaf, 1)) + 1
+        levels = min(max(limits.max_depth - node.depth, 0), 40)
+        out = new_nodes(min(most, (2 << levels) - 1))
+        count = grow_subtree(self._ranked, node.s, node.t, node.depth, node.key, out)
+        return RankedNodes._make(field[:count].copy() for field in out)
+
+
+def _search_part(ranked: Ranked, node: Open, side: Any, whole: int, columns: Int64s) -> Any:
+    return search_node(ranked, node.s, node.t, node.key, columns, side, whole)
+
+
+def _join(parts: list[RankedNodes], roots: list[Open], subtrees: list[RankedNodes]) -> RankedNodes:
+    """Join nodes with the subtrees of `roots` among them: their other nodes follow all parts."""
+    free = len(parts)
+    for root, subtree in zip(roots, subtrees, strict=True):
+        child = subtree.first_child
+        child[child >= 0] += free - 1
+        parts[root.number] = RankedNodes._make(field[:1] for field in subtree)
+        parts.append(RankedNodes._make(field[1:] for field in subtree))
+        free += subtree.begin.size - 1
+    return RankedNodes._make(np.concatenate(field) for field in zip(*parts, strict=True))

@@ -1,0 +1,131 @@
+"""Ranked lists: their order, categories in the order of their quantiles, and stable partition."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gputree.backends.cpu.jit import borrowing, inner, kernel
+from gputree.backends.cpu.ranked.sweep import quantile_of
+from gputree.backends.cpu.sort import radix_argsort
+
+# An element of a list: a rank, and flags of a value that equals the one before, or is missing.
+TIED, MISSING, RANK = np.int32(-(2**31)), np.int32(2**30), np.int32(2**30 - 1)
+MOST_RANKS = 2**30
+
+
+def presort(column: NDArray) -> NDArray[np.int32]:
+    """The list of the root: `column` has a value of each rank, NaN where missing."""
+    order, keys = radix_argsort(np.ascontiguousarray(column))
+    elements: NDArray[np.int32] = order
+    elements[1:] |= np.where(keys[1:] == keys[:-1], TIED, np.int32(0))
+    elements |= np.where(keys == ~keys.dtype.type(0), MISSING, np.int32(0))
+    return elements
+
+
+@borrowing
+def known_end(elements):
+    """Number of elements before those of missing values."""
+    known = elements.size
+    while known > 0 and elements[known - 1] & MISSING:
+        known -= 1
+    return known
+
+
+@inner
+def arrange(criterion, elements, known, of, arranged):
+    """Write the list with its groups of equal values by their quantiles, then means, then values.
+
+    The elements of a group ascend: presorted lists are stable.
+    """
+    begin = np.empty(elements.size + 1, np.int64)
+    count = 0
+    # begin[: count] are the groups that begin before element i
+    for i in range(known):
+        if elements[i] >= 0:
+            begin[count] = i
+            count += 1
+    begin[count] = known
+    quantile, mean = np.empty(count), np.empty(count)
+    for g in range(count):
+        group = elements[begin[g] : begin[g + 1]]
+        quantile[g], mean[g] = quantile_of(criterion, group, of)
+    order = np.argsort(mean, kind="mergesort")
+    order = order[np.argsort(quantile[order], kind="mergesort")]
+    place = 0
+    # the first `place` elements are those of the first groups in the order
+    for g in order:
+        for i in range(begin[g], begin[g + 1]):
+            arranged[place] = elements[i]
+            place += 1
+    for i in range(known, elements.size):
+        arranged[i] = elements[i]
+
+
+@borrowing
+def number_sides(elements, known, place, missing_left, ranks):
+    """Set `ranks` to 0 for the rows left of the cut after `place` known elements, else to -1."""
+    for i in range(elements.size):
+        is_left = i < place if i < known else missing_left
+        ranks[elements[i] & RANK] = 0 if is_left else -1
+
+
+@borrowing
+def renumber(ranks):
+    """Number each side: r on the left, ``~r`` on the right. Returns the number on the left."""
+    left = right = 0
+    for rank in range(ranks.size):
+        if ranks[rank] == 0:
+            ranks[rank] = left
+            left += 1
+        else:
+            ranks[rank] = ~right
+            right += 1
+    return left
+
+
+@borrowing
+def partition_values(values, first, ranks, left, spare):
+    """Partition values over the ranks of a node, from place `first` on, stably; `left` go left.
+
+    The values may be None.
+    """
+    if values is None:
+        return
+    for rank in range(ranks.size):
+        new = ranks[rank]
+        if new >= 0:
+            values[first + new] = values[first + rank]
+        else:
+            spare[~new] = values[first + rank]
+    for i in range(ranks.size - left):
+        values[first + left + i] = spare[i]
+
+
+@borrowing
+def partition_list(elements, ranks, spare):
+    """Partition a list stably; elements become ranks in the children, and flags stay exact."""
+    left = right = np.intp(0)
+    tied_left = tied_right = TIED
+    # `tied`: no value above that of the last element of a side was seen since. Either side is
+    # written to, and one of the places advances: a branch would be predicted wrongly half the time.
+    for i in range(elements.size):
+        element = elements[i]
+        new, missing = ranks[element & RANK], element & MISSING
+        to_right = new >> np.int32(31)  # all ones, or none
+        tied_left, tied_right = tied_left & element, tied_right & element
+        elements[left] = new | tied_left | missing
+        spare[right] = ~new | tied_right | missing
+        left += 1 + to_right
+        right -= to_right
+        tied_left, tied_right = tied_left | (TIED & ~to_right), tied_right | (TIED & to_right)
+    for i in range(right):
+        elements[left + i] = spare[i]
+
+
+@kernel
+def partition_lists(lists, first, last, s, t, ranks):
+    """Partition the lists of columns ``first .. last`` of a node."""
+    spare = np.empty(t - s, np.int32)
+    for f in range(first, last):
+        partition_list(lists[f, s:t], ranks, spare)

@@ -1,0 +1,245 @@
+"""Splits of nodes over ranked lists: kernels for one node, and for the whole subtree of one."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gputree.arithmetic.hashing import child_key
+from gputree.backends.base import Limits
+from gputree.backends.cpu.cut import draw_columns, tie_rank
+from gputree.backends.cpu.jit import borrowing, inner, kernel
+from gputree.backends.cpu.ranked.lists import (
+    RANK,
+    arrange,
+    known_end,
+    number_sides,
+    partition_list,
+    partition_values,
+    renumber,
+)
+from gputree.backends.cpu.ranked.sweep import Targets, loss_of, no_cut, sweep, whole_side
+from gputree.backends.ranked import NodeRows, RankedNodes
+from gputree.backends.rules import fewest_rows, missing_goes_left
+from gputree.base.dtypes import Bools, Int64s
+
+
+class Ranked(NamedTuple):
+    """Lists of a table, the rows that they rank, and the rules of growth."""
+
+    criterion: Any
+    limits: Limits
+    lists: NDArray[np.int32]  # (d, E), node by node
+    rows: NodeRows
+    nominal: Bools  # (d,)
+
+
+def new_nodes(size: int) -> RankedNodes:
+    """Memory for so many nodes."""
+    return RankedNodes(
+        first_child=np.full(size, -1),
+        feature=np.full(size, -1, np.int32),
+        missing_left=np.zeros(size, np.bool_),
+        gain=np.zeros(size),
+        begin=np.empty(size, np.int64),
+        end=np.empty(size, np.int64),
+        loss=np.empty(size, np.int64),
+        weight=np.empty(size, np.int64),
+        quantile=np.empty((size, 2), np.int32),
+        cut=np.zeros((size, 2), np.int32),
+    )
+
+
+class Scratch(NamedTuple):
+    """Scratch of a worker for nodes of some number of rows."""
+
+    left: NDArray[np.uint64]  # bits of ranks
+    right: NDArray[np.uint64]
+    ranks: NDArray[np.int32]  # in the children
+    elements: NDArray[np.int32]
+    values: Int64s
+    arranged: NDArray[np.int32]  # a list of categories in their order
+
+
+@inner
+def new_scratch(size):
+    """Scratch for nodes of at most `size` rows."""
+    words = (size >> 6) + 1
+    return Scratch(
+        np.empty(words, np.uint64), np.empty(words, np.uint64), np.empty(size, np.int32),
+        np.empty(size, np.int32), np.empty(size, np.int64), np.empty(size, np.int32),
+    )  # fmt: skip
+
+
+@borrowing
+def measure(ranked, s, t, out, node):
+    """Write the range and the loss of a node, as of a leaf; returns the side of all rows."""
+    criterion, rows = ranked.criterion, ranked.rows
+    of = Targets(rows.target[s:t], rows.weight, s)
+    side, whole = whole_side(criterion, of)
+    p = q = side.quantile
+    if criterion.up == criterion.down and side.balance == 0:
+        q += 1  # the median is the mean of the two in the middle
+    out.first_child[node] = out.feature[node] = -1
+    out.missing_left[node] = False
+    out.gain[node] = 0.0
+    out.begin[node], out.end[node] = s, t
+    out.loss[node], out.weight[node] = loss_of(side, of), whole
+    out.quantile[node, 0], out.quantile[node, 1] = rows.row[s + p], rows.row[s + q]
+    out.cut[node] = 0
+    return side
+
+
+@borrowing
+def may_split(limits, out, node, depth):
+    """Return True if the limits and the targets of a node admit a split."""
+    rows = out.end[node] - out.begin[node]
+    return rows >= fewest_rows(limits) and depth < limits.max_depth and out.loss[node] > 0
+
+
+@borrowing
+def is_constant(elements, known):
+    """Return True if a list has one value, or none."""
+    if known < elements.size:
+        return known == 0
+    i = 1
+    while i < known and elements[i] < 0:
+        i += 1
+    return i >= known
+
+
+@borrowing
+def search_column(ranked, s, t, key, f, side, whole, scratch, cut):
+    """The better of `cut` and the best cut of a node by column f.
+
+    `side` has all rows of the node, of weight `whole`.
+    """
+    criterion, limits, lists, rows, nominal = ranked
+    elements = lists[f, s:t]
+    known = known_end(elements)
+    if is_constant(elements, known):
+        return cut
+    of = Targets(rows.target[s:t], rows.weight, s)
+    if nominal[f]:
+        arrange(criterion, elements, known, of, scratch.arranged)
+        elements = scratch.arranged[: t - s]
+    rank = tie_rank(limits, key, f)
+    for missing_left in range(1 + (known < t - s)):
+        cut = sweep(
+            criterion, limits, elements, known, missing_left == 1, of, side, whole,
+            scratch.left, scratch.right, cut, np.int64(f), rank,
+        )  # fmt: skip
+    return cut
+
+
+@borrowing
+def best_cut(ranked, s, t, key, side, whole, order, scratch):
+    """The best cut of a node over all columns, or those drawn; beyond, until some is admitted."""
+    d, most = order.size, ranked.limits.max_features
+    cut, is_first = no_cut(), most >= d and not ranked.limits.random_ties
+    # `cut` is the best of the columns order[:c]
+    for c in range(d):
+        if c >= most and cut.column >= 0:
+            break
+        if most >= d:
+            order[c] = c
+        elif c == 0 or c >= most:
+            draw_columns(key, order, c, max(most, c + 1))
+        cut = search_column(ranked, s, t, key, order[c], side, whole, scratch, cut)
+        if is_first and cut.loss == 0 and 2 * cut.evenness == whole:
+            break  # no other cut precedes it: of two rows, most columns need no search
+    return cut
+
+
+@borrowing
+def split(ranked, s, t, cut, out, node, scratch):
+    """Write the split of a node and partition its rows; returns how many went left, or 0.
+
+    The node stays a leaf if there is no cut, or one that gains too little. ``scratch.ranks`` become
+    the ranks in the children.
+    """
+    criterion, limits, lists, rows, nominal = ranked
+    decrease = np.float64(out.loss[node] - cut.loss) * criterion.unit
+    if cut.column < 0 or decrease < limits.min_decrease:
+        return 0
+    elements, ranks, n = lists[cut.column, s:t], scratch.ranks[: t - s], t - s
+    known = known_end(elements)
+    if nominal[cut.column]:
+        of = Targets(rows.target[s:t], rows.weight, s)
+        arrange(criterion, elements, known, of, scratch.arranged)
+        elements = scratch.arranged[:n]
+    out.feature[node] = cut.column
+    out.gain[node] = decrease / np.float64(out.weight[node])
+    after = cut.place if cut.place < known else cut.place - 1
+    out.cut[node, 0] = rows.row[s + (elements[cut.place - 1] & RANK)]
+    out.cut[node, 1] = rows.row[s + (elements[after] & RANK)]
+    number_sides(elements, known, cut.place, cut.missing_left, ranks)
+    left = renumber(ranks)
+    out.missing_left[node] = missing_goes_left(known < n, cut.missing_left, left, n - left)
+    partition_values(rows.row, s, ranks, left, scratch.elements)
+    partition_values(rows.target, s, ranks, left, scratch.values)
+    partition_values(rows.weight, s, ranks, left, scratch.values)
+    return left
+
+
+# ---------------------------------------------------------------------- of large nodes
+@kernel
+def measure_node(ranked, s, t, out):
+    """`measure` a node into the first place of `out`."""
+    return measure(ranked, s, t, out, 0)
+
+
+@kernel
+def search_node(ranked, s, t, key, columns, side, whole):
+    """The best cut of a node by some columns."""
+    scratch, cut = new_scratch(t - s), no_cut()
+    for f in columns:
+        cut = search_column(ranked, s, t, key, f, side, whole, scratch, cut)
+    return cut
+
+
+@kernel
+def split_node(ranked, s, t, cut, out, ranks):
+    """`split` the node in the first place of `out`, with `ranks` for its rows."""
+    scratch = new_scratch(t - s)
+    left = split(ranked, s, t, cut, out, 0, scratch)
+    ranks[:] = scratch.ranks
+    return left
+
+
+# --------------------------------------------------------------------- of small nodes
+@kernel
+def grow_subtree(ranked, s, t, depth, key, out):
+    """Grow the subtree of a node, its root first; returns the number of nodes."""
+    limits, lists = ranked.limits, ranked.lists
+    scratch, order = new_scratch(t - s), np.empty(lists.shape[0], np.int64)
+    waiting, keys = np.empty((t - s + 1, 2), np.int64), np.empty(t - s + 1, np.uint64)
+    measure(ranked, s, t, out, 0)
+    waiting[0, 0], waiting[0, 1], keys[0] = 0, depth, key
+    size, free = np.int64(may_split(limits, out, 0, depth)), 1
+    # nodes below `free` are measured; the `size` on the stack may be split
+    while size > 0:
+        size -= 1
+        node, level, key = waiting[size, 0], waiting[size, 1], keys[size]
+        s, t = out.begin[node], out.end[node]
+        of = Targets(ranked.rows.target[s:t], ranked.rows.weight, s)
+        side, whole = whole_side(ranked.criterion, of)
+        cut = best_cut(ranked, s, t, key, side, whole, order, scratch)
+        left = split(ranked, s, t, cut, out, node, scratch)
+        if left == 0:
+            continue
+        out.first_child[node] = free
+        before = size
+        for child in range(2):
+            ends = (s, s + left) if child == 0 else (s + left, t)
+            measure(ranked, ends[0], ends[1], out, free + child)
+            if may_split(limits, out, free + child, level + 1):
+                waiting[size, 0], waiting[size, 1] = free + child, level + 1
+                keys[size] = child_key(key, child)
+                size += 1
+        free += 2
+        for f in range(lists.shape[0] if size > before else 0):
+            partition_list(lists[f, s:t], scratch.ranks[: t - s], scratch.elements)
+    return free

@@ -1,0 +1,40 @@
+"""Interface of growth over ranked lists: the rows that it is given, and the nodes that it returns.
+
+For criteria whose losses are no sums over rows, so that a histogram does not give them: a list has
+the rows of a node by one column, and a sweep through it finds the losses of all cuts. It runs on
+the CPU, from one row to the next.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gputree.base.dtypes import Bools, Floats, Int64s
+
+Int32s = NDArray[np.int32]
+
+
+class NodeRows(NamedTuple):
+    """Rows by node, and by target in each; `weight` is None where every weight is one unit."""
+
+    row: Int32s  # of the table
+    target: Int64s  # in fixed point, per unit of weight
+    weight: Int64s | None
+
+
+class RankedNodes(NamedTuple):
+    """Nodes of a tree, children in pairs; predictions and thresholds as rows that have them."""
+
+    first_child: Int64s  # -1 at leaves
+    feature: Int32s
+    missing_left: Bools
+    gain: Floats
+    begin: Int64s
+    end: Int64s
+    loss: Int64s  # at the quantile
+    weight: Int64s
+    quantile: Int32s  # (N, 2): rows whose mean target the node predicts
+    cut: Int32s  # (N, 2): rows next to the cut; twice the same before missing values

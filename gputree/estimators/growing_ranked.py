@@ -1,0 +1,160 @@
+"""From validated arrays to a `Tree` by absolute error or a quantile: ranks, growth, numbering."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gputree.arithmetic.fixed_point import fix_weights
+from gputree.backends import new_ranked_grower
+from gputree.backends.ranked import NodeRows, RankedNodes
+from gputree.backends.rules import midpoints
+from gputree.base.progress import Progress
+from gputree.criteria.named import RANKED
+from gputree.criteria.pinball import RankedTargets, fix_ranked
+from gputree.errors import InputError
+from gputree.estimators.growing import (
+    BinaryShape,
+    Grown,
+    Options,
+    Statistics,
+    close_tree,
+    new_limits,
+    over_table,
+    tree_of_statistics,
+)
+from gputree.estimators.growing_categories import add_category_tests
+from gputree.growth.assembly import GrownNodes, breadth_first, renumber
+from gputree.inputs.tables import Table
+
+# Values of parameters that criteria over ranked lists do not take: the reason, and what to write.
+_REFUSED = {
+    ("device", "cuda"): "its cuts are found on the CPU, row by row. Write device='cpu'.",
+    ("splitter", "random"): "cuts are not drawn. Write splitter='exact'.",
+    ("splitter", "binned"): "columns are not binned. Write splitter='exact'.",
+    ("categorical_split", "exhaustive"): "categories are ordered by what they predict. Write "
+    "categorical_split='ordered'.",
+    ("categorical_split", "one_vs_rest"): "categories are ordered by what they predict. Write "
+    "categorical_split='ordered'.",
+}
+_NOT_IN_MEMORY = "it is grown from a table in memory, on the CPU: not in batches or in partitions."
+
+
+def is_ranked(estimator: Any) -> bool:
+    """Return True if an estimator grows over ranked lists; raise for what these do not take.
+
+    Raises
+    ------
+    ValueError
+        Another parameter is not for its criterion, or `quantile` is not.
+    """
+    criterion = estimator.criterion
+    if criterion != "quantile" and getattr(estimator, "quantile", 0.5) != 0.5:
+        raise InputError(
+            f"The 'quantile' parameter of {type(estimator).__name__} is that of "
+            f"criterion='quantile'; got quantile={estimator.quantile!r} and "
+            f"criterion={criterion!r}."
+        )
+    if criterion not in RANKED:
+        return False
+    for (name, value), reason in _REFUSED.items():
+        given = getattr(estimator, name, None)
+        if isinstance(given, str) and given == value:
+            raise _refused(estimator, f"{name}={value!r}", reason)
+    if estimator._draws_cuts:
+        reason = "cuts are not drawn. Use a random forest."
+        raise _refused(estimator, f"criterion={criterion!r}", reason)
+    if estimator.monotonic_cst is not None:
+        reason = "its leaves predict quantiles, whose order is not that of means. Leave it out."
+        raise _refused(estimator, "monotonic_cst", reason)
+    for name in ("interaction_cst", "forced_splits"):
+        if getattr(estimator, name, None) is not None:
+            raise _refused(estimator, name, "its search of cuts has no such limits. Leave it out.")
+    return True
+
+
+def _refused(estimator: Any, what: str, reason: str) -> InputError:
+    kind, criterion = type(estimator).__name__, estimator.criterion
+    return InputError(f"{kind} does not take {what} with criterion={criterion!r}: {reason}")
+
+
+def forbid_ranked(criterion: str) -> None:
+    """Raise where a tree is grown over shards, for criteria over ranked lists."""
+    if criterion in RANKED:
+        raise InputError(f"criterion={criterion!r} is not supported here: {_NOT_IN_MEMORY}")
+
+
+def grow_ranked(
+    table: Table, target: NDArray, sample_weight: NDArray | None, options: Options
+) -> Grown:
+    """Grow a CART tree over ranked lists, as `gputree.estimators.growing.grow_tree` does."""
+    if table.sharding is not None or table.device == "cuda":
+        forbid_ranked(options.criterion)
+    values: Any = table.on("cpu", options.n_threads)
+    target, sample_weight = over_table(table, target, sample_weight)
+    kept = np.arange(len(target)) if sample_weight is None else np.flatnonzero(sample_weight)
+    order = kept[np.argsort(target[kept], kind="stable")].astype(np.int32)
+    weights = fix_weights(None if sample_weight is None else sample_weight[order], order.size)
+    fixed = fix_ranked(target[order], weights, options.quantile)
+    limits = new_limits(fixed.weights, options, rounded=False)
+    rows = NodeRows(order.copy(), fixed.target.copy(), _copied(fixed.weights.weight))
+    grower: Any = new_ranked_grower(values, fixed.criterion, limits, rows, options.n_threads)
+    with Progress(order.size, enabled=options.verbose) as progress:
+        grown = grower.grow(options.key)
+        progress.level(0, 0, order.size, grown.begin.size)
+    nodes, parent, depth = renumber(_grown_nodes(grown, values.values))
+    by_level = breadth_first(grown.first_child)[0]
+    grown = RankedNodes._make(field[by_level] for field in grown)
+    shape = BinaryShape(parent, depth, nodes.end - nodes.begin, grown.weight[:, None])
+    unit = weights.weight, weights.unit * weights.scale
+    found = _statistics(grown, fixed, target, _weights_of(grown, rows, order, *unit))
+    tree = tree_of_statistics(nodes, shape, found, options, table.shape[1])
+    if table.columns.nominal.any():
+        tree = add_category_tests(tree, nodes, grower, table.columns)
+    report = {"refined_pairs": 0, "scanned_pairs": 0}
+    return Grown(close_tree(tree, shape, options), report)
+
+
+def _copied(weight: NDArray | None) -> NDArray | None:
+    return None if weight is None else weight.copy()
+
+
+def _grown_nodes(grown: RankedNodes, values: NDArray) -> GrownNodes:
+    """Nodes with thresholds between the values next to a cut; infinity before missing values."""
+    split = np.flatnonzero(grown.first_child >= 0)
+    feature = np.where(grown.first_child < 0, -1, grown.feature)
+    low, high = grown.cut[split].T
+    threshold = np.zeros(feature.size)
+    of_rows = [values[row, feature[split]].astype(np.float64) for row in (low, high)]
+    threshold[split] = np.where(low == high, np.inf, midpoints(*of_rows))
+    return GrownNodes(
+        grown.first_child, feature, threshold, grown.missing_left, grown.gain, grown.begin,
+        grown.end,
+    )  # fmt: skip
+
+
+def _weights_of(
+    grown: RankedNodes, rows: NodeRows, order: NDArray, weight: NDArray | None, unit: float
+) -> NDArray[np.float64]:
+    """Weights of nodes, from those of rows before they were rounded for growth.
+
+    Of the rows in `order`; `rows` are those of the leaves, one leaf after another.
+    """
+    units = grown.end - grown.begin
+    if weight is not None:
+        of_row = np.zeros(int(order.max()) + 1, np.int64)
+        of_row[order] = weight
+        sums = np.concatenate([[0], np.cumsum(of_row[rows.row])])
+        units = sums[grown.end] - sums[grown.begin]
+    return np.multiply(units, unit, dtype=np.float64)
+
+
+def _statistics(
+    grown: RankedNodes, fixed: RankedTargets, target: NDArray, weight: NDArray[np.float64]
+) -> Statistics:
+    """Quantiles of the targets themselves, weights and mean losses of nodes."""
+    low, high = (target[rows] for rows in grown.quantile.T)
+    quantile: NDArray[np.float64] = np.where(low == high, low, 0.5 * low + 0.5 * high)
+    return Statistics(quantile[:, None], weight, grown.loss * fixed.criterion.unit / grown.weight)

@@ -1,0 +1,250 @@
+"""Trees and forests by absolute error and quantiles: scikit-learn's losses, laws, and refusals."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn import tree as sklearn_tree
+from sklearn.metrics import mean_absolute_error, mean_pinball_loss
+
+from gputree import (
+    CodedTable,
+    DecisionTreeRegressor,
+    ExtraTreesRegressor,
+    RandomForestRegressor,
+    export_text,
+    load_model,
+    save_model,
+)
+from gputree.editing import TreeEditor
+from gputree.pruning import CostComplexity, ReducedError, cost_complexity_path
+from gputree.tree import Tree
+
+
+def new_tree(criterion="absolute_error", **parameters):
+    """A tree on the CPU."""
+    return DecisionTreeRegressor(criterion=criterion, device="cpu", n_jobs=1, **parameters)
+
+
+def table(seed, n=60, d=3):
+    """Columns with few values, and a target of the first two."""
+    r = np.random.default_rng(seed)
+    X = np.round(r.normal(size=(n, d)), 1)
+    return X, X[:, 0] ** 2 + np.abs(X[:, 1]) + r.normal(size=n)
+
+
+def pinball(y, weight, level):
+    """Minimum pinball loss of some rows, over predictions at their targets."""
+    losses = [
+        (weight * np.where(y > m, level * (y - m), (1 - level) * (m - y))).sum()
+        for m in np.unique(y)
+    ]
+    return min(losses) / weight.sum()
+
+
+def fields_of(tree: Tree):
+    """The arrays of a tree by name."""
+    return {name: value for name, value in vars(tree).items() if isinstance(value, np.ndarray)}
+
+
+def assert_same(a: Tree, b: Tree, but=()):
+    for name, value in fields_of(a).items():
+        if name not in but:
+            np.testing.assert_array_equal(value, getattr(b, name), err_msg=name)
+
+
+@pytest.mark.parametrize("limits", [{}, {"min_samples_leaf": 4}, {"min_impurity_decrease": 0.02}])
+def test_losses_are_those_of_scikit_learn(limits):
+    """Targets are continuous: their best cuts are seldom tied above the last levels."""
+    X, y = table(0, 120)
+    for depth in (1, 2, 3):
+        theirs = sklearn_tree.DecisionTreeRegressor(
+            criterion="absolute_error", max_depth=depth, **limits
+        )
+        ours = new_tree(max_depth=depth, **limits).fit(X, y)
+        expected = mean_absolute_error(y, theirs.fit(X, y).predict(X))
+        assert mean_absolute_error(y, ours.predict(X)) == pytest.approx(expected, rel=1e-12)
+
+
+def test_medians_of_an_even_number_of_rows_are_means_as_in_scikit_learn():
+    X, y = np.zeros((4, 1)), np.array([1.0, 7.0, 3.0, 4.0])
+    for weight in (None, [1.0, 1.0, 1.0, 1.0], [2.0, 2.0, 1.0, 1.0], [0.5, 0.0, 0.25, 0.25]):
+        theirs = sklearn_tree.DecisionTreeRegressor(criterion="absolute_error")
+        expected = theirs.fit(X, y, weight).predict(X[:1])
+        assert new_tree().fit(X, y, weight).predict(X[:1]) == expected
+
+
+def test_the_case_of_scikit_learn():
+    """A root whose loss, and those of both children, are computed by hand: its own test's table."""
+    X, y = np.array([[3], [5], [3], [8], [5]]), np.array([6.0, 7.0, 3.0, 4.0, 3.0])
+    tree = new_tree(max_leaf_nodes=2).fit(X, y).tree_
+    np.testing.assert_allclose(tree.impurity, [1.4, 1.5, 4 / 3])
+    assert tree.statistics[:, 0].tolist() == [4.0, 4.5, 4.0]
+    weight = [0.6, 0.3, 0.1, 1.0, 0.3]
+    tree = new_tree(max_leaf_nodes=2).fit(X, y, weight).tree_
+    np.testing.assert_allclose(tree.impurity[0], 2.5 / 2.3, rtol=1e-6)
+    assert tree.statistics[0, 0] == 4.0
+
+
+@given(st.integers(0, 10**6), st.sampled_from([None, 0.1, 0.5, 0.975]))
+def test_impurities_gains_and_weights_are_those_of_the_rows_of_each_node(seed, quantile):
+    X, y = table(seed, 40)
+    X[np.random.default_rng(seed).random(X.shape) < 0.1] = np.nan
+    weight = np.random.default_rng(seed).integers(0, 4, 40) + 0.0
+    weight[:2] = 1.0
+    parameters = {} if quantile is None else {"criterion": "quantile", "quantile": quantile}
+    model = new_tree(**parameters, max_depth=4).fit(X, y, weight)
+    tree, at_leaf = model.tree_, model.apply(X)
+    scale, level = (2.0, 0.5) if quantile is None else (1.0, quantile)
+    reach = np.zeros((tree.n_nodes, 40), np.bool_)
+    reach[at_leaf, np.arange(40)] = weight > 0
+    for node in range(tree.n_nodes - 1, 0, -1):
+        reach[tree.parent[node]] |= reach[node]
+    for node in range(tree.n_nodes):
+        rows = reach[node]
+        assert tree.n_rows[node] == rows.sum()
+        assert tree.weight[node] == weight[rows].sum()
+        loss = scale * pinball(y[rows], weight[rows], level)
+        np.testing.assert_allclose(tree.impurity[node], loss, atol=1e-9)
+        if not tree.is_leaf[node]:
+            below = list(tree.children(node))
+            left = (tree.weight[below] * tree.impurity[below]).sum() / tree.weight[node]
+            np.testing.assert_allclose(tree.gain[node], tree.impurity[node] - left, atol=1e-9)
+
+
+def test_a_median_is_the_quantile_of_one_half():
+    X, y = table(1)
+    median, quantile = new_tree().fit(X, y).tree_, new_tree("quantile").fit(X, y).tree_
+    assert_same(median, quantile, but=("impurity", "gain"))
+    np.testing.assert_array_equal(median.impurity, 2 * quantile.impurity)
+
+
+@given(st.integers(0, 10**6))
+def test_weights_are_repeated_rows(seed):
+    X, y = table(seed, 30)
+    counts = np.random.default_rng(seed).integers(0, 4, 30)
+    counts[0] = 1
+    weighted = new_tree(max_depth=4).fit(X, y, counts).tree_
+    repeated = new_tree(max_depth=4).fit(X.repeat(counts, axis=0), y.repeat(counts)).tree_
+    assert_same(weighted, repeated, but=("n_rows", "missing_child"))  # which count rows
+
+
+@given(st.integers(0, 10**6))
+def test_neither_threads_nor_the_order_or_the_unit_of_targets_change_the_tree(seed):
+    X, y = table(seed, 30, 2)
+    order = np.random.default_rng(seed).permutation(y.size)
+    found = new_tree(max_depth=3).fit(X, y).tree_
+    assert_same(found, new_tree(max_depth=3).set_params(n_jobs=2).fit(X, y).tree_)
+    assert_same(found, new_tree(max_depth=3).fit(X[order], y[order]).tree_)
+    scaled = new_tree(max_depth=3).fit(X, 4.0 * y).tree_
+    np.testing.assert_array_equal(scaled.threshold, found.threshold)
+    np.testing.assert_array_equal(scaled.statistics, 4.0 * found.statistics)
+
+
+def test_quantiles_cover_their_fraction_of_the_rows():
+    X, y = table(2, 300)
+    for quantile in (0.05, 0.5, 0.9):
+        model = new_tree("quantile", quantile=quantile, min_samples_leaf=20).fit(X, y)
+        predicted = model.predict(X)
+        assert np.mean(y <= predicted) >= quantile
+        constant = np.full(y.size, np.quantile(y, quantile))
+        losses = [mean_pinball_loss(y, p, alpha=quantile) for p in (predicted, constant)]
+        assert losses[0] < losses[1]
+
+
+def test_equal_cuts_are_made_in_the_middle():
+    """No first cut of these targets gains anything, and a tree of single rows would be deep."""
+    X, y = np.arange(64.0)[:, None], (np.arange(64) % 8 == 4) + 0.0
+    tree = new_tree().fit(X, y).tree_
+    assert tree.threshold[0] == 31.5
+    assert tree.gain[0] == 0.0
+    assert tree.max_depth <= 8
+
+
+def test_missing_values_and_categories_lead_to_the_better_side():
+    """Rows without a value, and categories that are far apart by name, have one target."""
+    missing = np.where(np.arange(40) % 4 == 0, np.nan, np.arange(40) % 4).reshape(-1, 1)
+    y = np.where(np.isnan(missing[:, 0]), 9.0, missing[:, 0])
+    model = new_tree().fit(missing, y)
+    np.testing.assert_array_equal(model.predict(missing), y)
+    words = np.array(["a", "b", "c", "d"], object)[np.arange(40) % 4].reshape(-1, 1)
+    y = np.where(np.isin(words[:, 0], ["a", "c"]), 5.0, 1.0)
+    model = new_tree(max_depth=1).fit(words, y)
+    np.testing.assert_array_equal(model.predict(words), y)
+    assert model.predict(np.array([["e"]], object)) in (1.0, 5.0)
+
+
+def test_best_first_growth_takes_the_largest_decreases():
+    X, y = table(3, 100)
+    full = new_tree().fit(X, y).tree_
+    few = new_tree(max_leaf_nodes=6).fit(X, y).tree_
+    assert few.n_leaves == 6
+    decreases = np.sort((full.gain * full.weight)[~full.is_leaf])[::-1]
+    assert (few.gain * few.weight).max() == decreases[0]
+
+
+def test_files_texts_and_pruning(tmp_path):
+    X, y = table(4)
+    model = new_tree("quantile", quantile=0.9).fit(X, y)
+    save_model(model, tmp_path / "tree.gputree")
+    again = load_model(tmp_path / "tree.gputree")
+    assert again.get_params() == model.get_params()
+    assert_same(again.tree_, model.tree_)
+    assert "pinball" in export_text(model)
+    assert "mae" in export_text(new_tree(max_depth=1).fit(X, y))
+    path = cost_complexity_path(model.tree_)
+    assert (np.diff(path.impurities) >= 0).all()
+    assert CostComplexity(path.ccp_alphas[-1]).prune_tree(model.tree_).n_leaves == 1
+    np.testing.assert_allclose(model.feature_importances_.sum(), 1.0)
+    pruned = new_tree(pruning=ReducedError(0.3), random_state=0).fit(X, y)
+    assert 1 <= pruned.get_n_leaves() < new_tree().fit(X, y).get_n_leaves()
+    with pytest.raises(ValueError, match="criterion='quantile' is not pruned by rows"):
+        new_tree("quantile", pruning=ReducedError(0.3)).fit(X, y)
+
+
+@pytest.mark.parametrize("criterion", ["absolute_error", "quantile"])
+def test_forests_are_the_means_of_their_trees_for_any_number_of_threads(criterion):
+    X, y = table(5, 40)
+    given = {
+        "n_estimators": 3, "criterion": criterion, "random_state": 3, "device": "cpu",
+        "max_depth": 3,
+    }  # fmt: skip
+    forest = RandomForestRegressor(n_jobs=1, max_features=2, **given).fit(X, y)
+    other = RandomForestRegressor(n_jobs=2, max_features=2, **given).fit(X, y)
+    np.testing.assert_array_equal(forest.predict(X), other.predict(X))
+    of_trees = np.mean([tree.predict(X) for tree in forest], axis=0)
+    np.testing.assert_allclose(forest.predict(X), of_trees)
+    assert forest.score(X, y) > 0.5
+    plain = RandomForestRegressor(bootstrap=False, **given | {"n_estimators": 1}).fit(X, y)
+    assert_same(plain[0].tree_, new_tree(criterion, max_depth=3).fit(X, y).tree_)
+
+
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        (new_tree().set_params(device="cuda"), "not take device='cuda' .* on the CPU"),
+        (new_tree(splitter="random"), "splitter='random' .* cuts are not drawn"),
+        (new_tree(splitter="binned"), "splitter='binned' .* not binned"),
+        (new_tree(categorical_split="one_vs_rest"), "Write categorical_split='ordered'"),
+        (new_tree(monotonic_cst=[1, 0, 0]), "not take monotonic_cst .* Leave it out"),
+        (new_tree("squared_error", quantile=0.9), "'quantile' parameter .* that of criterion="),
+        (new_tree("quantile", quantile=1.0), r"'quantile' parameter .* range \[0.001, 0.999\]"),
+        (ExtraTreesRegressor(criterion="absolute_error"), "Use a random forest"),
+        (
+            RandomForestRegressor(criterion="absolute_error", device="cuda"),
+            "RandomForestRegressor does not take device='cuda'",
+        ),
+    ],
+)
+def test_parameters_that_are_not_taken_say_why(model, message):
+    with pytest.raises(ValueError, match=message):
+        model.fit(*table(0))
+
+
+def test_tables_in_batches_and_the_editor_are_refused(tmp_path):
+    X, y = table(0)
+    batches = CodedTable.from_batches(lambda: iter([(X, y)]), folder=tmp_path)
+    with pytest.raises(ValueError, match="from a table in memory, on the CPU"):
+        new_tree().fit(batches, y)
+    with pytest.raises(ValueError, match="criterion='absolute_error' is not edited"):
+        TreeEditor(new_tree().fit(X, y), X, y)
