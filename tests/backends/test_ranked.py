@@ -118,7 +118,8 @@ class Problem:
             return leaf
         if depth >= limits.max_depth:
             return leaf
-        order = drawn_columns(limits.max_features, key, self.X.shape[1])
+        every = np.ones(self.X.shape[1], np.bool_)
+        order = drawn_columns(limits.max_features, key, every)
         first = [cut for f in order[: limits.max_features] for cut in self.cuts(rows, f)]
         for f in order[limits.max_features :]:
             first = first or list(self.cuts(rows, f))

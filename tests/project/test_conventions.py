@@ -81,8 +81,9 @@ def test_values_of_a_bin_lie_between_its_least_and_its_greatest():
         assert (table.lowest[0, b], table.highest[0, b]) == (inside.min(), inside.max())
 
 
-# Functions of more parameters: readers of files, for users, and loops over the nodes of a block.
-MANY_PARAMETERS = {"grow", "grow_one", "open_batches", "push_bounds", "read_table"}
+# Functions of more parameters: readers of files, for users, and loops over the nodes of a block or
+# the rows of a column.
+MANY_PARAMETERS = {"grow", "grow_one", "open_batches", "push_bounds", "read_table", "sweep"}
 
 
 def test_functions_have_at_most_ten_parameters():

@@ -146,7 +146,7 @@ def best_cut(ranked, s, t, key, side, whole, order, scratch):
         if most >= d:
             order[c] = c
         elif c == 0 or c >= most:
-            draw_columns(key, order, c, max(most, c + 1))
+            draw_columns(key, None, order, c, max(most, c + 1))
         cut = search_column(ranked, s, t, key, order[c], side, whole, scratch, cut)
         if is_first and cut.loss == 0 and 2 * cut.evenness == whole:
             break  # no other cut precedes it: of two rows, most columns need no search
