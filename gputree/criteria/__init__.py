@@ -28,8 +28,6 @@ from gputree.criteria.dispatch import (
     add_row,
     begin,
     bound,
-    decrease,
-    decreases,
     gain,
     is_pure,
     left_weight,
@@ -55,6 +53,7 @@ from gputree.criteria.kinds import (
     WideGini,
 )
 from gputree.criteria.logarithm import log2
+from gputree.criteria.shared import decrease, decreases
 
 __all__ = [
     "ENTROPY_BITS",

@@ -11,9 +11,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
-from gputree.compilation import kernel, overload_borrowing
+from gputree.compilation import overload_borrowing
 from gputree.criteria.kinds import Gini, TwoClassGini
 
 # A bin is searched if its bound is below the best score by no more than this fraction: far more
@@ -141,22 +139,3 @@ def share(criterion: type, *implementations: Callable) -> None:
 def is_shared(function: Callable, criterion: type, implementation: Callable) -> bool:
     """Return True if a criterion's formula of `function` is this one."""
     return _formulas[function.__name__, criterion] is implementation
-
-
-@kernel
-def decreases(criterion, scores, totals):
-    """Decrease of impurity per unit of weight by cuts of m nodes with statistics `totals`."""
-    out = np.empty(scores.size)
-    for j in range(scores.size):
-        out[j] = gain(criterion, scores[j], totals[j])
-    return out
-
-
-@kernel
-def decrease(criterion, left, total):
-    """Decrease of impurity per unit of weight by the cut of a node that sends `left` of `total`."""
-    state = begin(criterion, left, total)
-    value = score(criterion, state, left, total)
-    if value == -np.inf:
-        value = refused_score(criterion, state, left, total)
-    return gain(criterion, value, total) if value > -np.inf else 0.0

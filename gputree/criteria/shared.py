@@ -1,4 +1,4 @@
-"""Formulas that several criteria share.
+"""Formulas that several criteria share, and decreases of impurity by cuts.
 
 A criterion in a separate file takes them by `dispatch.share`.
 """
@@ -7,9 +7,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from gputree.compilation import jitable
+from gputree.compilation import jitable, kernel
 from gputree.criteria import dispatch
-from gputree.criteria.dispatch import BOUND_MARGIN, formula
+from gputree.criteria.dispatch import (
+    BOUND_MARGIN,
+    begin,
+    formula,
+    gain,
+    refused_score,
+    score,
+)
 from gputree.criteria.kinds import (
     Entropy,
     Gini,
@@ -130,3 +137,22 @@ TARGET_FORMULAS = (
     may_always_exceed, tight_already, nothing_refused, share_of_value, unrestricted, sum_weight,
     sum_add_row, sum_is_pure,
 )  # fmt: skip
+
+
+@kernel
+def decreases(criterion, scores, totals):
+    """Decrease of impurity per unit of weight by cuts of m nodes with statistics `totals`."""
+    out = np.empty(scores.size)
+    for j in range(scores.size):
+        out[j] = gain(criterion, scores[j], totals[j])
+    return out
+
+
+@kernel
+def decrease(criterion, left, total):
+    """Decrease of impurity per unit of weight by the cut of a node that sends `left` of `total`."""
+    state = begin(criterion, left, total)
+    value = score(criterion, state, left, total)
+    if value == -np.inf:
+        value = refused_score(criterion, state, left, total)
+    return gain(criterion, value, total) if value > -np.inf else 0.0

@@ -246,7 +246,7 @@ def test_a_kernel_is_found_again(kept):
     kernel, folder = kept()
     assert call(kernel) == (0, 1)
     (file,) = folder.glob("*.nbc")
-    assert file.name.startswith("criteria.dispatch.decreases-")
+    assert file.name.startswith("criteria.shared.decreases-")
     assert call(kept()[0]) == (1, 0)
 
 
@@ -270,7 +270,7 @@ def test_other_sources_make_a_kernel_anew_and_the_old_one_goes(kept, monkeypatch
     kernel, folder = kept()
     call(kernel)
     (old,) = folder.glob("*.nbc")
-    other = folder / "criteria.dispatch.decreases_of_another-0123456789ab-0.nbc"
+    other = folder / "criteria.shared.decreases_of_another-0123456789ab-0.nbc"
     other.touch()
     monkeypatch.setattr(sources, "__version__", "0.0.0")
     assert call(kept()[0]) == (0, 1)
