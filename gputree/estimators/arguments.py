@@ -44,6 +44,7 @@ MULTIWAY_LACKS = {
     "multiplied by the node's fraction of the rows.",
     "min_weight_fraction_leaf": "the minimum weight of a branch is min_samples_leaf, in rows.",
     "ccp_alpha": "write pruning=CostComplexity(alpha), from gputree.pruning.",
+    "forced_splits": "only trees of CART begin with given splits. Use DecisionTreeClassifier.",
     "monotonic_cst": "monotonicity constraints are not supported for multiway trees. Leave it out, "
     "or use DecisionTreeClassifier.",
 }
@@ -76,6 +77,7 @@ FOREST_LACKS = {
     "misclassification_costs": "pass class_weight, or sample_weight to fit.",
     "classes": "classes are those in y.",
     "ties": "trees draw one of the equal cuts. Leave it out.",
+    "forced_splits": "only single trees begin with given splits. Use DecisionTreeClassifier.",
     "learning_rate": "trees are averaged, not boosted. Leave it out.",
     **dict.fromkeys(("ntree", "num_trees", "num_parallel_tree"), "write n_estimators."),
     **dict.fromkeys(("mtry", "colsample_bynode"), "write max_features."),
