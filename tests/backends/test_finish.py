@@ -163,6 +163,20 @@ def test_cuts_in_bins_of_ranks(monkeypatch, criterion, n_classes):
     check(backend, sample, task, np.array([0]), np.array([120]))
 
 
+def test_of_equal_cuts_in_a_bin_and_between_bins_the_lowest_is_taken(monkeypatch):
+    """The cut before the last two of 18 rows is between bins, the one after the first two is not."""
+    monkeypatch.setattr(drawn_ranks, "BINNED_ROWS", 17)
+    monkeypatch.setattr(drawn_ranks, "ROWS_PER_BIN", 3)
+    rows = np.arange(180)
+    values = np.column_stack([np.concatenate([rows[::10], rows[rows % 10 > 0]]), np.ones(180)])
+    sample = random_sample(0, 180, 2, 2)
+    y = ((rows < 2) | (rows > 15)).astype(sample.y.dtype)
+    sample = sample._replace(values=values.astype(float), y=y)
+    task = make_task("gini", sample, max_features=1)
+    backend = partial(devices.new_backend, "cpu")
+    check(backend, sample, task, np.array([0]), np.array([18]))
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_ranks_of_distinct_values(dtype):
     rng = np.random.default_rng(0)
