@@ -200,6 +200,9 @@ class Subtrees(NamedTuple):
     @classmethod
     def join(cls, groups: Iterable[Subtrees]) -> Subtrees:
         """The subtrees of several groups of nodes, one group after another."""
+        groups = list(groups)
+        if len(groups) == 1:
+            return groups[0]
         moved: list[Subtrees] = []
         used = 0  # nodes of the groups before
         for group in groups:
@@ -208,14 +211,12 @@ class Subtrees(NamedTuple):
             used += child.size
         return cls(*(np.concatenate(field) for field in zip(*moved, strict=True)))
 
-    def each(self) -> list[Subtrees]:
-        """The subtrees one by one, whose nodes are next to each other."""
+    @property
+    def sizes(self) -> Int64s:
+        """Numbers of nodes; those of a subtree are next to each other."""
         ends = np.append(np.sort(self.root), self.first_child.size)
-        found = []
-        for a, b in zip(self.root, ends[np.searchsorted(ends, self.root) + 1], strict=True):
-            child = np.where(self.first_child[a:b] < 0, -1, self.first_child[a:b] - a)
-            found.append(Subtrees._make([self.root[:0], child, *(f[a:b] for f in self[2:])]))
-        return found
+        sizes: Int64s = ends[np.searchsorted(ends, self.root) + 1] - self.root
+        return sizes
 
 
 class Finishing(NamedTuple):

@@ -23,12 +23,11 @@ from gputree.base.dtypes import (
     NODE,
     SUBSET_SPLIT,
     THRESHOLD_SPLIT,
-    Int64s,
 )
 from gputree.base.threads import run
 from gputree.criteria.named import class_impurity
 from gputree.errors import place_in
-from gputree.growth.assembly import GrownNodes, breadth_first, over_leaves
+from gputree.growth.assembly import WholeTree, breadth_first, over_leaves
 from gputree.prediction.descent import arrange_splits
 from gputree.prediction.forest import PackedForest, PackedTree, pack_tree, with_answers
 from gputree.tree import Tree
@@ -97,27 +96,21 @@ class CompactTree(NamedTuple):
         )
 
     @classmethod
-    def of_classes(
-        cls, nodes: GrownNodes, sums: Int64s, criterion: str, n_features: int
-    ) -> CompactTree:
-        """A tree of nodes breadth-first and class weights of leaves, which are integers.
-
-        Its cuts are thresholds.
-        """
-        split = nodes.first_child >= 0
+    def of_classes(cls, tree: WholeTree, criterion: str, n_features: int) -> CompactTree:
+        """A tree whose cuts are thresholds."""
         return cls(
             task="classification",
             criterion=criterion,
             n_features=n_features,
-            is_split=split,
-            feature=nodes.feature[split],
-            threshold=nodes.threshold[split],
-            missing_child=1 - nodes.missing_left[split].astype(np.int8),
+            is_split=tree.is_split,
+            feature=tree.feature,
+            threshold=tree.threshold,
+            missing_child=1 - tree.missing_left.astype(np.int8),
             is_subset=None,
-            gain=nodes.gain[split],
-            n_rows=_narrow((nodes.end - nodes.begin)[~split]),
+            gain=tree.gain,
+            n_rows=_narrow(tree.n_rows),
             weight=None,
-            statistics=_narrow(sums),
+            statistics=_narrow(tree.sums),
             impurity=None,
             lower=None,
             upper=None,

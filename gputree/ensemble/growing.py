@@ -83,7 +83,7 @@ class TableRows:
         found = tree._grow_whole(self.table, self.target, drawn, seeds)
         if found is not None:
             kind = tree._formula, self.table.shape[1]
-            return [CompactTree.of_classes(nodes, sums, *kind) for nodes, sums in found]
+            return [CompactTree.of_classes(whole, *kind) for whole in found]
         self.grows_whole = len(numbers) > 1
         return None
 

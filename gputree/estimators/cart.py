@@ -43,7 +43,7 @@ from gputree.estimators.parameters import (
     keyword_constructor,
 )
 from gputree.estimators.table_estimator import TableRegressor
-from gputree.growth.assembly import GrownNodes
+from gputree.growth.assembly import WholeTree
 from gputree.inputs.tables import Table
 from gputree.pruning import CostComplexity, cost_complexity_path
 from gputree.tree import Tree
@@ -104,7 +104,7 @@ class Cart(TreeParameters, BaseDecisionTree):
 
     def _grow_whole(
         self, table: Table, target: NDArray, drawn: list[Any], seeds: list[int]
-    ) -> list[tuple[GrownNodes, NDArray[np.int64]]] | None:
+    ) -> list[WholeTree] | None:
         """Grow trees that differ in `drawn` weights and in seeds; None where they need levels."""
         keys = []
         for seed in seeds:

@@ -23,7 +23,13 @@ from gputree.estimators.growing_categories import (
     search_of,
 )
 from gputree.estimators.resolution import warn_if_coarse
-from gputree.growth.assembly import GrownNodes, over_leaves, renumber
+from gputree.growth.assembly import (
+    GrownNodes,
+    WholeTree,
+    number_whole,
+    over_leaves,
+    renumber,
+)
 from gputree.growth.frontier import best_first_leaves
 from gputree.growth.grower import GrowthPlan, grow, is_small_root
 from gputree.growth.monotonic import bound_answers
@@ -106,12 +112,11 @@ def grow_tree(
 
 def grow_whole_trees(
     table: Table, target: NDArray, drawn: list[NDArray | None], options: Options, keys: list[int]
-) -> list[tuple[GrownNodes, NDArray[np.int64]]] | None:
+) -> list[WholeTree] | None:
     """Grow trees of classes on the CPU, each from its root on as a small node, in one call.
 
     `drawn` are the weights of the rows for each tree, and `keys` what its draws are hashed with.
-    Columns are numeric. Returns nodes breadth-first, with the class weights of the leaves; None
-    where trees need levels, or weights are other than counts.
+    Columns are numeric. None where trees need levels, or weights are other than counts.
     """
     device_table = table.on(options.device, options.n_threads)
     given = [over_table(table, target, weight) for weight in drawn]
@@ -131,13 +136,12 @@ def grow_whole_trees(
     grown = backend.grow_whole(sizes, np.array(keys, np.uint64), [u.weight for u in units])
     if grown is None:
         return None
-    trees = []
-    for subtree, of_tree in zip(grown, units, strict=True):
-        check_statistics(subtree.first_child.size, options.n_classes)
-        nodes = renumber(GrownNodes._make(subtree[1:]))[0]
-        leaf = nodes.first_child < 0
-        backend.weigh(of_tree.weight)
-        trees.append((nodes, backend.node_statistics(nodes.begin[leaf], nodes.end[leaf])))
+    trees, ones = [], np.empty(0, np.int64)
+    for root, n_nodes, of_tree in zip(grown.root, grown.sizes.tolist(), units, strict=True):
+        check_statistics(n_nodes, options.n_classes)
+        trees.append(WholeTree.empty(n_nodes, options.n_classes))
+        weight = ones if of_tree.weight is None else of_tree.weight
+        number_whole(grown, root, task.target, weight, backend.entries, trees[-1])
     return trees
 
 

@@ -36,6 +36,32 @@ class GrownNodes(NamedTuple):
     end: Int64s
 
 
+class WholeTree(NamedTuple):
+    """A tree of classes, numbered breadth-first: of S splits, and of L leaves in their order."""
+
+    is_split: Bools  # (S + L,)
+    feature: NDArray[np.int32]  # (S,)
+    threshold: Floats  # (S,)
+    missing_left: Bools  # (S,)
+    gain: Floats  # (S,)
+    n_rows: Int64s  # (L,)
+    sums: Int64s  # (L, K) class weights
+
+    @classmethod
+    def empty(cls, n_nodes: int, n_classes: int) -> WholeTree:
+        """A tree whose fields `number_whole` fills."""
+        splits, leaves = n_nodes // 2, n_nodes // 2 + 1
+        return cls(
+            np.empty(n_nodes, np.bool_),
+            np.empty(splits, np.int32),
+            np.empty(splits),
+            np.empty(splits, np.bool_),
+            np.empty(splits),
+            np.empty(leaves, np.int64),
+            np.zeros((leaves, n_classes), np.int64),
+        )
+
+
 class NodeTable:
     """Nodes of the levels that are grown one by one; the root is node 0."""
 
@@ -140,6 +166,35 @@ def renumber(nodes: GrownNodes) -> tuple[GrownNodes, NDArray[np.int32], NDArray[
     parent = np.full(order.size, NO_CHILD, NODE)
     parent[1:] = inner.repeat(2)
     return taken, parent, depth
+
+
+@kernel
+def number_whole(
+    nodes: Subtrees, root: int, target: NDArray, weight: Int64s, entries: NDArray, tree: WholeTree
+) -> None:
+    """Fill a tree from the nodes below a root; `weight` is empty where every weight is one."""
+    order = np.empty(tree.is_split.size, np.int64)
+    order[0] = root
+    size, splits, leaves = 1, 0, 0
+    # Of the tree's nodes, the first `size` are in `order`, and those before i are written.
+    for i in range(order.size):
+        node = order[i]
+        child = nodes.first_child[node]
+        tree.is_split[i] = child >= 0
+        if child >= 0:
+            order[size], order[size + 1] = child, child + 1
+            size += 2
+            tree.feature[splits] = nodes.feature[node]
+            tree.threshold[splits] = nodes.threshold[node]
+            tree.missing_left[splits] = nodes.missing_left[node]
+            tree.gain[splits] = nodes.gain[node]
+            splits += 1
+            continue
+        tree.n_rows[leaves] = nodes.end[node] - nodes.begin[node]
+        for e in range(nodes.begin[node], nodes.end[node]):
+            row = np.uintp(entries[e])
+            tree.sums[leaves, np.uintp(target[row])] += weight[row] if weight.size > 0 else 1
+        leaves += 1
 
 
 def over_leaves(first_child: NDArray[Any], leaf_sums: NDArray[Any]) -> NDArray[Any]:

@@ -10,11 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from oracles import exact_tree
 from strategies import PROBLEMS, is_regression, make_task, problems, random_sample
-from tunings import DRAWN, RANKED, finishing, tuned
+from tunings import DRAWN, RANKED, SORTED, finishing, tuned
 
 from gputree import DecisionTreeClassifier
 from gputree.backends.cpu import block as blocks
+from gputree.backends.cpu import drawn_ranks
 from gputree.backends.cpu.drawn_ranks import sort_keys
+from gputree.backends.cpu.ranks import distinct_ranks
 
 
 def check_subtree(sample, task, device, subtrees, j, rows, depth, key):
@@ -121,13 +123,15 @@ def test_columns_of_two_values_and_missing_ones(seed):
     assert trees[0].equals(trees[1])
 
 
+@pytest.mark.parametrize("alike", [0.0, 0.9])
 @pytest.mark.parametrize(
-    ("m", "bits", "ranks"), [(40, 16, 30), (40, 16, 60_000), (700, 16, 900), (30, 32, 2**20)]
+    ("m", "bits", "ranks"), [(40, 16, 30), (60, 16, 60_000), (700, 16, 900), (50, 32, 2**20)]
 )
-def test_keys_are_sorted_digit_by_digit(m, bits, ranks):
-    """Stably, by one digit of their ranks, by two and by three."""
+def test_keys_are_sorted_by_first_bits_or_digit_by_digit(m, bits, ranks, alike):
+    """Stably, and also where most have the same first bits: by two digits, or three."""
     rng = np.random.default_rng(m)
     rank = rng.integers(ranks // 3, ranks, m)
+    rank[rng.random(m) < alike] = ranks // 3 + rng.integers(0, 3)
     keys = ((rank << bits) | np.arange(m)).astype(f"u{bits // 4}")
     counts, out = np.empty(max(2 * m, 256) + 1, np.int64), np.empty_like(keys)
     sort_keys(keys.copy(), m, bits, rank.min(), rank.max(), counts, out)
@@ -144,7 +148,46 @@ def test_missing_values_are_not_counted_as_the_highest_rank():
     assert (tree.feature[0], tree.threshold[0], tree.missing_child[0]) == (0, 2.5, 0)
 
 
-@pytest.mark.parametrize("tuning", [RANKED, DRAWN[0]])
+@pytest.mark.parametrize(("criterion", "n_classes"), [("gini", 2), ("gini", 5), ("entropy", 3)])
+def test_cuts_in_bins_of_ranks(monkeypatch, criterion, n_classes):
+    """In bins of some rows; ties of cuts at the ends of bins, and in them, are frequent."""
+    for name, size in (("BINNED_ROWS", 17), ("ROWS_PER_BIN", 3), ("MOST_ALIKE", 2)):
+        monkeypatch.setattr(drawn_ranks, name, size)
+    sample = random_sample(7, 120, 4, n_classes)
+    rng = np.random.default_rng(7)
+    values = rng.normal(size=(120, 4)) ** np.array([1, 3, 5, 1])
+    values[:, 3] = np.repeat(np.arange(30.0), 4)
+    sample = sample._replace(values=values, y=(sample.y + (values[:, 3] > 20)) % n_classes)
+    backend = partial(devices.new_backend, "cpu")
+    task = make_task(criterion, sample, max_features=3, random_ties=True)
+    check(backend, sample, task, np.array([0]), np.array([120]))
+
+
+def test_of_equal_cuts_in_a_bin_and_between_bins_the_lowest_is_taken(monkeypatch):
+    """The cut before the last two of 18 rows is between bins, that after the first two inside."""
+    monkeypatch.setattr(drawn_ranks, "BINNED_ROWS", 17)
+    monkeypatch.setattr(drawn_ranks, "ROWS_PER_BIN", 3)
+    rows = np.arange(180)
+    values = np.column_stack([np.concatenate([rows[::10], rows[rows % 10 > 0]]), np.ones(180)])
+    sample = random_sample(0, 180, 2, 2)
+    y = ((rows < 2) | (rows > 15)).astype(sample.y.dtype)
+    sample = sample._replace(values=values.astype(float), y=y)
+    task = make_task("gini", sample, max_features=1)
+    backend = partial(devices.new_backend, "cpu")
+    check(backend, sample, task, np.array([0]), np.array([18]))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_ranks_of_distinct_values(dtype):
+    rng = np.random.default_rng(0)
+    values = np.concatenate([rng.normal(size=40), [-0.0, 0.0, 1e-30, -1e-30, 3e38]]).astype(dtype)
+    values = rng.permutation(np.repeat(values, 2))
+    found, rank = distinct_ranks(values)
+    assert found.tolist() == sorted(set(values.tolist()))
+    assert (found[rank] == values).all()
+
+
+@pytest.mark.parametrize("tuning", [*RANKED, SORTED, DRAWN[0]])
 @pytest.mark.parametrize(("criterion", "weighted"), [("gini", False), ("squared_error", True)])
 def test_drawn_columns_that_become_constant(criterion, weighted, tuning):
     """Most columns are constant in most nodes: others are drawn, until one can be cut."""

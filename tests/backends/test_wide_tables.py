@@ -9,7 +9,7 @@ from strategies import is_regression, make_task, random_sample
 from test_finish import check
 
 from gputree import DecisionTreeClassifier, RandomForestClassifier
-from gputree.backends.cpu import drawn_columns
+from gputree.backends.cpu import drawn_values
 from gputree.backends.cpu import table as tables
 from gputree.backends.cpu.table import CpuTable
 
@@ -64,7 +64,7 @@ def test_bins_that_decide_all_cuts_are_made_of_wide_tables_too(monkeypatch):
 def test_columns_may_be_sorted_some_at_a_time_in_each_node(monkeypatch, criterion, weighted):
     """In place of a block that is too large; also where more are drawn than are read at once."""
     tune(monkeypatch, "cpu", block_bytes=0)
-    monkeypatch.setattr(drawn_columns, "BLOCK_COLUMNS", 2)
+    monkeypatch.setattr(drawn_values, "BLOCK_COLUMNS", 2)
     sample = random_sample(3, 30, 5, 0 if is_regression(criterion) else 3, weighted)
     begin, end = np.array([0, 22]), np.array([22, 30])
     for max_features in (5, 3):

@@ -22,7 +22,11 @@ from gputree import (
 # Rows, values or bytes that are taken at a time, or from which on work is done in another way.
 SMALL = {
     "backends.cpu.block.BLOCK_ROWS": 3,
-    "backends.cpu.drawn_columns.BLOCK_ROWS": 3,
+    "backends.cpu.drawn_columns.RANKED_ROWS": 3,
+    "backends.cpu.drawn_ranks.BINNED_ROWS": 17,
+    "backends.cpu.drawn_ranks.ROWS_PER_BIN": 3,
+    "backends.cpu.drawn_ranks.MOST_ALIKE": 2,
+    "backends.cpu.drawn_values.BLOCK_ROWS": 3,
     "backends.cpu.encode.BLOCK_ROWS": 3,
     "backends.cpu.encode.INSPECTED_ROWS": 2,
     "backends.cpu.encode.MOST_PICKED": 1,

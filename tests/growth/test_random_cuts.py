@@ -10,9 +10,9 @@ from scipy.stats import chisquare, kstest
 
 from gputree import CodedTable, DecisionTreeClassifier, DecisionTreeRegressor, ExtraTreesClassifier
 from gputree.arithmetic.hashing import child_key, mix
-from gputree.backends.cpu import drawn_columns as columns_kernels
+from gputree.backends.cpu import drawn_values as columns_kernels
 from gputree.backends.cpu.cut import drawn_columns
-from gputree.backends.cpu.drawn_columns import first_difference
+from gputree.backends.cpu.drawn_values import first_difference
 from gputree.compilation.tiers import forced
 from gputree.estimators import cart
 

@@ -28,8 +28,10 @@ HOST = {
 # Of nodes that draw columns, these alone are looked at: sorted from the root on, or counted.
 _DRAWN = TUNING._replace(drawn_share=1, ranked_share=np.inf)
 DRAWN = [_DRAWN._replace(drawn_rows=rows) for rows in (np.inf, 0)]
-# In blocks, columns with codes or without are counted or sorted by rank where nodes draw them.
-RANKED = TUNING._replace(ranked_share=0.0)
+# Nodes that draw columns read ranks: of the table, or of some nodes at a time.
+RANKED = [TUNING._replace(ranked_share=0.0, ranked_cells=cells) for cells in (np.inf, 0)]
+# All columns of the rows of such nodes are kept sorted.
+SORTED = TUNING._replace(ranked_share=np.inf, ranked_cells=0)
 # All columns of a small node are sorted anew in each node below it.
 WIDE = TUNING._replace(block_bytes=0)
 DEVICE = {

@@ -33,7 +33,7 @@ from gputree.backends.cpu.categories import (
     new_scratch,
     score_subsets,
 )
-from gputree.backends.cpu.drawn_columns import grow_of_drawn
+from gputree.backends.cpu.drawn_columns import grow_of_drawn, grow_ranked_some
 from gputree.backends.cpu.encode import encode_rows
 from gputree.backends.cpu.finish import SmallNodes, finish_nodes
 from gputree.backends.cpu.layout import (
@@ -124,15 +124,23 @@ class CpuBackend:
 
     @property
     def _counts_drawn(self) -> bool:
-        """True where nodes have no histograms, and only the columns that they draw are counted.
+        """True where nodes have no histograms, and only the columns that they draw are counted."""
+        return self.data.draws_few(self.task.limits.max_features) and not self._reads_ranks
 
-        Not where most have codes, and a block is not too large: it counts them faster.
-        """
-        if not self.data.draws_few(self.task.limits.max_features):
+    @property
+    def _reads_ranks(self) -> bool:
+        """True where small nodes read ranks of the columns that they draw."""
+        drawn = self.task.limits.max_features
+        if self.task.draws_cuts or drawn >= self.table.missing.size or self._grows_uncoded:
             return False
-        ranked = self.table.by_code.mean() >= tuning.TUNING.ranked_share
-        fits = block_bytes(self.table, self.entries.size) <= tuning.TUNING.block_bytes
-        return not (ranked and fits)
+        if self.table.by_code.mean() >= tuning.TUNING.ranked_share:
+            return True
+        return self._is_ranked and not self.data.draws_few(drawn)
+
+    @property
+    def _is_ranked(self) -> bool:
+        """True if the table is small enough to be ranked as a whole."""
+        return self.table.values.size <= tuning.TUNING.ranked_cells
 
     @property
     def uncoded_cells(self) -> int:
@@ -161,7 +169,7 @@ class CpuBackend:
 
     def _sorts_each(self, nodes: SmallNodes) -> bool:
         """Return whether nodes sort columns one by one, because a block would be too large."""
-        if not self.task.exact or self.table.categories.any():
+        if not self.task.exact or self.table.categories.any() or self._reads_ranks:
             return False
         most = int((nodes.end - nodes.begin).max())
         return block_bytes(self.table, most) > tuning.TUNING.block_bytes
@@ -182,8 +190,10 @@ class CpuBackend:
             columns = tuned.sorted_column * drawn
         elif drawn < coded.size:
             level_cells = int(tuned.drawn_level_cells * coded.size / columns)
-            if coded.mean() >= tuned.ranked_share:
+            if self._reads_ranks:
                 columns *= drawn / coded.size
+                if self._is_ranked and self.n_threads == 1:  # else threads share levels
+                    level_cells = tuned.ranked_cells
         return Finishing(tuned.rows_per_statistic, columns, most, level_cells)
 
     @property
@@ -451,7 +461,7 @@ class CpuBackend:
 
     def grow_whole(
         self, sizes: Int64s, keys: Uint64s, weights: list[Int64s | None]
-    ) -> list[Subtrees] | None:
+    ) -> Subtrees | None:
         """Grow trees of `sizes` entries, one after another, from their roots on as small nodes.
 
         Trees differ in `weights`, or have none. None where they must be grown one by one.
@@ -461,31 +471,33 @@ class CpuBackend:
         nodes = SmallNodes(end - sizes, end, none, keys, roots, none)
         weighted = [weight for weight in weights if weight is not None]
         if len(weighted) > 1:
-            if self.task.draws_cuts or self._sorts_drawn or self._sorts_each(nodes):
+            in_parts = self._reads_ranks and not self._is_ranked
+            if self.task.draws_cuts or in_parts or self._sorts_drawn or self._sorts_each(nodes):
                 return None
             nodes = nodes._replace(first_weight=np.arange(sizes.size) * weighted[0].size)
             self.rows = self.rows._replace(weight=np.concatenate(weighted))
-        return self._finish(nodes).each()
-
-    def weigh(self, weight: Int64s | None) -> None:
-        """Take other weights of the rows, for their statistics."""
-        self.rows = self.rows._replace(weight=weight)
+        return self._finish(nodes)
 
     def _finish(self, nodes: SmallNodes) -> Subtrees:
         """Build the subtrees of small nodes."""
         begin, end = nodes.begin, nodes.end
-        by_column = None  # in place of codes: larger tables are not copied
+        by_column = ranks = None  # in place of codes: larger tables are not copied
         if self._grows_uncoded:
             by_column = self.data.by_column()
+        if self._reads_ranks and self._is_ranked:
+            coded = len(self.table.codes) > 0
+            ranks = self.data.ranks(self._max_bins, self.task.exact, coded, self.n_threads)
         if self.task.draws_cuts:  # forests grow other trees in other threads
-            return grow_of_drawn(self._source, self.task, by_column, nodes)
+            return grow_of_drawn(self._source, self.task, by_column, ranks, nodes)
         order = np.argsort(begin - end, kind="stable")
         parts = spans((end - begin)[order], self.n_threads, 1 << 10)
 
         def finish(a: int, b: int) -> Subtrees:
             group = nodes.take(order[a:b])
-            if self._sorts_drawn or self._sorts_each(group):
-                return grow_of_drawn(self._source, self.task, by_column, group)
+            if self._reads_ranks and ranks is None:
+                return grow_ranked_some(self._source, self.task, group)
+            if ranks is not None or self._sorts_drawn or self._sorts_each(group):
+                return grow_of_drawn(self._source, self.task, by_column, ranks, group)
             return finish_nodes(self._source, self.task, group)
 
         done = Subtrees.join(self._run(finish, parts))

@@ -263,28 +263,8 @@ def split_codes(codes, first, m, low, last, bits, keys):
 
 
 @borrowing
-def codes_as_ranks(codes, first, m, missing_bin, missing, rank):
-    """Write the codes of a column as ranks; `missing` is the rank of missing values."""
-    for i in range(np.uintp(m)):
-        code = codes[i]
-        rank[np.uintp(first) + i] = code if code != missing_bin else missing
-
-
-@borrowing
-def ranks_by_index(keys, first, m, bits, rank):
-    """Write the ranks of m sorted keys by the indices of their rows."""
-    mask = (np.uintp(1) << np.uintp(bits)) - np.uintp(1)
-    for i in range(np.uintp(first), np.uintp(first + m)):
-        key = np.uintp(keys[i])
-        rank[key & mask] = key >> np.uintp(bits)
-
-
-@borrowing
-def sort_columns(table, first, m, bits, block, rank, sorting, sorter, places):
-    """Sort every column of m rows of the block, through their codes where there are some.
-
-    Where `rank` is given, columns have ranks there by the indices of the rows.
-    """
+def sort_columns(table, first, m, bits, block, sorting, sorter, places):
+    """Sort every column of m rows of the block, through their codes where there are some."""
     offset = table.offset
     rows, order = block.rows, block.order
     values, items, codes = sorting.values, sorting.items, sorting.codes
@@ -295,9 +275,6 @@ def sort_columns(table, first, m, bits, block, rank, sorting, sorter, places):
         bins = offset[f + 1] - offset[f]
         missing_bin = bins - 1 if table.missing[f] else -1
         if table.by_code[f]:
-            if rank is not None:
-                codes_as_ranks(codes[f], first, m, missing_bin, missing_rank(bits), rank[f])
-                continue
             low, high = code_range(codes, f, m)
             sort_codes(codes, first, m, f, low, high, missing_bin, bits, order, places)
             continue
@@ -312,8 +289,6 @@ def sort_columns(table, first, m, bits, block, rank, sorting, sorter, places):
             n_present = collect_known(table.values, rows, first, m, f, bits, order, values, items)
             sort_pairs(values, items, np.int64(0), n_present, sorter)
         rank_values(first, f, bits, order, block.distinct, values, items, n_present)
-        if rank is not None:
-            ranks_by_index(order[f], first, m, bits, rank[f])
 
 
 @borrowing
@@ -354,8 +329,8 @@ def number_classes(target, first, m, class_of):
 
 
 @kernel
-def load_nodes(table, target, weight, entries, nodes, a, b, block, rank, sorting):
-    """Load nodes ``a .. b`` into a block, one behind the other, and sort or rank their columns.
+def load_nodes(table, target, weight, entries, nodes, a, b, block, sorting):
+    """Load nodes ``a .. b`` into a block, one behind the other, and sort their columns.
 
     `weight` is empty where all are one; targets are classes, which `sorting` numbers, or sums.
     """
@@ -367,7 +342,7 @@ def load_nodes(table, target, weight, entries, nodes, a, b, block, rank, sorting
         m = nodes.end[j] - nodes.begin[j]
         weights = weight[nodes.first_weight[j] :]
         load_rows(target, weights, entries, nodes.begin[j], first, m, block)
-        sort_columns(table, first, m, bits, block, rank, sorting, sorter, places)
+        sort_columns(table, first, m, bits, block, sorting, sorter, places)
         channels = 3
         if sorting.class_of.size > 0:
             channels = max(number_classes(block.target, first, m, sorting.class_of), 2)

@@ -1,32 +1,31 @@
-"""The best cut of the columns that a node of a block draws; see `gputree.backends.cpu.finish`.
-
-    rank[f]    rank of the value of each row of the block in column f, by the row's index
+"""The best cut of the columns that a node draws, by ranks of their values; see `drawn_columns`.
 
 A drawn column is read in the node, and then
 
     counted    where it has few ranks there: statistics of the rows, rank by rank
-    sorted     otherwise: keys of rank and index, digit by digit of their ranks
+    sorted     otherwise: keys of the rank and the place in the node
+    binned     of classes, in large nodes: statistics of bins of ranks, and only the rows of
+               bins whose bound reaches the best score are sorted
 
 Columns that are constant in a node are constant below it, and are not read there again.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gputree.backends.base import Int64s, Task
-from gputree.backends.cpu import tuning
-from gputree.backends.cpu.block import missing_rank
+from gputree.backends.cpu.block import MANY_ROWS, missing_rank
+from gputree.backends.cpu.categories import new_scratch
 from gputree.backends.cpu.cut import (
     ColumnDraws,
     admits,
     draw_columns,
     drop_column,
     new_cut,
-    new_draws,
     no_cut,
     score_to_beat,
     tie_rank,
@@ -34,62 +33,82 @@ from gputree.backends.cpu.cut import (
 from gputree.backends.cpu.finish_scan import (
     clear,
     is_nominal,
+    known_end,
+    mark_categories,
     scan_categories,
     scan_column,
-    weight_at,
 )
 from gputree.backends.cpu.jit import borrowing, pasted
 from gputree.backends.cpu.layout import Table
 from gputree.backends.cpu.monotonic import at_column, keeps_order
+from gputree.backends.cpu.ranks import Ranks
 from gputree.backends.cpu.score import add_cell
-from gputree.criteria import add_row, begin, left_weight, may_exceed, score
+from gputree.backends.rules import midpoint
+from gputree.criteria import (
+    add_row,
+    begin,
+    bound,
+    left_weight,
+    margin,
+    may_exceed,
+    move,
+    restrict,
+    score,
+)
 
 # Maximum number of rows that are sorted by comparing all of them: vectors of a known length.
 FEW_ROWS = 16
+# Minimum number of rows of a node whose columns are binned, and rows of a bin in the mean.
+BINNED_ROWS = 256
+ROWS_PER_BIN = 16
 # A column is counted where it has at most so many statistics in a node, per row: to clear and to
 # score them takes less time than to sort the rows.
 CELLS_PER_ROW = 4
 # Digits that keys are sorted by have at least so many bits: to clear their counters takes as long
 # as to sort a few hundred rows.
 LEAST_BITS = 8
+# Maximum number of keys with the same first bits that are sorted by insertion.
+MOST_ALIKE = 32
 
 
-class Ranks(NamedTuple):
-    """Ranks of a block of up to m rows, and scratch; None where nodes search all columns."""
+class DrawnRanks(NamedTuple):
+    """Ranks of a table, and scratch for nodes of up to m rows."""
 
-    rank: NDArray  # (d, m) uint16 or uint32
-    codes: Int64s  # (d,) ranks are codes below this number; 2**62 where they may not be
+    table: Ranks
     draws: ColumnDraws
-    keys: NDArray  # (m,) like `Block.order`
-    counts: Int64s  # keys by digit
+    binning: Any  # criterion whose bounds bins have; None of targets
+    subsets: Any  # scratch of nominal columns; None without any
+    keys: NDArray  # (m,) uint32 or uint64: | rank | place in the node |
+    order: NDArray  # (m,) the same, sorted
+    counts: Int64s  # numbers of bins, and keys by digit
     cells: Int64s  # statistics by rank
 
 
-def new_ranks(table: Table, task: Task, order: NDArray) -> Ranks | None:
-    """Ranks for a block with the keys `order`; None unless nodes draw columns, most with codes."""
-    d, m = order.shape
-    share = np.count_nonzero(table.by_code) / d
-    if task.limits.max_features >= d or share < tuning.TUNING.ranked_share:
-        return None
-    coded = table.by_code & ~table.missing & (table.categories == 0)
-    return Ranks(
-        rank=np.empty((d, m), f"u{order.itemsize // 2}"),
-        codes=np.where(coded, np.diff(table.offset), 1 << 62),
-        draws=new_draws(d),
-        keys=np.empty(max(m, FEW_ROWS), order.dtype),
-        counts=np.empty(max(2 * m, 1 << LEAST_BITS) + 1, np.int64),
+def new_drawn_ranks(
+    ranks: Ranks, table: Table, task: Task, draws: ColumnDraws, m: int
+) -> DrawnRanks:
+    """Scratch for nodes of up to m rows."""
+    key = np.dtype(np.uint32 if len(table.values) < MANY_ROWS else np.uint64)
+    size = max(m, FEW_ROWS)
+    return DrawnRanks(
+        ranks,
+        draws,
+        binning=task.criterion if task.n_classes else None,
+        subsets=new_scratch(table, task, m, sorted_=True),
+        keys=np.empty(size, key),
+        order=np.empty(size, key),
+        counts=np.empty(max(2 * m, 1 << LEAST_BITS) + 2 * m // ROWS_PER_BIN + 3, np.int64),
         cells=np.empty(CELLS_PER_ROW * m, np.int64),
     )
 
 
 @borrowing
-def list_keys(rank, local, bits, s, t, keys):
-    """Write the keys of places ``s .. t`` in one column; returns the lowest and highest rank."""
-    low, high = np.int64(rank[local[s]]), np.int64(0)
-    for i in range(np.uintp(t - s)):
-        x = np.uintp(local[np.uintp(s) + i])
-        r = np.int64(rank[x])
-        keys[i] = (r << bits) | np.int64(x)
+def list_keys(rank, rows, bits, keys):
+    """Write the keys of a node's rows in one column; returns the lowest and highest rank."""
+    low, high = np.int64(rank[rows[0]]), np.int64(0)
+    for i in range(np.uintp(rows.size)):
+        r = np.int64(rank[np.uintp(rows[i])])
+        keys[i] = (r << bits) | np.int64(i)
         low = min(low, r)
         high = max(high, r)
     return low, high
@@ -109,14 +128,19 @@ def rank_keys(keys, m, out):
 
 @borrowing
 def place_by_digit(keys, m, base, shift, width, counts, out):
-    """Sort the first m keys stably by `width` bits of their distance from `base`."""
+    """Sort the first m keys stably by `width` bits of their distance from `base`.
+
+    Returns the maximum number of keys with the same bits.
+    """
     one, mask = np.uintp(1), (np.uintp(1) << np.uintp(width)) - np.uintp(1)
     base, shift = np.uintp(base), np.uintp(shift)
     for b in range(mask + np.uintp(2)):
         counts[b] = 0
     for i in range(np.uintp(m)):
         counts[(((np.uintp(keys[i]) - base) >> shift) & mask) + one] += 1
-    for b in range(mask):
+    most = np.int64(0)
+    for b in range(mask + one):
+        most = max(most, counts[b + one])
         counts[b + one] += counts[b]
     for i in range(np.uintp(m)):
         key = keys[i]
@@ -124,15 +148,40 @@ def place_by_digit(keys, m, base, shift, width, counts, out):
         place = counts[digit]
         counts[digit] = place + 1
         out[np.uintp(place)] = key
+    return most
+
+
+@borrowing
+def insert_keys(keys, m):
+    """Sort the first m keys by insertion, each of which is close to its place."""
+    one = np.uintp(1)
+    for i in range(one, np.uintp(m)):
+        key, to = keys[i], i
+        # The keys before i are sorted, but for the one at `to`, which is free.
+        while to > 0 and keys[to - one] > key:
+            keys[to] = keys[to - one]
+            to -= one
+        keys[to] = key
 
 
 @borrowing
 def sort_keys(keys, m, bits, low, high, counts, out):
-    """Sort the first m keys, of ranks ``low .. high``, to `out`; `keys` are used up."""
-    width = np.int64(0)
+    """Sort the first m keys, of ranks ``low .. high``, to `out`; `keys` are used up.
+
+    By their first bits, and the few with the same ones by insertion; or digit by digit.
+    """
+    width = top = np.int64(0)
     while (high - low) >> width > 0:
         width += 1
-    digits, most = 1, width
+    while 2 << top <= 2 * m and top < width:
+        top += 1
+    alike = place_by_digit(keys, m, low << bits, bits + width - top, top, counts, out)
+    if top == width:
+        return
+    if alike <= MOST_ALIKE:
+        insert_keys(out, m)
+        return
+    digits, most = 2, -(-width // 2)
     while most > LEAST_BITS and 1 << most > 2 * m:
         digits += 1
         most = -(-width // digits)
@@ -146,31 +195,29 @@ def sort_keys(keys, m, bits, low, high, counts, out):
 
 
 @borrowing
-def count_ranks(scan, rank, local, low, span, cells):
+def count_ranks(scan, rank, rows, low, span, cells):
     """Sum the statistics of a node's rows by their ranks in a column, from `low` on."""
     channels = np.uintp(scan.total.size)
     for b in range(np.uintp(span) * channels):
         cells[b] = 0
-    for i in range(np.uintp(scan.s), np.uintp(scan.t)):
-        x = np.uintp(local[i])
-        offset = (np.uintp(rank[x]) - np.uintp(low)) * channels
-        add_row(scan.criterion, cells, offset, scan.target[x], weight_at(scan, x), 0)
+    for i in range(np.uintp(rows.size)):
+        offset = (np.uintp(rank[np.uintp(rows[i])]) - np.uintp(low)) * channels
+        add_row(scan.criterion, cells, offset, scan.target[i], scan.weight[i], 0)
 
 
 @borrowing
-def scan_counts(scan, limits, cells, f, low, span, cut):
-    """The better of `cut` and the best cut of column f, which is counted by rank.
+def scan_cells(scan, limits, cells, f, n_cells, best):
+    """Best cut of column f between cells: its score, and the last cell on the left or -1.
 
-    As a cut, its place is the last rank on the left, and it is not ``at_end``.
+    Only scores above `best` count.
     """
     criterion, left, total = scan.criterion, scan.left, scan.total
-    column_limits, rank = at_column(limits.monotonic, limits, f), tie_rank(limits, scan.key, f)
-    best = score_to_beat(cut, rank)
+    column_limits = at_column(limits.monotonic, limits, f)
     last = before = np.int64(-1)
     clear(left)
-    # `left` are the statistics of ranks below b, of which `before` is the highest; `best` is the
-    # best score so far, of the cut after rank `last`. Sides of one row are large enough.
-    for b in range(span):
+    # `left` are the statistics of cells before b, of which `before` is the last with a row; `best`
+    # is the best score so far, of the cut after cell `last`. Sides of one row are large enough.
+    for b in range(n_cells):
         if left_weight(criterion, cells, b * left.size) == 0:
             continue
         if before >= 0:
@@ -185,56 +232,196 @@ def scan_counts(scan, limits, cells, f, low, span, cut):
                     best, last = value, before
         add_cell(left, cells, b * left.size)
         before = np.int64(b)
+    return best, last
+
+
+@borrowing
+def scan_counts(scan, limits, cells, f, low, span, cut):
+    """The better of `cut` and the best cut of column f, which is counted by rank from `low` on."""
+    rank = tie_rank(limits, scan.key, f)
+    best, last = scan_cells(scan, limits, cells, f, span, score_to_beat(cut, rank))
     return new_cut(best, f, False, low + last, False, 0.0, rank) if last >= 0 else cut
 
 
 @borrowing
-def read_column(scan, limits, block, ranks, f, nominal):
+def keep_bins(scan, ranks, binning, n_bins, best):
+    """Find the bins in which a cut may reach the score `best`; returns how many.
+
+    ``counts[b]`` becomes the number of bin b among them, or -1, and ``counts[n_bins + k]`` the bin
+    of number k. The cells behind those of bins become the statistics before each.
+    """
+    left, total, cells, counts = scan.left, scan.total, ranks.cells, ranks.counts
+    criterion, channels = restrict(binning, total.size), total.size
+    least = best - margin(criterion, best, total) if best > -np.inf else best
+    kept = np.int64(0)
+    clear(left)
+    for b in range(n_bins):
+        counts[b] = -1
+        if left_weight(criterion, cells, b * channels) == 0:
+            continue
+        if bound(criterion, left, cells, b * channels, total) >= least:
+            counts[b], counts[n_bins + kept] = kept, b
+            for c in range(channels):
+                cells[(n_bins + kept) * channels + c] = left[c]
+            kept += 1
+        add_cell(left, cells, b * channels)
+    return kept
+
+
+@borrowing
+def scan_kept(scan, limits, ranks, keys, f, low, shift, n_bins, best, last):
+    """Like `scan_cells`, for cuts inside bins that were kept, whose `keys` are sorted.
+
+    The rank of a key is the number of its bin, and the rank in the bin in the last `shift` bits.
+    `last` is the last rank on the left of the cut that scores `best`, or -1.
+    """
+    criterion, left, total = scan.criterion, scan.left, scan.total
+    column_limits = at_column(limits.monotonic, limits, f)
+    bits, channels = scan.bits, total.size
+    in_bin, place = (np.int64(1) << shift) - 1, (np.int64(1) << bits) - 1
+    state = begin(criterion, total, total)
+    number = before = first = np.int64(-1)
+    # `left` and `state` are the statistics before key i, whose bin is the one of key i - 1 if its
+    # number is the same; `before` is the rank of key i - 1, and `first` the lowest of the bin.
+    for i in range(keys.size):
+        key = np.int64(keys[np.uintp(i)])
+        rank = key >> bits
+        if rank >> shift != number:
+            number = rank >> shift
+            first = low + (ranks.counts[n_bins + number] << shift)
+            for c in range(channels):
+                left[c] = ranks.cells[(n_bins + number) * channels + c]
+            state = begin(criterion, left, total)
+        elif (
+            rank != before
+            and admits(limits, 1, 2, state[0], scan.whole)
+            and may_exceed(criterion, state, left, total, best)
+        ):
+            value, here = score(criterion, state, left, total), first + (before & in_bin)
+            if (value > best or (value == best and here < last)) and keeps_order(
+                column_limits.monotonic, criterion, state, left, total
+            ):
+                best, last = value, here
+        x = np.uintp(key & place)
+        state = move(criterion, state, left, total, scan.target[x], scan.weight[x])
+        before = rank
+    return best, last
+
+
+@borrowing
+def scan_bins(scan, limits, ranks, binning, f, low, high, cut):
+    """The better of `cut` and the best cut of column f, whose keys are listed.
+
+    Cuts between bins are scored; then those inside the bins whose bound reaches the best of them.
+    """
+    keys, order, cells, counts, m = ranks.keys, ranks.order, ranks.cells, ranks.counts, scan.t
+    channels, bits = np.uintp(scan.total.size), scan.bits
+    most = min(m // ROWS_PER_BIN, CELLS_PER_ROW * m // (2 * scan.total.size))
+    shift = np.int64(0)
+    while (high - low) >> shift >= most:
+        shift += 1
+    n_bins = ((high - low) >> shift) + 1
+    for b in range(np.uintp(n_bins) * channels):
+        cells[b] = 0
+    down, base = np.uintp(bits + shift), np.uintp(low) << np.uintp(bits)
+    for i in range(np.uintp(m)):
+        b = (np.uintp(keys[i]) - base) >> down
+        add_row(scan.criterion, cells, b * channels, scan.target[i], scan.weight[i], 0)
+    rank = tie_rank(limits, scan.key, f)
+    best, bin_ = scan_cells(scan, limits, cells, f, n_bins, score_to_beat(cut, rank))
+    last = low + ((bin_ + 1) << shift) - 1 if bin_ >= 0 else np.int64(-1)
+    kept = keep_bins(scan, ranks, binning, n_bins, best)
+    if kept > 0:
+        n, in_bin = np.uintp(0), (np.uintp(1) << down) - np.uintp(1)
+        for i in range(np.uintp(m)):
+            key = np.uintp(keys[i]) - base
+            number = counts[key >> down]
+            order[n] = (np.uintp(number) << down) | (key & in_bin)
+            n += np.uintp(number >= 0)
+        sort_keys(order, np.int64(n), bits, 0, (kept << shift) - 1, counts[2 * n_bins :], keys)
+        found = keys[: np.int64(n)]
+        best, last = scan_kept(scan, limits, ranks, found, f, low, shift, n_bins, best, last)
+    return new_cut(best, f, False, last, False, 0.0, rank) if last >= 0 else cut
+
+
+@borrowing
+def read_column(scan, limits, rows, ranks, f, nominal):
     """Count column f in a node, or list its keys.
 
     Returns the lowest and the highest rank, and True if it is counted. Ranks of a counted column
     may be fewer, but lowest and highest are equal if it is constant.
     """
-    rank, local, m = ranks.rank[f], block.local, scan.t - scan.s
+    rank, m, table = ranks.table.rank[f], rows.size, ranks.table
     # Cells have no number of rows, which larger leaves need.
     counts = m > FEW_ROWS and not nominal and limits.min_samples_leaf <= 1
     most = CELLS_PER_ROW * m // scan.total.size if counts else 0
-    low, high = np.int64(0), ranks.codes[f] - 1
-    if high >= most:
-        low, high = list_keys(rank, local, scan.bits, scan.s, scan.t, ranks.keys)
+    low, high = np.int64(0), table.first[f + 1] - table.first[f] - 1
+    if nominal or high >= most or table.missing[f]:
+        low, high = list_keys(rank, rows, scan.bits, ranks.keys)
     # Missing values, whose rank is the highest, may go to either side, which sorting tries.
     counted = high - low < most and high != missing_rank(scan.bits)
     if counted:
-        count_ranks(scan, rank, local, low, high - low + 1, ranks.cells)
-        first = (np.int64(rank[local[scan.s]]) - low) * scan.total.size
+        count_ranks(scan, rank, rows, low, high - low + 1, ranks.cells)
+        first = (np.int64(rank[rows[0]]) - low) * scan.total.size
         if left_weight(scan.criterion, ranks.cells, first) == scan.whole:
             high = low
     return low, high, counted
 
 
+@borrowing
+def scan_pair(scan, limits, keys, f, cut):
+    """The better of `cut` and the cut of column f between the two rows of a node."""
+    criterion, left, total = scan.criterion, scan.left, scan.total
+    low, high = np.int64(keys[0]) >> scan.bits, np.int64(keys[1]) >> scan.bits
+    first = np.uintp(low > high)
+    clear(left)
+    state = move(criterion, scan.start, left, total, scan.target[first], scan.weight[first])
+    column_limits = at_column(limits.monotonic, limits, f)
+    if not admits(limits, 1, 2, state[0], scan.whole) or not keeps_order(
+        column_limits.monotonic, criterion, state, left, total
+    ):
+        return cut
+    value, rank = score(criterion, state, left, total), tie_rank(limits, scan.key, f)
+    if value > score_to_beat(cut, rank):
+        return new_cut(value, f, False, min(low, high), False, 0.0, rank)
+    return cut
+
+
 @pasted
-def scan_read(scan, scratch, block, ranks, limits, f, low, high, counted, cut):
-    """The better of `cut` and the best cut of column f, which `read_column` has read."""
-    m, order = scan.t - scan.s, block.order[f, scan.s : scan.t]
+def scan_read(scan, limits, ranks, subsets, binning, f, low, high, counted, cut):
+    """The better of `cut` and the best cut of column f, which `read_column` has read.
+
+    As a cut of numbers, its place is the last rank on the left, or a lower one that is in no row.
+    """
+    m, order, nominal = scan.t, ranks.order, is_nominal(subsets, f)
     if counted:
         return scan_counts(scan, limits, ranks.cells, f, low, high - low + 1, cut)
+    if binning is not None:
+        plain = not nominal and limits.min_samples_leaf <= 1
+        if plain and m >= BINNED_ROWS and high != missing_rank(scan.bits):
+            return scan_bins(scan, limits, ranks, binning, f, low, high, cut)
+    if m == 2 and not nominal and high != missing_rank(scan.bits):
+        return scan_pair(scan, limits, ranks.keys, f, cut)
     if m <= FEW_ROWS:
         rank_keys(ranks.keys, m, order)
     else:
         sort_keys(ranks.keys, m, scan.bits, low, high, ranks.counts, order)
-    if is_nominal(scratch, f):
-        if scratch is not None:
-            cut = scan_categories(scratch, scan, limits, f, cut)
+    if nominal:
+        if subsets is not None:
+            cut = scan_categories(subsets, scan, limits, f, order, cut)
         return cut
-    return scan_column(scan, limits, f, block.two_valued[f], cut)
+    cut = scan_column(scan, limits, f, order, False, cut)
+    if cut.column == f and cut.at_end:
+        last = np.int64(order[cut.place]) >> scan.bits
+        cut = new_cut(cut.score, f, cut.missing_left, last, False, 0.0, cut.rank)
+    return cut
 
 
-@pasted
-def best_drawn_cut(scan, scratch, block, ranks, active, limits):
+@borrowing
+def best_rank_cut(scan, rows, limits, active, ranks):
     """Best cut of a node over the columns that it draws; more are drawn until there is one.
 
-    Also returns how many of the `active` columns remain. As a cut of numbers, its place is the last
-    rank on the left.
+    Also returns how many of the `active` columns remain.
     """
     draws, most = ranks.draws, limits.max_features
     cut = no_cut()
@@ -249,32 +436,48 @@ def best_drawn_cut(scan, scratch, block, ranks, active, limits):
         c += 1
         if draws.place[f] >= active:
             continue
-        low, high, counted = read_column(scan, limits, block, ranks, f, is_nominal(scratch, f))
+        nominal = is_nominal(ranks.subsets, f)
+        low, high, counted = read_column(scan, limits, rows, ranks, f, nominal)
         if low == high:
             active = drop_column(draws, f, active)
             continue
         seen += 1
-        cut = scan_read(scan, scratch, block, ranks, limits, f, low, high, counted, cut)
-    if cut.score > -np.inf and cut.at_end and not is_nominal(scratch, cut.column):
-        last = np.int64(block.order[cut.column, cut.place]) >> scan.bits
-        cut = new_cut(cut.score, cut.column, cut.missing_left, last, True, 0.0, cut.rank)
+        cut = scan_read(
+            scan, limits, ranks, ranks.subsets, ranks.binning, f, low, high, counted, cut
+        )
     return cut, active
 
 
 @borrowing
-def mark_ranks(rank, local, bits, s, t, last, missing_left, left_side):
-    """Mark each row of places ``s .. t`` with its side of the cut after rank `last`.
+def mark_ranks(scan, rows, ranks, subsets, cut, left_side):
+    """Mark each of a node's rows with its side of a cut.
 
-    Returns the rank that follows in the node, that of missing values where none does, and the
-    number of missing values.
+    Returns the threshold, and True if there are missing values.
     """
-    none = missing_rank(bits)
-    after, missing = np.int64(none), np.int64(0)
-    for i in range(np.uintp(s), np.uintp(t)):
-        x = np.uintp(local[i])
-        r = np.int64(rank[x])
+    f, bits, none = cut.column, scan.bits, np.uintp(missing_rank(scan.bits))
+    table, rank = ranks.table, ranks.table.rank[f]
+    if is_nominal(subsets, f):
+        if subsets is not None:
+            low, high = list_keys(rank, rows, bits, ranks.keys)
+            sort_keys(ranks.keys, scan.t, bits, low, high, ranks.counts, ranks.order)
+            mark_categories(subsets, scan, ranks.order, cut, left_side)
+        return 0.0, known_end(ranks.order, bits, 0, scan.t) < scan.t
+    missing, last = np.int64(0), np.uintp(cut.place)
+    following = last + np.uintp(1)
+    before = after = none
+    # Distances of the next ranks on both sides; those of the other side wrap around to large ones.
+    for i in range(np.uintp(rows.size)):
+        r = np.uintp(rank[np.uintp(rows[i])])
         is_missing = r == none
-        left_side[x] = missing_left if is_missing else r <= last
-        after = min(after, r if r > last else none)
+        left_side[i] = (r <= last) | (is_missing & cut.missing_left)
+        before = min(before, last - r)
+        after = min(after, r - following)
         missing += np.int64(is_missing)
-    return after, missing
+    threshold = np.inf
+    if following + after != none:
+        first = table.first[f]
+        threshold = midpoint(
+            table.highest[first + np.int64(last - before)],
+            table.lowest[first + np.int64(following + after)],
+        )
+    return threshold, missing > 0

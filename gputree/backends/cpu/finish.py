@@ -2,8 +2,7 @@
 
 Each column of a node is sorted once (see `gputree.backends.cpu.block`); then every
 split partitions the sorted columns stably, so no column is sorted again. A column that
-is constant in a node stays so below it, and is left out there. Where nodes draw columns and most
-have few values, they are ranked once instead (see `gputree.backends.cpu.drawn_ranks`).
+is constant in a node stays so below it, and is left out there.
 """
 
 from __future__ import annotations
@@ -18,7 +17,6 @@ from gputree.backends.cpu import block as blocks
 from gputree.backends.cpu.block import missing_rank
 from gputree.backends.cpu.categories import new_scratch
 from gputree.backends.cpu.cut import draw_columns, narrow, no_cut
-from gputree.backends.cpu.drawn_ranks import best_drawn_cut, mark_ranks, new_ranks
 from gputree.backends.cpu.finish_scan import (
     Scan,
     clear,
@@ -153,9 +151,9 @@ def best_cut(scan, scratch, block, active, limits):
                 continue
         if is_nominal(scratch, f):
             if scratch is not None:
-                cut = scan_categories(scratch, scan, limits, f, cut)
+                cut = scan_categories(scratch, scan, limits, f, scan.order[f], cut)
             continue
-        cut = scan_column(scan, limits, f, block.two_valued[f], cut)
+        cut = scan_column(scan, limits, f, scan.order[f], block.two_valued[f], cut)
     return cut
 
 
@@ -239,23 +237,17 @@ def cut_threshold(bin_ends, distinct, f, missing, low, high):
 
 
 @borrowing
-def mark_rows(scan, scratch, block, ranks, cut):
+def mark_rows(scan, scratch, block, cut):
     """Mark each row of a node with its side of a cut.
 
     Returns the ranks on both sides of a threshold, and the number of missing values.
     """
     f, bits, s, t = cut.column, scan.bits, scan.s, scan.t
+    first_missing = known_end(block.order[f], bits, s, t)
     if is_nominal(scratch, f):
         if scratch is not None:
-            mark_categories(scratch, scan, cut, block.left_side)
-        return np.int64(0), np.int64(0), t - known_end(block.order, f, bits, s, t)
-    if ranks is not None:
-        rank, missing_left = ranks.rank[f], cut.missing_left
-        after, missing = mark_ranks(
-            rank, block.local, bits, s, t, cut.place, missing_left, block.left_side
-        )
-        return cut.place, after, missing
-    first_missing = known_end(block.order, f, bits, s, t)
+            mark_categories(scratch, scan, block.order[f], cut, block.left_side)
+        return np.int64(0), np.int64(0), t - first_missing
     mark_sides(
         block.order, f, bits, s, first_missing, t, cut.place, cut.missing_left, block.left_side
     )
@@ -274,10 +266,13 @@ def place_total(criterion, block, weighted, s, t, total):
 
 @borrowing
 def places_equal(scan, local, rounded):
-    """Return True if a single target may be the true one of all rows of a node."""
+    """Return True if a single target may be the true one of all rows of a node.
+
+    They are those of places ``s .. t``, of the indices in `local` if it is given.
+    """
     interval = (-np.inf, np.inf)
     for i in range(scan.s, scan.t):
-        x = local[i]
+        x = i if local is None else local[i]
         interval = narrow(interval, scan.target[x], weight_at(scan, x), rounded)
         if interval[0] > interval[1]:
             return False
@@ -285,24 +280,19 @@ def places_equal(scan, local, rounded):
 
 
 @pasted
-def find_split(rules, scan, scratch, block, ranks, active, limits):
+def find_split(rules, scan, scratch, block, active, limits):
     """The cut of a node, its gain and active columns; score -inf if the node stays a leaf."""
     if is_pure(scan.criterion, scan.total):
         return no_cut(), 0.0, active
     if rules.regression and places_equal(scan, block.local, limits.rounded):
         return no_cut(), 0.0, active
     cut, found = no_cut(), False
-    if ranks is not None:
-        draws = ranks.draws
-        active = keep_columns(scan.allowed, draws.columns, draws.place, active)
-        cut, active = best_drawn_cut(scan, scratch, block, ranks, active, limits)
-    else:
-        active = keep_columns(scan.allowed, block.columns, None, active)
-        active = drop_constants(block.order, scan.bits, block.columns, active, scan.s, scan.t)
-        if scan.t - scan.s == 2 and block.plain:
-            found, cut = cut_pair(scan, limits)
-        if not found:
-            cut = best_cut(scan, scratch, block, active, limits)
+    active = keep_columns(scan.allowed, block.columns, None, active)
+    active = drop_constants(block.order, scan.bits, block.columns, active, scan.s, scan.t)
+    if scan.t - scan.s == 2 and block.plain:
+        found, cut = cut_pair(scan, limits)
+    if not found:
+        cut = best_cut(scan, scratch, block, active, limits)
     if cut.score == -np.inf:
         return cut, 0.0, active
     decrease = gain(scan.criterion, cut.score, scan.total)
@@ -369,7 +359,7 @@ def wait(waiting, place, node, level, active, key):
 
 
 @borrowing
-def grow(rules, criterion, scratch, block, ranks, root, m, waiting, total, left, out):
+def grow(rules, criterion, scratch, block, root, m, waiting, total, left, out):
     """Grow the subtree of a loaded node of m rows; returns the next free node.
 
     Its first place in the block is ``root.s``. Scratch are the statistics `total` and `left`.
@@ -403,7 +393,7 @@ def grow(rules, criterion, scratch, block, ranks, root, m, waiting, total, left,
             begin(criterion, total, total)[0], begin(criterion, left, total), key, allowed,
         )  # fmt: skip
         cut, decrease, active = find_split(
-            rules, scan, scratch, block, ranks, waiting.active[size], bounded
+            rules, scan, scratch, block, waiting.active[size], bounded
         )
         if cut.score == -np.inf:
             continue
@@ -411,7 +401,7 @@ def grow(rules, criterion, scratch, block, ranks, root, m, waiting, total, left,
         nominal = rules.bin_ends.categories[f] > 0
         out.first_child[node] = free
         out.feature[node] = f
-        low, high, missing = mark_rows(scan, scratch, block, ranks, cut)
+        low, high, missing = mark_rows(scan, scratch, block, cut)
         if not nominal:
             out.threshold[node] = cut_threshold(
                 rules.bin_ends, block.distinct[f, first:], f, missing_rank(bits), low, high
@@ -419,7 +409,7 @@ def grow(rules, criterion, scratch, block, ranks, root, m, waiting, total, left,
         out.gain[node] = decrease
         further = min_rows if level + 1 < limits.max_depth else m + 1
         middle, left_splits, right_splits = split_block(
-            rules, block, bits, s, t, active if ranks is None else 0,
+            rules, block, bits, s, t, active,
             f if not (nominal or cut.missing_left) else -1, further,
         )  # fmt: skip
         out.missing_left[node] = missing_goes_left(
@@ -442,7 +432,7 @@ def grow(rules, criterion, scratch, block, ranks, root, m, waiting, total, left,
 
 
 @kernel
-def grow_nodes(rules, entries, nodes, a, b, scratch, block, ranks, out, free):
+def grow_nodes(rules, entries, nodes, a, b, scratch, block, out, free):
     """Grow the subtrees of nodes ``a .. b`` of a block; entries end in leaf order.
 
     `free` is the next free node, before and after.
@@ -473,9 +463,7 @@ def grow_nodes(rules, entries, nodes, a, b, scratch, block, ranks, out, free):
         put_set(rules.interactions, nodes.means, j, waiting.columns)
         root = Root(free + 0, first, nodes.depth[j], nodes.key[j], free + 1)
         restricted, sums = restrict(rules.criterion, channels), total[:channels]
-        free = grow(
-            rules, restricted, scratch, block, ranks, root, m, waiting, sums, left[:channels], out
-        )
+        free = grow(rules, restricted, scratch, block, root, m, waiting, sums, left[:channels], out)
         for i in range(m):
             entries[s + i] = block.rows[block.local[first + i]]
         first += m
@@ -488,7 +476,6 @@ def finish_nodes(source: EntrySource, task: Task, nodes: SmallNodes) -> Subtrees
     sizes = nodes.end - nodes.begin
     most, block_rows = int(sizes.max()), blocks.block_rows(table, sizes)
     block = blocks.new_block(table, task, block_rows, entries.dtype)
-    ranks = new_ranks(table, task, block.order)
     sorting = blocks.new_sorting(table, task, most)
     scratch = new_scratch(table, task, most, sorted_=True)
     out = new_subtrees(sizes, nodes.depth, task.limits)
@@ -504,6 +491,6 @@ def finish_nodes(source: EntrySource, task: Task, nodes: SmallNodes) -> Subtrees
     given = table, rows.target, weight, entries, nodes._replace(means=None)
     free = 0
     for a, b in blocks.share_blocks(sizes, block_rows):
-        blocks.load_nodes(*given, a, b, block, None if ranks is None else ranks.rank, sorting)
-        free = grow_nodes(rules, entries, nodes, a, b, scratch, block, ranks, out, free)
+        blocks.load_nodes(*given, a, b, block, sorting)
+        free = grow_nodes(rules, entries, nodes, a, b, scratch, block, out, free)
     return Subtrees._make([out.root, *(field[:free].copy() for field in out[1:])])

@@ -82,9 +82,9 @@ def sum_runs(criterion, scratch, listed, count, present):
 
 
 @borrowing
-def take_runs(criterion, scratch, scan, listed, f, present):
+def take_runs(criterion, scratch, scan, keys, listed, f, present):
     """Find and sum the runs of column f; returns their number, and True if they have sums."""
-    count = find_runs(scratch, scan.order[f], scan.bits, scan.s, scan.t)
+    count = find_runs(scratch, keys, scan.bits, scan.s, scan.t)
     sums_runs = holds_cells(present, count)
     if sums_runs:
         sum_runs(criterion, scratch, listed, count, present)
@@ -100,15 +100,15 @@ def classes_in(scratch, total):
 
 
 @pasted
-def scan_categories(scratch, scan, limits, f, cut):
-    """The better of `cut` and the best subset of nominal column f.
+def scan_categories(scratch, scan, limits, f, keys, cut):
+    """The better of `cut` and the best subset of nominal column f with sorted keys.
 
     As a cut, its place is the bin, its order the threshold.
     """
     present = classes_in(scratch, scan.total)
     criterion = restrict(scan.criterion, present)
     listed = listed_in(scratch, scan)
-    count, sums_runs = take_runs(criterion, scratch, scan, listed, f, present)
+    count, sums_runs = take_runs(criterion, scratch, scan, keys, listed, f, present)
     node = node_runs(scratch, listed, count, sums_runs, present)
     value, missing_left, k, place = best_subset(criterion, limits, scratch, node)
     if value > -np.inf:
@@ -120,15 +120,19 @@ def scan_categories(scratch, scan, limits, f, cut):
 
 
 @pasted
-def mark_categories(scratch, scan, cut, left_side):
-    """Mark each row with its side of `cut`, a subset of the categories of a nominal column."""
+def mark_categories(scratch, scan, keys, cut, left_side):
+    """Mark each row with its side of `cut`, a subset of the categories of a nominal column.
+
+    `keys` are those of the column, sorted.
+    """
     f = cut.column
     present = classes_in(scratch, scan.total)
     criterion = restrict(scan.criterion, present)
     if scratch.last[0] == f:
         count = scratch.last[1]
     else:
-        count, _ = take_runs(criterion, scratch, scan, listed_in(scratch, scan), f, present)
+        listed = listed_in(scratch, scan)
+        count, _ = take_runs(criterion, scratch, scan, keys, listed, f, present)
     runs = scratch.runs
     mark_subset(criterion, scratch, count, present, np.int64(cut.threshold), cut.place)
     runs.is_left[count] = cut.missing_left  # missing values
@@ -175,13 +179,13 @@ def clear(left):
 
 
 @pasted
-def scan_side(scan, limits, f, first_missing, missing_left, best):
-    """Best cut of column f of a node, its missing values (places ``known .. t``) on one side.
+def scan_side(scan, limits, keys, first_missing, missing_left, best):
+    """Best cut of a column of a node by its sorted keys, with missing values on one side.
 
     Only scores above `best` count. Returns (score, place of the last known entry on the left),
     place -1 where there is none.
     """
-    criterion, order, left, total = scan.criterion, scan.order, scan.left, scan.total
+    criterion, left, total = scan.criterion, scan.left, scan.total
     target, s, t, whole = scan.target, scan.s, scan.t, scan.whole
     shift = np.uintp(scan.bits)
     mask = (np.uintp(1) << shift) - np.uintp(1)
@@ -190,12 +194,11 @@ def scan_side(scan, limits, f, first_missing, missing_left, best):
     state = scan.start
     if missing_left:
         for i in range(first_missing, t):
-            x = np.uintp(order[f, i]) & mask
+            x = np.uintp(keys[i]) & mask
             state = move(criterion, state, left, total, target[x], weight_at(scan, x))
     moved = t - first_missing if missing_left else 0
     last = first_missing if (first_missing < t and not missing_left) else first_missing - 1
     rows = t - s
-    keys = order[f]
     following = np.uintp(keys[np.uintp(s)])
     # `left` are the statistics of the places s .. i, and of missing values if they go left; `best`
     # is the best score so far, of the cut after `place`.
@@ -221,29 +224,29 @@ def scan_side(scan, limits, f, first_missing, missing_left, best):
 
 
 @borrowing
-def known_end(order, f, bits, s, t):
-    """End of the known values among the sorted keys ``s .. t`` of column f."""
+def known_end(keys, bits, s, t):
+    """End of the known values among the sorted keys ``s .. t`` of a column."""
     missing = missing_rank(bits)
-    while t > s and np.int64(order[f, t - 1]) >> bits == missing:
+    while t > s and np.int64(keys[t - 1]) >> bits == missing:
         t -= 1
     return t
 
 
 @borrowing
-def scan_two_values(scan, limits, f):
-    """Like `scan_side`, where column f has two distinct values, none missing.
+def scan_two_values(scan, limits, keys):
+    """Like `scan_side`, where the column has two distinct values, none missing.
 
     Only the side with fewer rows is summed; the other is the rest of the node.
     """
-    criterion, order, bits = scan.criterion, scan.order, scan.bits
+    criterion, bits = scan.criterion, scan.bits
     left, total = scan.left, scan.total
     s, t = scan.s, scan.t
-    first = np.int64(order[f, s]) >> bits
+    first = np.int64(keys[s]) >> bits
     low = s
-    high = t - 1  # order[low] has the first value, order[high] the second
+    high = t - 1  # keys[low] has the first value, keys[high] the second
     while high - low > 1:
         middle = (low + high) // 2
-        if np.int64(order[f, middle]) >> bits == first:
+        if np.int64(keys[middle]) >> bits == first:
             low = middle
         else:
             high = middle
@@ -252,7 +255,7 @@ def scan_two_values(scan, limits, f):
     mask = (1 << bits) - 1
     clear(left)
     for i in range(begin_sum, end_sum):
-        x = np.int64(order[f, i]) & mask
+        x = np.int64(keys[i]) & mask
         add_row(criterion, left, 0, scan.target[x], weight_at(scan, x), 0)
     if begin_sum != s:
         for k in range(left.size):
@@ -266,13 +269,13 @@ def scan_two_values(scan, limits, f):
 
 
 @pasted
-def scan_column(scan, limits, f, two_valued, cut):
-    """The better of `cut` and the best cut of column f; a cut is as in `precedes`."""
+def scan_column(scan, limits, f, keys, two_valued, cut):
+    """The better of `cut` and the best cut of column f with sorted keys."""
     column_limits = at_column(limits.monotonic, limits, f)
     rank = tie_rank(limits, scan.key, f)
-    first_missing = known_end(scan.order, f, scan.bits, scan.s, scan.t)
+    first_missing = known_end(keys, scan.bits, scan.s, scan.t)
     if two_valued and first_missing == scan.t:
-        value, place = scan_two_values(scan, column_limits, f)
+        value, place = scan_two_values(scan, column_limits, keys)
         if place >= 0:
             found = new_cut(value, f, False, place, True, 0.0, rank)
             if precedes(found, cut):
@@ -280,7 +283,7 @@ def scan_column(scan, limits, f, two_valued, cut):
         return cut
     for side in range(2 if first_missing < scan.t else 1):
         value, place = scan_side(
-            scan, column_limits, f, first_missing, side == 1, score_to_beat(cut, rank)
+            scan, column_limits, keys, first_missing, side == 1, score_to_beat(cut, rank)
         )
         if place >= 0:
             cut = new_cut(value, f, side == 1, place, True, 0.0, rank)

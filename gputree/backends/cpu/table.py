@@ -15,6 +15,7 @@ from gputree.backends.base import Bools, Int64s
 from gputree.backends.cpu import encode as coding
 from gputree.backends.cpu import tuning
 from gputree.backends.cpu.layout import Table
+from gputree.backends.cpu.ranks import Ranks, rank_table
 from gputree.base.dtypes import CODE
 from gputree.base.memory import require_memory
 from gputree.base.threads import even_spans, run
@@ -71,6 +72,7 @@ class CpuTable:
         self.bins: dict[tuple[int, bool], binning.Bins] = {}
         self._fine: WeakValueDictionary[int, FineCodes] = WeakValueDictionary()
         self._by_column: NDArray | None = None
+        self._ranks: dict[tuple[int, bool] | None, Ranks] = {}
         self._lock = Lock()  # tasks may grow at once
 
     def __getstate__(self) -> tuple[Any, ...]:
@@ -103,6 +105,15 @@ class CpuTable:
             if self._by_column is None:
                 self._by_column = np.ascontiguousarray(self.values.T)
             return self._by_column
+
+    def ranks(self, max_bins: int, exact: bool, coded: bool, n_threads: int) -> Ranks:
+        """Ranks of the table, `coded` or not, which tasks with the same arguments share."""
+        key = (max_bins, exact) if coded else None
+        table = self.coded(max_bins, exact, n_threads) if coded else self.bare()
+        with self._lock:
+            if key not in self._ranks:
+                self._ranks[key] = rank_table(table, n_threads)
+            return self._ranks[key]
 
     def draws_few(self, max_features: int) -> bool:
         """Return True if nodes that draw `max_features` columns count, or sort, these only."""

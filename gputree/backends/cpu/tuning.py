@@ -66,8 +66,11 @@ class CpuTuning(NamedTuple):
     drawn_rows: float = 1 << 14
     sorted_column: float = 3.0
 
-    # Minimum fraction of columns whose cuts are by code with which nodes of a block count, or sort,
-    # the columns that they draw; else all columns are kept sorted.
+    # Maximum rows x columns of tables that are ranked as a whole where nodes draw columns, whose
+    # trees are then grown from the root on.
+    ranked_cells: int = 1 << 20
+    # Minimum fraction of columns whose cuts are by code with which nodes of larger tables are
+    # ranked some at a time, and nodes that draw few of many columns read ranks, too.
     ranked_share: float = 0.5
 
     # See `Finishing`.
