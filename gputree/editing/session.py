@@ -53,7 +53,7 @@ class EditingSession:
             except (GputreeError, OSError) as error:
                 return {"error": str(error)}
             except Exception as error:  # of a user's `save`, say: the page waits for a reply
-                _log.exception("The page that edits a tree asked for what has failed.")
+                _log.exception("A request of the page failed.")
                 return {"error": f"{type(error).__name__}: {error}"}
 
     def state(self, request: Any = None) -> dict[str, Any]:

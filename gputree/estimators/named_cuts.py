@@ -55,6 +55,7 @@ def cut_of(
 def _number(threshold: Any, name: Any) -> float:
     """Return a threshold as a finite number."""
     # integers of JSON can be larger than any float
-    if not isinstance(threshold, Real) or not abs(threshold) <= sys.float_info.max:
+    is_number = isinstance(threshold, Real)
+    if not is_number or not abs(threshold) <= sys.float_info.max:
         raise InputError(f"The threshold of column {name!r} must be a number, got {threshold!r}.")
     return float(threshold)
