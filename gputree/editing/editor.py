@@ -109,7 +109,8 @@ class TreeEditor(EditedNodes):
 
         Notes
         -----
-        No pruning follows. Grown from the root, the tree is the one of `fit` before pruning.
+        No pruning follows. Grown from the root, the tree is the one of `fit` before pruning, and
+        without `forced_splits`.
         """
         edit: Edit = {"edit": "grow", "path": self._path(self._find(node))}
         if limits:

@@ -120,7 +120,8 @@ def node_summaries(editor: TreeEditor, most: int = 5) -> Iterator[NodeSummary]:
         number, child = int(numbers[node]), int(tree.first_child[node])
         rows = editor._subtrees.rows(tree, node)
         missing = np.isnan(editor._subtrees.values[rows]).sum(axis=0)
-        unit = tree.weight[node] if risk == "error" else 1.0 / tree.impurity[node]
+        # a forced split may be of a node that has no impurity
+        unit = tree.weight[node] if risk == "error" else 1.0 / (tree.impurity[node] or 1.0)
         names = [*words.feature_names]
         others = [one for one in editor.alternatives(number) if not one.is_used][:most]
         primary = [(str(words.condition(child)), float(tree.gain[node]), int(tree.feature[node]))]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
-from threading import Lock
+from threading import RLock
 from typing import Any
 
 from gputree.editing.editor import TreeEditor
@@ -13,6 +14,8 @@ from gputree.export.html import as_json, page_data, page_of
 from gputree.export.templates import fill
 
 MOST_ALTERNATIVES = 40
+
+_log = logging.getLogger("gputree")
 
 
 class EditingSession:
@@ -30,13 +33,14 @@ class EditingSession:
 
     def __init__(self, editor: TreeEditor, save: Callable[[Any], Any] | None = None) -> None:
         self._editor, self._save = editor, save
-        self._saved = editor.history
-        self._lock = Lock()
+        self._saved = list(editor._before)  # edits before this session are not saved either
+        self._lock = RLock()
 
     @property
     def is_saved(self) -> bool:
-        """True if the tree is as it was saved last, or as it was at first."""
-        return self._editor.history == self._saved
+        """True if the tree is as it was saved last, or as its editor began with it."""
+        with self._lock:  # a request in progress may save
+            return self._editor.history == self._saved
 
     def reply(self, request: Any) -> dict[str, Any]:
         """Carry out a request; one at a time."""
@@ -46,20 +50,24 @@ class EditingSession:
         with self._lock:
             try:
                 return _ACTIONS[action](self, request)
-            except (GputreeError, OSError, MemoryError) as error:
+            except (GputreeError, OSError) as error:
                 return {"error": str(error)}
+            except Exception as error:  # of a user's `save`, say: the page waits for a reply
+                _log.exception("A request of the page failed.")
+                return {"error": f"{type(error).__name__}: {error}"}
 
     def state(self, request: Any = None) -> dict[str, Any]:
         """The tree as `gputree.export.html.page_data` has it, and the edits that led to it."""
         editor = self._editor
-        return {
-            "data": page_data(editor.estimator) | {"id": editor.numbers.tolist()},
-            "history": list(map(_in_words, editor.history)),
-            "can_undo": editor.can_undo,
-            "can_redo": editor.can_redo,
-            "can_save": self._save is not None,
-            "is_saved": self.is_saved,
-        }
+        with self._lock:  # a page may load during an edit
+            return {
+                "data": page_data(editor.estimator) | {"id": editor.numbers.tolist()},
+                "history": list(map(_in_words, editor.history)),
+                "can_undo": editor.can_undo,
+                "can_redo": editor.can_redo,
+                "can_save": self._save is not None,
+                "is_saved": self.is_saved,
+            }
 
     def _describe(self, request: dict[str, Any]) -> dict[str, Any]:
         """Figures of a node, what pruners would do there, and the best splits of all columns."""

@@ -64,8 +64,10 @@ def is_ranked(estimator: Any) -> bool:
         if isinstance(given, str) and given == value:
             raise _refused(estimator, f"{name}={value!r}", reason)
     if estimator._draws_cuts:
-        reason = "cuts are not drawn. Use a random forest."
-        raise _refused(estimator, f"criterion={criterion!r}", reason)
+        raise InputError(
+            f"{type(estimator).__name__} draws its cuts, and those by criterion={criterion!r} are "
+            "not drawn. Use a random forest."
+        )
     if estimator.monotonic_cst is not None:
         reason = "its leaves predict quantiles, whose order is not that of means. Leave it out."
         raise _refused(estimator, "monotonic_cst", reason)

@@ -20,6 +20,7 @@ from gputree.criteria import node_entropies
 from gputree.errors import InputError
 from gputree.estimators.growing_lists import ListGrowth, ListOptions
 from gputree.estimators.subtrees import (
+    ONE_SIDE,
     Candidate,
     Codes,
     Subtrees,
@@ -151,6 +152,8 @@ class ListSubtrees(Subtrees):
         level = self._level(tree, node, growth, columns)
         if threshold is not None:
             cut = self._cut(growth, feature, threshold)
+            if cut < 0:  # below every value
+                raise InputError(ONE_SIDE)
         elif growth.options.one_against_rest and codes is not None and len(codes) == 1:
             cut, threshold = int(codes[0]), np.nan
         else:
@@ -174,7 +177,7 @@ class ListSubtrees(Subtrees):
         """Tree of a node with a given test, whose gain counts fractions of rows, too."""
         parts = level.assign(tests)
         if (parts.rows == 0).any():
-            raise InputError("All rows of the node would go to one side.")
+            raise InputError(ONE_SIDE)
         impurity = node_entropies(np.concatenate([level.weights, parts.weights]))
         share = parts.weights.sum(axis=1) / level.weights.sum()
         gain = np.array([max(impurity[0] - float(share @ impurity[1:]), 0.0)])

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -44,7 +45,7 @@ def cut_of(
     known = {word: code for code, word in enumerate(words.tolist())}
     codes = []
     for word in [threshold] if threshold is not None else categories:
-        if word not in known:
+        if not isinstance(word, Hashable) or word not in known:
             near = hint(str(word), map(str, known))
             raise InputError(f"Column {name!r} has no category {word!r}.{near}")
         codes.append(known[word])
@@ -54,6 +55,7 @@ def cut_of(
 def _number(threshold: Any, name: Any) -> float:
     """Return a threshold as a finite number."""
     # integers of JSON can be larger than any float
-    if isinstance(threshold, str) or not abs(threshold) <= sys.float_info.max:
+    is_number = isinstance(threshold, Real)
+    if not is_number or not abs(threshold) <= sys.float_info.max:
         raise InputError(f"The threshold of column {name!r} must be a number, got {threshold!r}.")
     return float(threshold)

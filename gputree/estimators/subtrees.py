@@ -41,6 +41,8 @@ from gputree.tree.branches import BranchLists
 from gputree.tree.checks import bounded_gains
 from gputree.tree.sums import add_up
 
+ONE_SIDE = "All rows of the node would go to one side."  # of a split that is no split
+
 # Values of a column that decide where a forced split sends its rows.
 Codes = NDArray[np.integer]
 
@@ -80,8 +82,8 @@ def rows_of(tree: Tree, node: int, values: NDArray, n_threads: int) -> Int64s:
 # follows growth.
 _OF_WHOLE_TREES = {
     "binary_splits", "categorical_features", "ccp_alpha", "class_weight", "classes", "criterion",
-    "interaction_cst", "laplace", "misclassification_costs", "monotonic_cst", "ordered_categories",
-    "pruning", "soft_thresholds", "winnow",
+    "forced_splits", "interaction_cst", "laplace", "misclassification_costs", "monotonic_cst",
+    "ordered_categories", "pruning", "quantile", "soft_thresholds", "winnow",
 }  # fmt: skip
 
 
@@ -258,7 +260,9 @@ class CartSubtrees(Subtrees):
         rows = self.rows(tree, node)
         column = self.values[rows, feature]
         is_missing = np.isnan(column)
-        is_left = column <= threshold if codes is None else np.isin(column, codes)
+        # as rows descend: NumPy would round the threshold to the type of a float32 column
+        known = column.astype(np.float64, copy=False)
+        is_left = known <= threshold if codes is None else np.isin(column, codes)
         options = self.options({})
         made = []
         for missing_left in (False, True) if is_missing.any() else (False,):
@@ -267,7 +271,7 @@ class CartSubtrees(Subtrees):
                 continue
             made.append(self._forced(rows, side, feature, threshold, is_missing, options))
         if not made:
-            raise InputError("All rows of the node would go to one side.")
+            raise InputError(ONE_SIDE)
         least_weight = options.min_weight_fraction_leaf * float(tree.weight[0])
 
         def preference(stump: Tree) -> tuple[bool, float]:

@@ -28,6 +28,7 @@ from gputree.estimators.c45 import C45Classifier, forbid_binary_splits_on_cuda
 from gputree.estimators.classification import TableClassifier
 from gputree.estimators.coded_table import CodedTable
 from gputree.estimators.column_warnings import warn_of_winners
+from gputree.estimators.interaction_groups import within
 from gputree.estimators.parameters import BoostedParameters
 from gputree.estimators.reporting import Reporting
 from gputree.estimators.winnowing import coded_grower, winnow, with_columns
@@ -74,7 +75,9 @@ class Boosted(BoostedParameters, Reporting, TableClassifier):
         kept = np.ones(self.n_features_in_, np.bool_)
         if self.winnow:
             kept = winnow(grower, table, target, weight, self.random_state)
-            table = with_columns(table, np.flatnonzero(kept))
+            columns = np.flatnonzero(kept)
+            table = with_columns(table, columns)
+            grower.interaction_cst = within(self, kept.size, columns)
         grower.columns_, grower.n_features_in_ = table.columns, table.shape[1]
         self.winnowed_ = ~kept
         table = _coded(table, n_threads(self.n_jobs))

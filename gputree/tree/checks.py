@@ -19,18 +19,20 @@ UNITS = 2.0**48
 
 
 def bounded_gains(tree: Tree) -> Tree:
-    """The tree without gains that rounding has put above their impurity, which none is.
+    """The tree without gains that rounding has put below 0 or above their impurity.
 
     Where weights span many decades, gains of the lightest nodes are rounded in steps that are
-    large relative to them.
+    large relative to them; so are those by Poisson deviance of large targets that differ little.
     """
     parted = tree.missing_child == MISSING_TO_ALL
     # less than `check_statistics` allows of this tree and of its pruned trees
     slack = 0.5 * SLACK * (tree.impurity[0] + tree.impurity)
     above = ~parted & (tree.gain > tree.impurity + slack)
-    if not above.any():
+    below = tree.gain < -slack
+    if not (above | below).any():
         return tree
-    return replace(tree, gain=np.where(above, tree.impurity, tree.gain))
+    gain = np.where(above, tree.impurity, tree.gain)
+    return replace(tree, gain=np.where(below, 0.0, gain))
 
 
 def check_statistics(tree: Tree) -> None:

@@ -246,6 +246,17 @@ def test_missing_values_go_to_a_side_that_growth_admits(limits, y, weight):
     assert grown.missing_child[0] == 1
 
 
+@pytest.mark.parametrize("kind", [DecisionTreeClassifier, C45Classifier])
+def test_thresholds_are_not_rounded_to_the_type_of_a_table(kind):
+    """Rows of a node are those that reach it: 0.2 in float32 is above 0.2."""
+    X = np.array([[0.1], [0.1], [0.2], [0.2], [0.3]], np.float32)
+    editor = TreeEditor(kind(min_samples_leaf=1), X, [0, 0, 1, 1, 1])
+    editor.split(0, 0, threshold=0.2)
+    edited = editor.estimator
+    assert edited.tree_.n_rows.tolist() == [5, 2, 3]
+    assert edited.apply(X).tolist() == [1, 1, 2, 2, 2]
+
+
 def test_alternatives_can_be_chosen_as_they_are_shown():
     X = pandas.DataFrame({"a": [1.0, 1, 1, np.nan, np.nan, np.nan]})
     editor = TreeEditor(DecisionTreeClassifier(), X, [0, 0, 0, 1, 1, 1])
@@ -411,12 +422,16 @@ ERRORS = {
     "go to one side": lambda _: TreeEditor(
         DecisionTreeClassifier, *load_iris(return_X_y=True)
     ).split(0, 0, threshold=99.0),
+    "would go to one side": lambda _: TreeEditor(C45Classifier, *load_iris(return_X_y=True)).split(
+        0, 0, threshold=-1.0
+    ),
     "larger 'max_depth'": lambda e: e.grow(1, max_depth=1),
     "larger 'max_leaf_nodes'": lambda e: e.grow(1, max_leaf_nodes=2),
     "no limit 'depth'. Did you mean 'max_depth'": lambda e: e.grow(1, depth=1),
     "no limit of one subtree": lambda e: e.grow(1, monotonic_cst={"size": 1}),
     "which has no RandomState": lambda e: e.grow(1, random_state=np.random.RandomState(0)),
     "'criterion' is of the whole tree": lambda e: e.grow(1, criterion="entropy"),
+    "'forced_splits' is of the whole tree": lambda e: e.grow(1, forced_splits={}),
     "'max_depth' parameter": lambda e: e.grow(1, max_depth="deep"),
     "k must be 1 or more": lambda e: e.alternatives(0, k=-1),
     "no edit to undo": lambda e: e.undo(),

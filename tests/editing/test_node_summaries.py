@@ -107,3 +107,11 @@ def test_the_text_and_other_trees():
     assert "x1 > 3.35   agree=0.833  adj=0.500" in text
     with pytest.raises(ValueError, match="this is a C45Classifier"):
         next(node_summaries(TreeEditor(C45Classifier(), X, y)))
+
+
+@pytest.mark.parametrize("kind", [DecisionTreeClassifier, DecisionTreeRegressor])
+def test_splits_of_a_node_without_impurity_gain_nothing(kind):
+    X, y = np.arange(8.0).reshape(-1, 2), np.ones(4, int)
+    editor = TreeEditor(kind(forced_splits={"feature": 0, "threshold": 2.0}), X, y)
+    (one,) = node_summaries(editor)
+    assert (one.complexity, one.primary) == (0.0, [("x0 <= 2", 0.0, 0)])

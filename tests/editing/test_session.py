@@ -180,6 +180,40 @@ def test_a_file_that_cannot_be_written_is_an_error():
     assert not session.is_saved
 
 
+def test_a_function_that_saves_and_fails_is_replied_to(caplog):
+    """A page waits for the reply; the log has the traceback."""
+    session = new_session(save=lambda estimator: {}[0])
+    session.reply({"action": "prune", "node": 0})
+    assert session.reply({"action": "save"}) == {"error": "KeyError: 0"}
+    assert not session.is_saved
+    assert "KeyError" in caplog.text
+
+
+def test_edits_before_the_page_can_be_saved():
+    editor = TreeEditor(DecisionTreeClassifier(max_depth=3), X, y)
+    editor.prune(0)
+    assert not EditingSession(editor).is_saved
+    edited = TreeEditor(editor.estimator, X, y)  # of the history that its file has
+    assert EditingSession(edited).is_saved
+
+
+def test_a_page_that_loads_during_a_request_has_the_tree_after_it():
+    """Costs 50 ms, in which the page must not be there."""
+    pages: list[str] = []
+
+    def load(estimator: Any) -> None:
+        reader.start()
+        reader.join(0.05)
+        assert reader.is_alive()
+
+    session = new_session(save=load)
+    reader = Thread(target=lambda: pages.append(editing_page(session, "tree")))
+    session.reply({"action": "prune", "node": 0})
+    assert session.reply({"action": "save"})["is_saved"]
+    reader.join()
+    assert '"is_saved":true' in pages[0]
+
+
 # -------------------------------------------------------------------- server
 @contextmanager
 def served(session: Any, title: str = "A <tree>") -> Iterator[Any]:

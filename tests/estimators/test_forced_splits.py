@@ -139,6 +139,8 @@ def test_splits_that_are_left_out(splits, options, problem):
         ({"feature": "d", "threshold": 1}, "There is no column 'd'"),
         ({"feature": "a"}, "takes 'threshold' or 'categories'"),
         ({"feature": "a", "threshold": "x"}, "must be a number, got 'x'"),
+        ({"feature": "a", "threshold": [1.0]}, r"must be a number, got \[1.0\]"),
+        ({"feature": "colour", "categories": [["red"]]}, r"has no category \['red'\]"),
         ({"feature": "a", "categories": ["red"]}, "is split by 'threshold'"),
         ({"feature": "colour", "threshold": "rot"}, "has no category 'rot'"),
         ({"feature": "a", "threshold": 0.0, "left": [1]}, r"\['left'\] must be a dict"),

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.utils import check_random_state
 
-from gputree import BoostedC45Classifier, C45Classifier, CodedTable
+from gputree import BoostedC45Classifier, BoostedC45Rules, C45Classifier, CodedTable
 
 
 def table(seed: int, n: int = 200):
@@ -90,6 +90,19 @@ def test_boosted_trees_share_the_columns_that_are_left():
         np.testing.assert_array_equal(tree.predict(X), other.predict(X[:, kept]))
     np.testing.assert_array_equal(boosted.predict_proba(X), part.predict_proba(X[:, kept]))
     assert boosted.feature_importances_[~kept].tolist() == [0.0] * (~kept).sum()
+
+
+@pytest.mark.parametrize("kind", [BoostedC45Classifier, BoostedC45Rules])
+@pytest.mark.parametrize("groups", [[[0]], [[1, 3], [0, 2]]])
+def test_interaction_constraints_are_of_the_columns_before_winnowing(kind, groups):
+    X, y = table(1)
+    given = {"n_trials": 2, "winnow": True, "random_state": 2}
+    boosted = kind(interaction_cst=groups, **given).fit(X, y)
+    kept = np.flatnonzero(~boosted.winnowed_)
+    assert 2 <= kept.size < 8
+    places = [np.flatnonzero(np.isin(kept, group)).tolist() for group in groups]
+    part = kind(n_trials=2, interaction_cst=places).fit(X[:, kept], y)
+    np.testing.assert_array_equal(boosted.predict_proba(X), part.predict_proba(X[:, kept]))
 
 
 @pytest.mark.filterwarnings("ignore:.*boosting reduced to 1 of 10 trials")  # classes by chance

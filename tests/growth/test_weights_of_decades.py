@@ -78,6 +78,15 @@ def test_what_is_written_is_read(name, tmp_path):
         through_files(name, make, seed, tmp_path / "m")
 
 
+def test_large_targets_that_differ_little_are_read(tmp_path):
+    """Their Poisson deviance is less than the rounding of a cut's decrease, which is below 0."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(60, 2)), 1e9 + rng.normal(size=60)
+    model = DecisionTreeRegressor(criterion="poisson", splitter="random", random_state=0).fit(X, y)
+    save_model(model, tmp_path / "m")
+    assert load_model(tmp_path / "m").tree_.equals(model.tree_)
+
+
 @pytest.mark.full
 @pytest.mark.parametrize("name", [*KINDS, *OTHERS])
 @pytest.mark.filterwarnings("ignore::UserWarning")
