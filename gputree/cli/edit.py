@@ -167,7 +167,7 @@ def _serve(editor: TreeEditor, arguments: argparse.Namespace) -> None:
 
     session = EditingSession(editor, save_edited)
     with EditingServer(session, f"{arguments.model}, edited") as server:
-        say(f"the tree is at {server.address}; closing the page, or Ctrl-C, ends this command")
+        say(f"the tree is at {server.address} (closing the page, or Ctrl-C, ends this command)")
         webbrowser.open(server.address)
         with suppress(KeyboardInterrupt):
             server.serve_forever()

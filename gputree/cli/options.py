@@ -184,7 +184,11 @@ _TREE_OPTIONS: dict[str, tuple[Callable[[str], Any], str, str]] = {
         "NAME",
         "auto, exhaustive, ordered or one_vs_rest (cart, random-forest)",
     ),
-    "criterion": (str, "NAME", "{criteria} (cart, forests); gain_ratio or gain (c45)"),
+    "criterion": (
+        str,
+        "NAME",
+        "{criteria} (cart, forests; the last two not in extra-trees); gain_ratio or gain (c45)",
+    ),
     "quantile": (float, "X", "what leaves predict with --criterion quantile; default: 0.5"),
     "splitter": (str, "NAME", "exact, binned or random (cart); exact or binned (random-forest)"),
     "threshold_placement": (str, "NAME", "midpoint or data (c45)"),

@@ -91,6 +91,11 @@ def add_show(parser: argparse.ArgumentParser) -> None:
 def _show(arguments: argparse.Namespace) -> None:
     if arguments.max_depth is not None and arguments.max_depth < 0:
         raise UsageError(f"--max-depth must be at least 0. Got {arguments.max_depth}.")
+    instead = ["cp", "history", "summary"]
+    parts = [f"--{name}" for name in instead if getattr(arguments, name)]
+    parts += ["--alternatives"] if arguments.alternatives is not None else []
+    if len(parts) > 1:
+        raise UsageError(f"{' and '.join(parts)} each print something else instead of the tree.")
     if arguments.alternatives is not None:
         return _show_alternatives(arguments)
     if arguments.summary:

@@ -93,7 +93,8 @@ class TreeEditor(EditedNodes):
         if threshold is not None:
             edit["threshold"] = threshold if isinstance(threshold, str) else float(threshold)
         if categories is not None:
-            edit["categories"] = list(map(_plain, categories))
+            is_list = not isinstance(categories, str)  # which is refused below
+            edit["categories"] = list(map(_plain, categories)) if is_list else categories
         self._do(edit)
 
     def grow(self, node: Any, **limits: Any) -> None:

@@ -320,15 +320,15 @@ class EditedNodes:
         -------
         dict
             Of each method, by its short name, True where it makes the node, or one above it, a
-            leaf; of ``cost_complexity`` the alpha from which it does. Methods that need
-            validation rows are left out without them; those with parameters have their defaults,
-            and ``pessimistic`` does not raise subtrees.
+            leaf; of ``cost_complexity`` the alpha from which it does, if the tree has splits.
+            Methods that need validation rows are left out without them; those with parameters
+            have their defaults, and ``pessimistic`` does not raise subtrees.
         """
         place, tree, data = self._find(node), self._tree, self._routed()
         path, alpha = self._path(place), weakest_links(tree).alpha
-        found: dict[str, Any] = {
-            "cost_complexity": float(alpha[[*ancestors(tree, place), place]].min())
-        }
+        found: dict[str, Any] = {}
+        if tree.n_children[0]:  # infinite where the tree is a leaf, which JSON does not have
+            found["cost_complexity"] = float(alpha[[*ancestors(tree, place), place]].min())
         methods: dict[str, Pruner] = {"penalized_loss": PenalizedLoss()}
         if tree.task == "classification":
             methods["pessimistic"] = Pessimistic(subtree_raising=False)

@@ -64,16 +64,16 @@ def is_ranked(estimator: Any) -> bool:
         if isinstance(given, str) and given == value:
             raise _refused(estimator, f"{name}={value!r}", reason)
     if estimator._draws_cuts:
+        kind = type(estimator).__name__
         raise InputError(
-            f"{type(estimator).__name__} draws its cuts, and those by criterion={criterion!r} are "
-            "not drawn. Use a random forest."
+            f"{kind} draws cuts, and criterion={criterion!r} compares all. Use a random forest."
         )
-    if estimator.monotonic_cst is not None:
-        reason = "its leaves predict quantiles, whose order is not that of means. Leave it out."
-        raise _refused(estimator, "monotonic_cst", reason)
-    for name in ("interaction_cst", "forced_splits"):
+    limits = "its search of cuts has no such limits"
+    order = "its leaves predict quantiles, whose order is not that of means"
+    reasons = {"monotonic_cst": order, "interaction_cst": limits, "forced_splits": limits}
+    for name, reason in reasons.items():
         if getattr(estimator, name, None) is not None:
-            raise _refused(estimator, name, "its search of cuts has no such limits. Leave it out.")
+            raise _refused(estimator, name, f"{reason}. Leave {name} out.")
     return True
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
-from itertools import combinations
+from itertools import chain, combinations
 from numbers import Integral
 from typing import Any
 
@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree.backends.interactions import Interactions, interactions_of
+from gputree.base.texts import hint
 from gputree.errors import InputError
 
 
@@ -47,12 +48,11 @@ def _groups(estimator: Any, d: int) -> tuple[frozenset[int], ...] | None:
             f"{estimator.interaction_cst!r}."
         )
     groups = [frozenset(names.get(f, f) for f in group) for group in given]
-    for group in groups:
-        if not all(isinstance(f, Integral) and 0 <= int(f) < d for f in group):
+    for f in chain(*groups):
+        if not (isinstance(f, Integral) and 0 <= int(f) < d):
             raise InputError(
-                "Interaction constraints must consist of integer indices in [0, n_features - 1] = "
-                f"[0, {d - 1}], specifying the position of features, or of their names, got "
-                f"invalid indices: {set(group)!r}"
+                f"Interaction constraints have {f!r}, which is no column: groups are of names or "
+                f"of indices from 0 to {d - 1}.{hint(str(f), map(str, names))}"
             )
     rest = frozenset(range(d)).difference(*groups)
     return (*groups, rest) if rest else tuple(groups)

@@ -34,7 +34,10 @@ def cut_of(
 ) -> tuple[float | None, Any]:
     """Return the threshold, or codes, of a split of a column, of which one is given."""
     if (threshold is None) == (categories is None):
-        raise InputError("A split takes 'threshold' or 'categories', not both.")
+        number = "neither" if threshold is None else "both"
+        raise InputError(f"A split takes 'threshold' or 'categories'; {name!r} has {number}.")
+    if isinstance(categories, str):
+        raise InputError(f"Write the categories of column {name!r} as a list: [{categories!r}].")
     is_nominal = bool(columns.nominal[feature])
     if is_nominal != (threshold is None):
         takes = "categories" if is_nominal else "threshold"

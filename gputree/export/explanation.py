@@ -17,6 +17,9 @@ from gputree.prediction.shares import ChildShares, portions
 
 _SHARE_DIGITS = 3  # significant
 
+# Names of what leaves of regression predict, where it is no mean.
+_ANSWERS = {"absolute_error": "median", "quantile": "quantile"}
+
 
 @dataclass(frozen=True)
 class Step:
@@ -189,10 +192,11 @@ def _step(description: Description, node: int, share: float, note: str) -> Step:
 
 
 def _mix(description: Description, node: int) -> str:
-    """Weights of the classes that are there, or the mean target and the weight."""
+    """Weights of the classes that are there, or the mean or quantile of targets and the weight."""
     tree, number = description.tree, description.number
     if description.class_names is None:
-        return f"mean {number(tree.answers[node, 0])} of {number(tree.weight[node])}"
+        answer = _ANSWERS.get(tree.criterion, "mean")
+        return f"{answer} {number(tree.answers[node, 0])} of {number(tree.weight[node])}"
     pairs = zip(description.class_names, tree.statistics[node], strict=True)
     return ", ".join(f"{name} {number(value)}" for name, value in pairs if value) or "no rows"
 

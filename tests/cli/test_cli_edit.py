@@ -81,6 +81,7 @@ def test_edits_that_do_not_apply(gputree, model, tmp_path):
         (["edit", "--split", "2: petal width <= wide"], "must be a number, got 'wide'"),
         (["edit", "--split", "2: petal width in a,b"], "is split by 'threshold'"),
         (["edit", "--prune", "99"], "The tree has no node 99"),
+        (["show", "--cp", "--summary"], "--cp and --summary each print something else"),
     ],
 )
 def test_what_cannot_be_edited(gputree, model, words, message):

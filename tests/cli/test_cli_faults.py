@@ -3,7 +3,7 @@
 import pytest
 
 from gputree import cli
-from gputree.datasets import load_golf, load_iris
+from gputree.datasets import load_auto_mpg, load_golf, load_iris
 from gputree.errors import InputError
 
 GOLF = load_golf().filename
@@ -150,6 +150,14 @@ OPTIONS = {
     "--test-size=0.3": "Write --holdout 0.3",
     "--max-leaf-node 3": "Did you mean --max-leaf-nodes?",
 }
+
+
+@pytest.mark.parametrize("option", ["--interactions pairwise", "--monotonic-cst weight=1"])
+def test_constraints_are_options_in_messages(fails, tmp_path, option):
+    cars = [load_auto_mpg().filename, "--target", "mpg", "--criterion", "absolute_error"]
+    told = fails("train", *cars, "-o", tmp_path / "m", *option.split())
+    assert f"does not take {option.split()[0]} with" in told
+    assert told.endswith(f"Leave {option.split()[0]} out.\n")
 
 
 @pytest.mark.parametrize("words", OPTIONS)

@@ -416,7 +416,8 @@ ERRORS = {
     "no column 'sise'": lambda e: e.split(0, "sise"),
     "split by 'categories'": lambda e: e.split(0, "colour", threshold=1.0),
     "split by 'threshold'": lambda e: e.split(0, "size", categories=["red"]),
-    "not both": lambda e: e.split(0, "size", 1.0, ["red"]),
+    "'size' has both": lambda e: e.split(0, "size", 1.0, ["red"]),
+    "as a list: .'red'.": lambda e: e.split(0, "colour", categories="red"),
     "no category 'rad'": lambda e: e.split(0, "colour", categories=["rad"]),
     "must be a number": lambda e: e.split(0, "size", threshold="big"),
     "go to one side": lambda _: TreeEditor(

@@ -77,13 +77,16 @@ def test_requests_are_edits(kind):
 def test_a_node_is_described(kind):
     session = new_session(kind)
     editor = session._editor
-    for node in editor.numbers.tolist():
+    for node in [*editor.numbers.tolist(), None]:
+        if node is None:  # the root, as a leaf
+            node = 0
+            editor.prune(node)
         reply = session.reply({"action": "describe", "node": node})
         found = editor.alternatives(node)
         assert [one["condition"] for one in reply["alternatives"]] == [a.condition for a in found]
         assert reply["summary"] == editor.summary(node)
         assert reply["pruning"] == editor.pruning(node)
-        json.dumps(reply)
+        json.dumps(reply, allow_nan=False)  # the page parses no other numbers
 
 
 @pytest.mark.parametrize("weighted", [False, True])

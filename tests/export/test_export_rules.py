@@ -258,6 +258,16 @@ def test_regression():
     assert "mean" in str(told)
 
 
+@pytest.mark.parametrize("criterion", ["absolute_error", "quantile"])
+def test_steps_name_what_leaves_predict(criterion):
+    cars = load_auto_mpg()
+    model = DecisionTreeRegressor(max_depth=1, criterion=criterion)
+    (found,) = explain(model.fit(cars.data, cars.target), cars.data[:1])
+    word = "median" if criterion == "absolute_error" else "quantile"
+    assert str(found).count(f"{word} ") == 2
+    assert "mean" not in str(found)
+
+
 def test_a_bare_tree_knows_no_columns():
     model = C45Classifier().fit(GOLF.data, GOLF.target)
     with pytest.raises(TypeError, match="explain takes a fitted estimator of gputree, got Tree"):
