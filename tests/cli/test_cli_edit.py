@@ -6,9 +6,11 @@ from pathlib import Path
 import pytest
 
 from gputree import load_model
-from gputree.datasets import load_iris, read_table
+from gputree.datasets import load_golf, load_iris, read_table
 from gputree.editing import TreeEditor
+from gputree.editing.node_summaries import node_summaries
 
+GOLF = load_golf().filename
 IRIS = load_iris().filename
 SPLIT = "2: petal length <= 5"
 
@@ -60,6 +62,32 @@ def test_alternatives_of_a_node_are_shown(said, model):
     assert "petal width <= 1.75    0.3897  54 / 46      1.000     1.000  in use\n" in printed
 
 
+def test_nodes_are_summarized_as_by_the_editor(said, model):
+    printed = said("show", model, "--summary", "--data", IRIS)
+    table = read_table(IRIS, "species")
+    editor = TreeEditor(load_model(model), table.columns, table.target)
+    assert printed == "\n".join(map(str, node_summaries(editor)))
+    assert printed.startswith("Node 0: 150 rows, complexity 0.5\n  all rows\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ([GOLF, "play", "c45"], "is of binary trees of CART, and this is a C45Classifier."),
+        ([GOLF, "play", "id3"], "is of binary trees of CART, and this is a ID3Classifier."),
+        ([IRIS, "species", "random-forest", "--n-estimators", 2], "this one has 2 trees."),
+        ([GOLF, "play", "c45", "--rules"], "this one has rules."),
+        ([IRIS, "species", "cart", "--interactions", "pairwise"], "interaction constraints"),
+    ],
+)
+def test_models_that_have_no_summary(gputree, fails, tmp_path, words, message):
+    (data, target, algorithm, *more), path = words, tmp_path / "model"
+    options = ["--target", target, "--algorithm", algorithm, "--max-depth", 2, *more]
+    assert gputree("train", data, *options, "--quiet", "-o", path)[0] == 0
+    status = 2 if message.startswith("this one has") else 1
+    assert message in fails("show", path, "--summary", "--data", data, status=status)
+
+
 def test_edits_that_do_not_apply(gputree, model, tmp_path):
     history = tmp_path / "history.json"
     history.write_text('[{"edit": "prune", "paths": [[0, 0, 0]]}, {"edit": "grow", "path": [1]}]')
@@ -75,6 +103,7 @@ def test_edits_that_do_not_apply(gputree, model, tmp_path):
         (["edit", "--split", "3"], "--split takes 'NODE: COLUMN <= NUMBER'"),
         (["edit", "--grow", "3: max_depth"], "--grow takes limits as max_depth=6"),
         (["show", "--alternatives", "3"], "add --data FILE"),
+        (["show", "--summary"], "--summary needs the rows of the tree: add --data FILE."),
         (["edit", "--grow", "2: depth=4"], "no limit 'depth'. Did you mean 'max_depth'?"),
         (["edit", "--split", "2: petals <= 5"], "names no column of the model"),
         (["edit", "--split", "2: petal widht <= 5"], "Did you mean 'petal width'?"),

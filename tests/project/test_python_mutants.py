@@ -61,6 +61,18 @@ def test_bugs_are_drawn_again_by_their_seed():
         seeded("", drawn[0])
 
 
+def test_the_table_of_bugs_in_kernels_is_of_the_sources():
+    """Each text occurs once in its file, and its name has the function that it is in."""
+    for entry in json.loads((ROOT / "tools" / "kernel_mutants.json").read_text("utf-8")):
+        mutant = Mutant(**entry)
+        source = (ROOT / mutant.file).read_text("utf-8")
+        ast.parse(seeded(source, mutant))
+        place, function = mutant.name.partition(": ")[0].split()
+        above = source[: source.index(mutant.old)]
+        assert place == mutant.file
+        assert above.rpartition("\ndef ")[2].partition("(")[0] == function
+
+
 ENTERED = {
     "functions": ["gputree/tree/tree.py::f", "gputree/tree/tree.py::g"],
     "tests": {
