@@ -88,7 +88,7 @@ PARAMETERS = entries(
     interaction_cst : "pairwise", "no_interactions", list, tuple or None, default=None
         Interaction constraints: groups of columns, by index or name, that splits of one path from
         the root may use together, as in scikit-learn's HistGradientBoosting. Columns in no group
-        are one more. ``[{0, 1}, {1, 2}]``: below a split by column 0 there are none by 2.
+        are one more. ``[[0, 1], [1, 2]]``: below a split by column 0 there are none by 2.
         "no_interactions" is a group of each column, "pairwise" of each pair.
         `max_features` are drawn among the columns that a node may use.
     pruning : Pruner, str or None, default=None
@@ -139,11 +139,11 @@ PARAMETERS = entries(
         Of columns whose best cuts in a node score alike, the first is taken, or one that is drawn
         there, as in the trees of forests.
     forced_splits : dict, str or None, default=None
-        Splits that the tree begins with: ``{"feature": "age", "threshold": 40, "left": {...},
-        "right": {...}}``, of a column by name or index, with ``"categories": [...]`` that go left
-        in place of the threshold of a categorical column; or the path of a JSON file of these, as
-        LightGBM's `forcedsplits_filename`. Sides may be left out. Splits with an empty side, or
-        that limits on depth or leaves exclude, are left out with a warning. On the CPU.
+        Splits that the tree begins with: a dict with the keys "feature", a name or an index,
+        "threshold", or "categories" for those that go left, and "left" and "right", dicts of the
+        same kind, which may be left out; or the path of a JSON file of it, as LightGBM's
+        `forcedsplits_filename`. Splits with an empty side, or that limits on depth or leaves
+        exclude, are left out with a warning. On the CPU.
     splitter : "exact", "binned", "best" or "random", default="exact"
         Consider every cut between two values, or only the boundaries of `max_bins` bins. "best" is
         scikit-learn's name for "exact". "random" draws one cut of each column evenly between the

@@ -86,15 +86,15 @@ def test_a_column_with_a_comma_in_its_name_is_named_by_json(said, tmp_path):
     [
         ("weight,wheels", "'wheels'"),
         ('[["weight", 7]]', "7"),
-        ("", "{''}"),
-        ("weight;;horsepower", "{''}"),
+        ("", "''"),
+        ("weight;;horsepower", "''"),
         ("weight,", "''"),
     ],
 )
 def test_groups_of_columns_that_there_are_not(refused, text, fault):
     error = refused("--interactions", text)
-    assert "in [0, n_features - 1] = [0, 6], specifying the position of features, or" in error
-    assert fault in error.partition("got invalid indices: ")[2]
+    assert f"Interaction constraints have {fault}, which is no column: groups are of" in error
+    assert "names or of indices from 0 to 6" in error
 
 
 def test_groups_that_are_no_groups(refused):
@@ -156,7 +156,7 @@ def test_the_model_keeps_the_splits_that_its_tree_begins_with(train, tmp_path):
         ("{", 2, "splits.json is no JSON file of splits: Expecting property name"),
         ("\xff", 2, "splits.json is no JSON file of splits: 'utf-8' codec can't decode"),
         ("[1]", 2, "splits.json has no object, but list"),
-        ('{"threshold": 5}', 1, "forced_splits must be a dict with 'feature', got {'threshold': 5"),
+        ('{"threshold": 5}', 1, "forced-splits must be a dict with 'feature', got {'threshold': 5"),
         ('{"feature": "wheels", "threshold": 5}', 1, "wheels"),
     ],
 )
@@ -173,7 +173,7 @@ def test_splits_are_forced_in_trees_of_cart_without_constraints(refused, tmp_pat
     error = refused("--algorithm", "random-forest", "--forced-splits", path, status=2)
     assert "--forced-splits is no option of random-forest: add --algorithm cart." in error
     error = refused("--interactions", "pairwise", "--forced-splits", path)
-    assert "A tree takes 'forced_splits' or 'interaction_cst', not both." in error
+    assert "A tree takes --forced-splits or --interactions, not both." in error
 
 
 # ---------------------------------------------------------------------------- quantiles

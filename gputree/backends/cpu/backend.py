@@ -53,6 +53,7 @@ from gputree.backends.cpu.partition import (
     partition_chunks,
     place_chunks,
 )
+from gputree.backends.cpu.ranks import rank_table
 from gputree.backends.cpu.refine import NodeHistogram, refine_nodes
 from gputree.backends.cpu.score import new_vectors, score_nodes
 from gputree.backends.cpu.sub_bins import Finer
@@ -486,7 +487,10 @@ class CpuBackend:
             by_column = self.data.by_column()
         if self._reads_ranks and self._is_ranked:
             coded = len(self.table.codes) > 0
-            ranks = self.data.ranks(self._max_bins, self.task.exact, coded, self.n_threads)
+            if coded and not self._max_bins:  # rows of a shard, which others have coded
+                ranks = rank_table(self.table, self.n_threads)
+            else:
+                ranks = self.data.ranks(self._max_bins, self.task.exact, coded, self.n_threads)
         if self.task.draws_cuts:  # forests grow other trees in other threads
             return grow_of_drawn(self._source, self.task, by_column, ranks, nodes)
         order = np.argsort(begin - end, kind="stable")
