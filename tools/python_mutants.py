@@ -255,11 +255,16 @@ def _pytest(arguments: list[str], folder: Path, seconds: int) -> tuple[int, str]
             os.chdir(folder)
             paths = [str(folder), str(folder / "tools")]
             os.environ["PYTHONPATH"] = os.pathsep.join(paths)
+            # bytecode is known by size and second: that of another bug would be taken
+            os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
+            sys.dont_write_bytecode = True
             sys.path[:1] = paths
             resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 5))
             resource.setrlimit(resource.RLIMIT_AS, (MOST_BYTES, MOST_BYTES))
             try:
-                os._exit(pytest.main(arguments))
+                code = pytest.main(arguments)
+                sys.stdout.flush()  # which the end of this process does not
+                os._exit(code)
             except BaseException:
                 traceback.print_exc()
             os._exit(pytest.ExitCode.INTERNAL_ERROR)
