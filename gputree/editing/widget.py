@@ -18,7 +18,7 @@ traitlets: Any = require("traitlets", "TreeWidget")
 
 
 class TreeWidget(anywidget.AnyWidget):
-    """A widget that edits a tree in a notebook: JupyterLab, VS Code, Colab and marimo.
+    """A widget that edits a tree in a notebook, tried in JupyterLab and marimo.
 
     Its edits are those of the editor, whose ``estimator`` has the edited tree. Importing it raises
     ImportError where anywidget is missing, which the extra ``notebook`` installs.

@@ -25,7 +25,7 @@ def _supported(estimator: Any) -> bool:
 
 
 class CallbackSupport:
-    """Mixin of estimators whose fit, and each part of it, calls callbacks at its begin and end."""
+    """Mixin of estimators whose fit, and each part of it, calls callbacks at its start and end."""
 
     _part: ClassVar[str] = ""  # name of a part; empty where there is none
     _fit_arguments: dict[str, Any]
@@ -64,7 +64,7 @@ class CallbackSupport:
 
     @contextmanager
     def _called_back(self, X: Any, y: Any, sample_weight: Any) -> Iterator[None]:
-        """Call callbacks at the begin and the end of a fit."""
+        """Call callbacks at the start and the end of a fit."""
         if not self._has_callbacks:
             yield
             return
@@ -82,7 +82,7 @@ class CallbackSupport:
         context.call_on_fit_task_end(estimator=self, reconstruction_attributes=dict, **arguments)
 
     def _begin_part(self) -> EndOfPart:
-        """Call callbacks at the begin of a part; return what to call at its end."""
+        """Call callbacks at the start of a part; return what to call at its end."""
         root: Any = getattr(self, "_callback_fit_ctx", None)
         if root is None:
             return lambda fitted: False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
+from functools import lru_cache
 from itertools import chain, combinations
 from numbers import Integral
 from typing import Any
@@ -29,18 +30,29 @@ def interactions(estimator: Any, d: int) -> Interactions | None:
     ValueError
         Groups are no sequences, or have other than indices and names of columns.
     """
+    if isinstance(estimator.interaction_cst, str):
+        return _named(estimator.interaction_cst, d)
     groups = _groups(estimator, d)
     return None if groups is None else interactions_of(groups)
+
+
+@lru_cache(maxsize=8)  # pairs are many, and every tree of a forest has the same
+def _named(name: str, d: int) -> Interactions:
+    """The sets of columns of groups that have a name."""
+    return interactions_of(_groups_of_name(name, d))
+
+
+def _groups_of_name(name: str, d: int) -> tuple[frozenset[int], ...]:
+    size = 1 if name == "no_interactions" else min(2, d)
+    return tuple(map(frozenset, combinations(range(d), size)))
 
 
 def _groups(estimator: Any, d: int) -> tuple[frozenset[int], ...] | None:
     given = estimator.interaction_cst
     if given is None:
         return None
-    if given == "no_interactions":
-        given = [[f] for f in range(d)]
-    elif given == "pairwise":
-        given = list(combinations(range(d), min(2, d)))
+    if isinstance(given, str):
+        return _groups_of_name(given, d)
     names = {name: f for f, name in enumerate(getattr(estimator, "feature_names_in_", ()))}
     if not all(map(_is_group, given)):
         raise InputError(

@@ -75,7 +75,8 @@ class Boosted(BoostedParameters, Reporting, TableClassifier):
         kept = np.ones(self.n_features_in_, np.bool_)
         if self.winnow:
             kept = winnow(grower, table, target, weight, self.random_state)
-            columns = np.flatnonzero(kept)
+        columns = np.flatnonzero(kept)
+        if self.winnow:
             table = with_columns(table, columns)
             grower.interaction_cst = within(self, kept.size, columns)
         grower.columns_, grower.n_features_in_ = table.columns, table.shape[1]
@@ -85,7 +86,6 @@ class Boosted(BoostedParameters, Reporting, TableClassifier):
         errors: list[float] = []
 
         def finished() -> dict[str, Any]:
-            columns = np.flatnonzero(kept)
             return {
                 "estimators_": [self._finished(member, columns) for member in members],
                 "estimator_errors_": np.array(errors),

@@ -1,4 +1,4 @@
-"""Callbacks of scikit-learn: called at the begin and the end of a fit and of its parts."""
+"""Callbacks of scikit-learn: called at the start and the end of a fit and of its parts."""
 
 import pickle
 from typing import Any
