@@ -42,6 +42,14 @@ class Signals(event.Listener):
         pass
 
 
+@pytest.fixture(autouse=True)
+def taken():
+    """Take interrupts, also in a process of a shell's background, which ignores them."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 @pytest.fixture
 def fresh(tmp_path, monkeypatch):
     """``fresh(folder="")``: `decreases` as in a new process, cached in a separate folder."""
