@@ -33,6 +33,7 @@ from gputree.estimators.list_subtrees import ListSubtrees
 from gputree.estimators.named_cuts import names_of, place_of
 from gputree.estimators.subtrees import CartSubtrees, ancestors
 from gputree.export.describe import describe
+from gputree.inputs.targets import forbid_targets
 from gputree.inputs.validation import check_table, check_weights
 from gputree.pruning import (
     PenalizedLoss,
@@ -92,6 +93,7 @@ class EditedNodes:
         if isinstance(estimator, type) or not hasattr(estimator, "tree_"):
             unfitted = estimator() if isinstance(estimator, type) else clone(estimator)
             estimator = unfitted.fit(X, y, sample_weight)
+        forbid_targets(estimator.tree_.n_outputs, "TreeEditor", "Fit one estimator a target.")
         if estimator.tree_.soft_lower is not None:
             raise InputError("A tree with soft thresholds is not edited: fit without them.")
         self._estimator, self._before = estimator, list(getattr(estimator, "edits_", []))

@@ -53,13 +53,14 @@ class CompactTree(NamedTuple):
     gain: NDArray[np.float64]  # (S,)
     n_rows: NDArray  # (L,)
     # (L,); (N,) where sums over leaves are rounded; None where it is the sum of class weights, and
-    # greater than 0
+    # greater than 0: not of several targets
     weight: NDArray | None
     statistics: NDArray  # (L, K); (N, K) where sums over leaves are rounded, and of means
     impurity: NDArray[np.float64] | None  # (N,) None where class weights give it
     lower: NDArray[np.float64] | None  # (N,)
     upper: NDArray[np.float64] | None
     lists: BranchLists | None  # None where all splits are thresholds
+    target_classes: tuple[int, ...] = ()  # earlier pickles lack it
 
     @classmethod
     def of(cls, tree: Tree) -> CompactTree:
@@ -71,7 +72,8 @@ class CompactTree(NamedTuple):
         classifies = tree.task == "classification"
         if classifies:
             statistics = _of_leaves(tree, statistics)
-            if _same(impurity, _impurity(tree.criterion, tree.statistics)):
+            of_one = not tree.target_classes
+            if of_one and _same(impurity, _impurity(tree.criterion, tree.statistics)):
                 impurity = None
         weight = None
         if not (classifies and tree.weight.all() and _same(tree.weight, _sums(tree.statistics))):
@@ -93,6 +95,7 @@ class CompactTree(NamedTuple):
             lower=tree.lower,
             upper=tree.upper,
             lists=tree.branch_lists if subset.any() else None,
+            target_classes=tree.target_classes,
         )
 
     @classmethod
@@ -172,6 +175,7 @@ class CompactTree(NamedTuple):
             gain=of_splits(self.gain, np.float64, 0.0),
             lower=self.lower,
             upper=self.upper,
+            target_classes=self.target_classes,
             **lists._asdict(),
         )
 
@@ -246,6 +250,11 @@ class Trees(Sequence[CompactTree]):
     def expanded(self) -> LazySequence[Tree]:
         """The trees, field by field."""
         return LazySequence(self._trees, CompactTree.expand, "trees")
+
+    @property
+    def target_ends(self) -> tuple[int, ...]:
+        """Columns of predictions before each target, and all of them."""
+        return self._trees[0].expand().target_ends
 
     @property
     def node_ends(self) -> NDArray[np.int64]:

@@ -93,8 +93,21 @@ class TableRows:
         weight = self.weight if counts is None else counts
         if self.forest._balances_subsamples:
             weight = np.ones(self.n_rows) if weight is None else weight
-            weight = weight * balancing(np.bincount(self.target, weight))[self.target]
+            weight = balanced(self.target, weight)
         return weight
+
+
+def balanced(target: NDArray[Any], weight: NDArray[Any]) -> NDArray[np.float64]:
+    """Weights of rows with which all classes have the same; of several targets, by their product.
+
+    The total weight is that before, as far as classes have weight.
+    """
+    if target.ndim == 1:
+        return weight * balancing(np.bincount(target, weight))[target]
+    factors = [balancing(np.bincount(of_one, weight))[of_one] for of_one in target.T]
+    found = weight * np.prod(factors, axis=0)
+    scaled: NDArray[np.float64] = found * (weight.sum() / found.sum())
+    return scaled
 
 
 def balancing(of_class: NDArray[Any]) -> NDArray[np.float64]:

@@ -70,6 +70,7 @@ class Options(NamedTuple):
     signs: NDArray[np.int8] | None = None  # of columns with monotonic predictions
     interactions: Interactions | None = None
     quantile: float | None = None  # of the criterion "quantile"
+    target_classes: tuple[int, ...] = ()  # of each of several targets
 
 
 class Grown(NamedTuple):

@@ -17,6 +17,7 @@ from gputree.export.palette import class_color
 from gputree.export.parameters import checked
 from gputree.export.templates import fill
 from gputree.inputs.costs import relative_costs
+from gputree.tree import Tree
 from gputree.tree.weakest_links import weakest_links
 
 _OPEN_NODES = 40  # levels are open at first as long as they have no more nodes than this
@@ -110,10 +111,11 @@ def page_data(
     decimals: int | None = 4,
 ) -> dict[str, Any]:
     """Input of the page's script, as JSON has it; parameters are those of `export_html`."""
-    description = describe(estimator_or_tree, feature_names, class_names, decimals)
+    description = describe(estimator_or_tree, feature_names, class_names, decimals, of_targets=True)
     model = model_of(
-        estimator_or_tree, description.feature_names, class_names, only_shown=True, by_costs=True
-    )
+        estimator_or_tree, description.feature_names, class_names,
+        only_shown=True, by_costs=True, of_targets=True,
+    )  # fmt: skip
     return _data(description) | _tests(model)
 
 
@@ -132,7 +134,7 @@ def _data(description: Description) -> dict[str, Any]:
         "condition": ["", *(str(description.condition(node)) for node in nodes[1:])],
         "prediction": [description.answer(node) for node in nodes],
         "support": [description.support(node) for node in nodes],
-        "bars": _mean_bars(tree.answers[:, 0]) if names is None else _class_bars(tree.predictions),
+        "bars": _bars(tree),
         "details": [_details(description, node) for node in nodes],
         "alpha": [a if np.isfinite(a) else None for a in alpha.tolist()],
         "colors": [class_color(k) for k in range(tree.n_classes)],
@@ -185,6 +187,15 @@ def _words(model: Model, feature: int) -> list[str] | None:
         return None
     codes = [max(tree.branches(node)[0], default=-1) for node in nodes.tolist()]
     return list(map(str, range(1 + max(codes))))
+
+
+def _bars(tree: Tree) -> list[list[tuple[float, int]]]:
+    """Bars of the nodes; none of several targets."""
+    if tree.n_outputs > 1:
+        return [[] for _ in range(tree.n_nodes)]
+    if tree.task == "regression":
+        return _mean_bars(tree.answers[:, 0])
+    return _class_bars(tree.predictions)
 
 
 def _class_bars(value: Floats) -> list[list[tuple[float, int]]]:

@@ -24,6 +24,7 @@ from gputree.persistence.container import (
 from gputree.persistence.trees import (
     Kinds,
     ModelFormat,
+    added_of,
     arrays_of,
     read_arrays,
     read_tree,
@@ -32,10 +33,10 @@ from gputree.persistence.trees import (
 from gputree.tree import Tree
 
 FORMAT = "gputree-model"
-FORMAT_VERSION = 7
+FORMAT_VERSION = 8
 MODEL_FILE = ModelFormat(FORMAT, FORMAT_VERSION, plain=3)
 _LAST_OF_ONE_TREE = 5
-_OF_SEVERAL, _OF_ORDERED = 6, 7
+_OF_SEVERAL, _OF_ORDERED, _OF_TARGETS = 6, 7, 8
 
 _HEADER = "model.json"
 _RESERVED = ("format", "format_version", "gputree_version", "tree", "trees")
@@ -75,8 +76,12 @@ def write_model(path: FilePath, header: dict[str, Any], tree: Tree) -> None:
 
     The header is what JSON can represent, without the keys that this module writes.
     """
-    version = _OF_ORDERED if _is_ordered(header) else None
-    _write(path, MODEL_FILE.lines(tree, version), header, [("tree", arrays_of(tree))])
+    _write(
+        path,
+        MODEL_FILE.lines(tree, _version(header, tree, None)),
+        header,
+        [("tree", arrays_of(tree))],
+    )
 
 
 def write_contents(path: FilePath, contents: Contents) -> None:
@@ -85,11 +90,17 @@ def write_contents(path: FilePath, contents: Contents) -> None:
     Trees are read one by one, since those of a forest are made when they are needed.
     """
     header, trees, _ = contents
-    version = _OF_ORDERED if _is_ordered(header) else _OF_SEVERAL
-    lines = MODEL_FILE.lines(trees[0], version)
+    lines = MODEL_FILE.lines(trees[0], _version(header, trees[0], _OF_SEVERAL))
     del lines["tree"]
     lines["trees"] = list(map(scalars_of, trees))
     _write(path, lines, header, _folders(contents))
+
+
+def _version(header: dict[str, Any], tree: Tree, others: int | None) -> int | None:
+    """Version of a file; `others` where neither categories nor targets need a later one."""
+    if tree.n_outputs > 1:
+        return _OF_TARGETS
+    return _OF_ORDERED if _is_ordered(header) else others
 
 
 def _is_ordered(header: dict[str, Any]) -> bool:
@@ -162,7 +173,7 @@ def _read_trees(header: dict[str, Any], members: Members) -> list[Tree]:
     if version <= _LAST_OF_ONE_TREE:
         tree, added = header.get("tree"), version - MODEL_FILE.plain
         return [read_tree(tree, added, ArchiveFolder(members, "tree"))]
-    if version == _OF_ORDERED and "trees" not in header:
+    if version >= _OF_ORDERED and "trees" not in header:
         return [_read_tree(header.get("tree"), ArchiveFolder(members, "tree"))]
     listed = header.get("trees")
     if not isinstance(listed, list) or not listed:
@@ -174,9 +185,8 @@ def _read_trees(header: dict[str, Any], members: Members) -> list[Tree]:
 
 
 def _read_tree(scalars: Any, folder: ArchiveFolder) -> Tree:
-    """A tree with smoothing, or with bounds, where it has them."""
-    is_smooth = isinstance(scalars, dict) and "smoothing" in scalars
-    return read_tree(scalars, 2 if is_smooth else int("lower" in folder), folder)
+    """A tree with smoothing, with bounds, or of several targets, where it has them."""
+    return read_tree(scalars, added_of(scalars, "lower" in folder), folder)
 
 
 def _read_others(header: dict[str, Any], members: Members) -> dict[str, NDArray] | None:

@@ -22,13 +22,12 @@ from gputree.base.sklearn import (
     assert_all_finite,
     check_consistent_length,
     check_sample_weight,
-    column_or_1d,
 )
 from gputree.base.texts import fill
 from gputree.base.threads import n_threads
 from gputree.criteria.named import OF_REGRESSION
 from gputree.errors import InputError, InputTypeError
-from gputree.inputs.labels import exact_labels
+from gputree.inputs.targets import encode_labels, encode_numbers, forbid_targets
 from gputree.prediction import stopping_shares
 from gputree.tree import Tree
 from gputree.tree.sums import add_up
@@ -45,7 +44,7 @@ class RoutedRows:
         branch for the entry's value.
     target : array of shape (n_entries,)
         Class codes, -1 for a label unknown to the tree (classification), or
-        target values (regression).
+        target values (regression); of several targets, of shape (n_entries, n_outputs).
     weight : float64 array of shape (n_entries,)
         Sample weight, times the fraction of the row that comes this way.
     """
@@ -87,6 +86,17 @@ class Pruner(BaseEstimator):
 
     # True: the rows of `prune` are those that the tree was grown on.
     takes_training_rows = False
+
+    # True: trees may have several targets, whose losses are added up.
+    _takes_targets = False
+
+    def check_targets(self, n_outputs: int) -> None:
+        """Raise ValueError if the method prunes trees of one target, and there are more."""
+        if not self._takes_targets:
+            forbid_targets(
+                n_outputs, type(self).__name__,
+                "Prune by CostComplexity, ReducedError or ValidationPrePruning.",
+            )  # fmt: skip
 
     def prune_tree(self, tree: Tree, data: Rows | None = None) -> Tree:
         """Prune one tree.
@@ -142,13 +152,15 @@ class Pruner(BaseEstimator):
         TypeError
             If it has several trees.
         ValueError
-            If only one of `X` and `y` is given, or a method lacks its rows.
+            If only one of `X` and `y` is given, a method lacks its rows, or the tree has several
+            targets and the method takes one.
         """
         require_tree(estimator)
         if (X is None) != (y is None):
             raise InputError(f"{type(self).__name__}.prune needs X and y together, or neither.")
         pruned = copy.copy(estimator)
         tree: Tree = getattr(estimator, "unpruned_tree_", estimator.tree_)
+        self.check_targets(tree.n_outputs)
         if tree.soft_lower is not None:  # bounds depend on one tree and its rows
             tree = replace(tree, soft_lower=None, soft_upper=None)
         pruned.tree_ = pruned.unpruned_tree_ = tree
@@ -187,7 +199,7 @@ class Pruner(BaseEstimator):
         """
         if not self.takes_training_rows:
             return None
-        weight = np.ones(target.size) if weight is None else weight
+        weight = np.ones(len(target)) if weight is None else weight
         return TrainingRows(values, target, weight, n_threads)
 
 
@@ -315,10 +327,8 @@ def require_known_labels(y: ArrayLike, target: NDArray[Any]) -> None:
 def encode_target(estimator: Any, y: ArrayLike) -> NDArray[Any]:
     """Encode labels as class codes in the order of the tree's statistics; targets as float64."""
     if estimator.tree_.task == "regression":
-        return column_or_1d(y, dtype=np.float64, warn=True)
-    labels, classes = column_or_1d(exact_labels(y), warn=True), estimator.classes_
-    code = np.searchsorted(classes, labels).clip(max=classes.size - 1)
-    return np.where(classes[code] == labels, code, UNKNOWN_CLASS)
+        return encode_numbers(y, estimator.tree_.n_outputs)
+    return encode_labels(estimator.classes_, y)
 
 
 # Losses whose difference is below this fraction of the largest tie: parts of rows add up to whole
@@ -342,7 +352,8 @@ def node_loss(tree: Tree, data: RoutedRows, power: Literal[1, 2] = 1) -> NodeLos
     """Loss of `data` at every node of `tree`, in one pass over rows and one over nodes.
 
     The loss of a row is its weight times 1 where the prediction is another class; the squared error
-    of the prediction; or half its Poisson deviance, in nats, where the tree was grown by that. Each
+    of the prediction; or half its Poisson deviance, in nats, where the tree was grown by that. Of
+    several targets it is the mean of theirs, as far as `power` is 1. Each
     entry's loss is raised to `power`: 2 gives the sums that a standard error needs. The loss does
     not depend on the order of the rows, nor its cost on the depth of the tree.
 
@@ -352,6 +363,12 @@ def node_loss(tree: Tree, data: RoutedRows, power: Literal[1, 2] = 1) -> NodeLos
     stop = np.asarray(data.node, dtype=NODE)
     if stop.size and not 0 <= stop.min() <= stop.max() < tree.n_nodes:
         raise InputError(f"Rows must stop at nodes 0 to {tree.n_nodes - 1} of the tree.")
+    if tree.n_outputs > 1:
+        parts = [
+            node_loss(tree.of_target(j), replace(data, target=data.target[:, j]), power)
+            for j in range(tree.n_outputs)
+        ]
+        return NodeLoss(*(sum(part) / tree.n_outputs for part in zip(*parts, strict=True)))
     weight = np.asarray(data.weight, dtype=np.float64) ** power
     if tree.task == "regression":
         target = np.asarray(data.target, np.float64)
