@@ -47,7 +47,7 @@ class TableRows:
         """Code the table, and return the estimator that trees are copies of."""
         forest, table = self.forest, self.table
         device, threads = "cpu", n_threads(forest.n_jobs)
-        searches_bins = not (forest._draws_cuts or is_ranked(forest))
+        searches_bins = not (forest._draws_cuts or is_ranked(forest) or self.target.ndim == 2)
         if not forest._draws_cuts:
             device = table.device or forest._new_tree()._device()
         grower = forest._new_tree(verbose=0)

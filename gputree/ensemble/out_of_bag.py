@@ -220,7 +220,7 @@ def permutation_importances(
             return np.full(d, np.nan)
         increase, whole = np.zeros(d), float(rows.size if weight is None else weight[rows].sum())
         tree = packed[t]
-        said = tree.predictions
+        said: NDArray[Any] = tree.predictions
         if classifies:
             said = most_probable(said, trees.target_ends)
         said = said.reshape(len(said), *target.shape[1:])[tree.number]

@@ -46,6 +46,7 @@ from gputree.estimators.parameters import (
 from gputree.estimators.table_estimator import TableRegressor
 from gputree.growth.assembly import WholeTree
 from gputree.inputs.tables import Table
+from gputree.inputs.targets import forbid_targets
 from gputree.pruning import CostComplexity, cost_complexity_path
 from gputree.tree import Tree
 
@@ -88,6 +89,8 @@ class Cart(TreeParameters, BaseDecisionTree):
         if target.ndim == 2:
             search = grow_targets
         if self.forced_splits is not None:
+            kind = type(self).__name__
+            forbid_targets(self.n_outputs_, f"forced_splits of {kind}", "Leave it out.")
             self.growth_report_ = {"device": "cpu"}
             return grow_forced(self, table, target, weight, options)
 

@@ -109,10 +109,10 @@ class Description:
         """A mean target, or the list of those, or of the labels, of several targets."""
         if self.tree.n_outputs == 1:
             return self.number(prediction[0])
-        words = map(self.number, prediction)
+        words = list(map(self.number, prediction))
         if self.target_classes:
             codes = most_probable(prediction[None], self.tree.target_ends)[0]
-            words = (names[k] for names, k in zip(self.target_classes, codes, strict=True))
+            words = [names[k] for names, k in zip(self.target_classes, codes, strict=True)]
         return f"[{', '.join(words)}]"
 
     def label(self, node: int) -> int:

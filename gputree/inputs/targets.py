@@ -28,7 +28,7 @@ def target_columns(y: Any) -> list[Any] | None:
     """
     if isinstance(y, list | tuple):
         return _columns_of_rows(y)
-    shape = getattr(y, "shape", ())
+    shape: Any = getattr(y, "shape", ())
     if len(shape) != 2 or shape[1] < 2:
         return None
     if hasattr(y, "toarray"):
