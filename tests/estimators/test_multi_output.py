@@ -38,7 +38,8 @@ from gputree.pruning.base import node_loss, route
 from gputree.pruning.bottom_up import collapse_splits
 
 # Two clouds and what is between them: the first target is the sign of x, the second that of both.
-POINTS = np.array([[-3, -1], [-2, -2], [-1, -3], [-2, 2], [-3, 1], [2, 3], [1, 2], [3, -1], [2, -2]])
+X, Y = [-3, -2, -1, -2, -3, 2, 1, 3, 2], [-1, -2, -3, 2, 1, 3, 2, -1, -2]
+POINTS = np.column_stack([X, Y])
 LABELS = np.array([[-1, 0], [-1, 0], [-1, 0], [-1, 1], [-1, 1], [1, 3], [1, 3], [1, 2], [1, 2]])
 NUMBERS = LABELS * [1.0, 2.5] + [0.0, 0.25]
 
@@ -87,7 +88,8 @@ def test_means_are_of_each_target():
 
 @pytest.mark.parametrize("kind", ["classes", "numbers"])
 @pytest.mark.parametrize(
-    "params", [{"min_samples_split": 20}, {"max_depth": 3}, {"max_leaf_nodes": 6}, {"min_samples_leaf": 5}]
+    "params",
+    [{"min_samples_split": 20}, {"max_depth": 3}, {"max_leaf_nodes": 6}, {"min_samples_leaf": 5}],
 )
 def test_trees_are_those_of_scikit_learn(table, kind, params):
     X, targets, labels = table

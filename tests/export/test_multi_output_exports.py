@@ -127,7 +127,8 @@ def test_trees_of_scikit_learn_predict_alike(name):
 @pytest.mark.parametrize("name", MODELS)
 def test_shapley_values_add_up(name):
     found = shap_values(MODELS[name], X[:3])
-    assert_allclose(found.values.sum(axis=1) + found.base_values, joined(MODELS[name])[:3], atol=1e-14)
+    sums = found.values.sum(axis=1) + found.base_values
+    assert_allclose(sums, joined(MODELS[name])[:3], atol=1e-14)
 
 
 @pytest.mark.parametrize("name", MODELS)
