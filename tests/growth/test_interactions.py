@@ -172,7 +172,7 @@ def test_no_path_uses_columns_together_that_must_not(model, groups, nominal):
 
 @pytest.mark.parametrize("model", KINDS, ids=lambda model: type(model).__name__)
 def test_groups_that_have_all_columns_change_nothing(model):
-    X, y = mixed_table()
+    X, y = mixed_table(120)
     X = np.round(X) if isinstance(model, ID3Classifier) else X
     one, other = clone(model), clone(model).set_params(interaction_cst=[range(6), {0, 1}])
     assert_equal(one.fit(X, y), other.fit(X, y))
