@@ -11,7 +11,7 @@ from oracles import columns_allowed, exact_tree
 from shard_kinds import Case, in_shards
 from sklearn.base import clone
 from strategies import PROBLEMS, is_regression, make_task, random_problems, random_sample
-from tunings import DRAWN, RANKED, WIDE, tuned
+from tunings import DEVICE, DRAWN, RANKED, WIDE, tuned
 from twin_lists import assert_same_trees
 
 from gputree import (
@@ -48,20 +48,12 @@ def grouped_task(problem, **limits):
 
 
 # ------------------------------------------------------------------------- growth
-@pytest.fixture(scope="module")
-def grow(grow_tree, device):
-    """``grow(sample, task, ...)`` on the CPU, where columns are constrained."""
-    if device != "cpu":
-        pytest.skip("columns of CART are constrained on the CPU")
-    return grow_tree
-
-
 @given(grouped_problems(), st.sampled_from([2, 5, 256]), st.sampled_from([1, 20, None]))
-def test_trees_are_those_of_the_definition(grow, problem, max_bins, finish_rows):
+def test_trees_are_those_of_the_definition(grow_tree, problem, max_bins, finish_rows):
     """With the root as a small node, and with large nodes that are split by histograms."""
     sample, task = problem[1], grouped_task(problem)
     expected = exact_tree(sample.values, task, groups=problem[2])
-    assert grow(sample, task, finish_rows=finish_rows, max_bins=max_bins) == expected
+    assert grow_tree(sample, task, finish_rows=finish_rows, max_bins=max_bins) == expected
 
 
 @given(
@@ -71,27 +63,27 @@ def test_trees_are_those_of_the_definition(grow, problem, max_bins, finish_rows)
     st.sampled_from([1, 30, None]),
     st.booleans(),
 )
-def test_limits_and_drawn_columns(grow, problem, leaf, drawn, finish_rows, ties):
+def test_limits_and_drawn_columns(grow_tree, device, problem, leaf, drawn, finish_rows, ties):
     sample = problem[1]
     limits = {"min_samples_leaf": leaf, "max_depth": 6, "random_ties": ties}
     limits["max_features"] = min(drawn, sample.values.shape[1])
     task = grouped_task(problem, **limits)
     expected = exact_tree(sample.values, task, groups=problem[2])
-    assert grow(sample, task, finish_rows=finish_rows, max_bins=4) == expected
-    for tuning in [*DRAWN, RANKED, WIDE]:
+    assert grow_tree(sample, task, finish_rows=finish_rows, max_bins=4) == expected
+    for tuning in [*DRAWN, RANKED, WIDE] if device == "cpu" else [DEVICE["asked"]]:
         with tuned(tuning):
-            assert grow(sample, task, finish_rows=finish_rows, max_bins=4) == expected
+            assert grow_tree(sample, task, finish_rows=finish_rows, max_bins=4) == expected
 
 
 @pytest.mark.parametrize(("criterion", "weighted"), PROBLEMS[:2])
 @pytest.mark.parametrize("finish_rows", [1, None])
-def test_with_monotonic_constraints(grow, criterion, weighted, finish_rows):
+def test_with_monotonic_constraints(grow_tree, criterion, weighted, finish_rows):
     sample = random_sample(3, 200, 4, 0 if is_regression(criterion) else 2, weighted)
     groups = (frozenset({0, 1}), frozenset({1, 2}), frozenset({3}))
     monotonic = Monotonic(np.array([1, -1, 0, 1], np.int8))
     task = grouped_task((criterion, sample, groups), n_classes=2, monotonic=monotonic)
     expected = exact_tree(sample.values, task, groups=groups)
-    assert grow(sample, task, finish_rows=finish_rows) == expected
+    assert grow_tree(sample, task, finish_rows=finish_rows) == expected
 
 
 # --------------------------------------------------------------------- estimators
