@@ -249,10 +249,11 @@ def compare_interactions() -> None:
                 assert_same_tree(sample, task, finish_rows=finish_rows, max_bins=max_bins)
         bounded = replace(task, limits=task.limits._replace(monotonic=Monotonic(signs)))
         assert_same_tree(sample, bounded, finish_rows=1, max_bins=4)
-    X = np.stack([rng.integers(0, k, 200) for k in (4, 300, 5, 6, 3)], axis=1).astype(float)
+    code = np.arange(600) % 300  # more categories than bins
+    X = np.stack([code, *(rng.integers(0, k, 600) for k in (4, 5, 6, 3))], axis=1).astype(float)
     X[rng.random(X.shape) < 0.1] = np.nan
-    y = (np.nan_to_num(X[:, 0] + X[:, 1] % 3 + X[:, 2] * X[:, 3])) % 2 > 0.5
-    nominal = {"categorical_features": [0, 1, 2], "max_depth": 6, "n_jobs": 1}
+    y = (np.nan_to_num(X[:, 0] % 7 // 3 + X[:, 1] + X[:, 2] * X[:, 3])) % 2 > 0.5
+    nominal = {"categorical_features": [0, 1, 2], "max_depth": 4, "n_jobs": 1}
     for cst in ([{0, 1}, {2, 3}, {3, 4}], [{0, 2}, {1, 4}, {3}], "no_interactions"):
         model = DecisionTreeClassifier(interaction_cst=cst, random_state=0, **nominal)
         for max_features, rows in product((None, 2), (1, 10**6)):
