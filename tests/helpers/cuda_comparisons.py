@@ -1,5 +1,6 @@
 """Comparisons of CPU and device that find seeded bugs: one for each kind of kernel."""
 
+from dataclasses import replace
 from itertools import product
 from typing import Any
 
@@ -13,10 +14,11 @@ from tunings import finishing
 from twin_lists import grow_both_ways
 from twins import assert_equal, assert_same_bins, assert_same_tree, fit_both, table
 
-from gputree import C45Classifier, ID3Classifier
+from gputree import C45Classifier, DecisionTreeClassifier, ID3Classifier
 from gputree.backends.base import Monotonic
 from gputree.backends.cuda import encode, kernels
 from gputree.backends.cuda.memory import Copies
+from gputree.backends.interactions import interactions_of
 from gputree.backends.sharded import cuda_shard
 from gputree.check.cases import InParts
 from gputree.estimators import growing_categories
@@ -243,6 +245,33 @@ def compare_monotonic() -> None:
                 assert_same_tree(sample, task, finish_rows=finish_rows, max_bins=max_bins)
 
 
+def compare_interactions() -> None:
+    """Groups of columns: refined, finished and put off; drawn columns, categories, bounds."""
+    rng = np.random.default_rng(0)
+    groups = tuple(map(frozenset, ({0, 1}, {1, 2, 4}, {3, 5}, {5, 6})))
+    signs = np.array([1, 0, -1, 0, 0, 1, 0], np.int8)
+    for criterion, weighted in (("gini", False), ("squared_error", True)):
+        n_classes = 2 if criterion == "gini" else 0
+        sample = random_sample(5, 150, 7, n_classes, weighted)
+        for limits in ({}, {"max_features": 2, "min_samples_leaf": 3}, {"max_features": 1}):
+            task = make_task(criterion, sample, n_classes=n_classes or None, max_depth=8, **limits)
+            task = replace(task, interactions=interactions_of(groups))
+            for finish_rows, max_bins in ((1, 4), (30, 4), (None, 40)):
+                assert_same_tree(sample, task, finish_rows=finish_rows, max_bins=max_bins)
+        bounded = replace(task, limits=task.limits._replace(monotonic=Monotonic(signs)))
+        assert_same_tree(sample, bounded, finish_rows=1, max_bins=4)
+    code = np.arange(600) % 300  # more categories than bins
+    X = np.stack([code, *(rng.integers(0, k, 600) for k in (4, 5, 6, 3))], axis=1).astype(float)
+    X[rng.random(X.shape) < 0.1] = np.nan
+    y = (np.nan_to_num(X[:, 0] % 7 // 3 + X[:, 1] + X[:, 2] * X[:, 3])) % 2 > 0.5
+    nominal = {"categorical_features": [0, 1, 2], "max_depth": 4, "n_jobs": 1}
+    for cst in ([{0, 1}, {2, 3}, {3, 4}], [{0, 2}, {1, 4}, {3}], "no_interactions"):
+        model = DecisionTreeClassifier(interaction_cst=cst, random_state=0, **nominal)
+        for max_features, rows in product((None, 2), (1, 10**6)):
+            with finishing(rows):
+                fit_both(model.set_params(max_features=max_features), X, y)
+
+
 def compare_parts() -> None:
     """Compare numbers of both widths with missing values, some repeated, and categories."""
     for dtype, seed in ((np.float32, 1), (np.float64, 2)):
@@ -274,6 +303,7 @@ COMPARISONS = {
     "subsets": compare_categories,
     "lists": compare_lists,
     "monotonic": compare_monotonic,
+    "interactions": compare_interactions,
     "parts": compare_parts,
     "trees": compare_trees,
     "cells": compare_cells,
