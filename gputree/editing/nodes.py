@@ -289,12 +289,15 @@ class EditedNodes:
             raise InputError(f"bins must be 1 or more, got {bins}.")
         subtrees, feature = self._subtrees, self._feature(column)
         rows = subtrees.rows(self._tree, self._find(node))
-        label, n_classes = np.zeros(rows.size, np.int64), 1
-        if self._tree.task == "classification":
-            label, n_classes = subtrees.target[rows], self._tree.n_classes
-        weight = np.ones(rows.size) if self._weight is None else self._weight[rows]
+        is_target = self._tree.task == "regression"
+        counted = Counted(
+            subtrees.values[rows, feature],
+            None if is_target else subtrees.target[rows],
+            None if self._weight is None else self._weight[rows],
+            1 if is_target else self._tree.n_classes,
+            subtrees.n_threads,
+        )
         columns = subtrees.table.columns
-        counted = Counted(subtrees.values[rows, feature], label, weight, n_classes)
         if columns.nominal[feature]:
             return of_categories(counted, columns.categories[feature], bins)
         return of_ranges(counted, bins)
