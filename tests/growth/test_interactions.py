@@ -257,6 +257,7 @@ def test_columns_by_name_and_those_in_no_group(tmp_path):
         (["ab"], r"must be a sequence of tuples or lists, got: \['ab'\]"),
         ([[0, 6]], "have 6, which is no column: .* indices from 0 to 5"),
         ([["a"]], "have 'a', which is no column"),
+        ([[True, False]], "have True: a group lists columns by name or index, and is no mask"),
         ("some", "must be an instance of 'list', an instance of 'tuple'"),
     ],
 )
