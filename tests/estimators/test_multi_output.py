@@ -25,6 +25,7 @@ from gputree import (
     ID3Classifier,
 )
 from gputree.editing import TreeEditor
+from gputree.prediction.losses import node_loss, route
 from gputree.pruning import (
     CostComplexity,
     CostComplexityCV,
@@ -34,7 +35,6 @@ from gputree.pruning import (
     ValidationPrePruning,
     cost_complexity_path,
 )
-from gputree.pruning.base import node_loss, route
 from gputree.pruning.bottom_up import collapse_splits
 
 # Two clouds and what is between them: the first target is the sign of x, the second that of both.
