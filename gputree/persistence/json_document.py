@@ -32,10 +32,9 @@ if TYPE_CHECKING:
 
     from gputree.tree import Tree
 
-FORMAT = ModelFormat("gputree-json", 6, plain=1)
+FORMAT = ModelFormat("gputree-json", 6, plain=1, of_targets=6)
 _OF_FORESTS = 4  # the version of documents of several trees
 _OF_ORDERED = 5  # of one or several, with columns of ordered categories
-_OF_TARGETS = 6  # of one or several, of several targets
 
 # Bytes that a document takes for each of its bytes while it is read, at least.
 _TIMES_IN_MEMORY = 3
@@ -86,7 +85,7 @@ def export_json(estimator: Any, file: FilePath | None = None) -> str:
             "which may be another where there are more than two classes. Keep it with save_model."
         )
     version = _OF_ORDERED if "ordered" in header else _OF_FORESTS if is_forest else None
-    version = version if trees[0].n_outputs == 1 else _OF_TARGETS
+    version = version if trees[0].n_outputs == 1 else FORMAT.of_targets
     lines = FORMAT.lines(trees[0], version)
     del lines["tree"]
     outer = "".join(f"  {_json(key)}: {_json(value)},\n" for key, value in (lines | header).items())
@@ -140,6 +139,7 @@ def read_json(source: FilePath) -> BaseEstimator:
         FORMAT.check(document, name, "it")
         is_forest = "trees" in document
         trees = _trees(document)
+        FORMAT.check_targets(document["format_version"], trees[0])
     except (FutureModelError, MemoryError):
         raise
     except (ArithmeticError, RecursionError, TypeError, ValueError) as error:

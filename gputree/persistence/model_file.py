@@ -34,9 +34,9 @@ from gputree.tree import Tree
 
 FORMAT = "gputree-model"
 FORMAT_VERSION = 8
-MODEL_FILE = ModelFormat(FORMAT, FORMAT_VERSION, plain=3)
+MODEL_FILE = ModelFormat(FORMAT, FORMAT_VERSION, plain=3, of_targets=8)
 _LAST_OF_ONE_TREE = 5
-_OF_SEVERAL, _OF_ORDERED, _OF_TARGETS = 6, 7, 8
+_OF_SEVERAL, _OF_ORDERED = 6, 7
 
 _HEADER = "model.json"
 _RESERVED = ("format", "format_version", "gputree_version", "tree", "trees")
@@ -99,7 +99,7 @@ def write_contents(path: FilePath, contents: Contents) -> None:
 def _version(header: dict[str, Any], tree: Tree, others: int | None) -> int | None:
     """Version of a file; `others` where neither categories nor targets need a later one."""
     if tree.n_outputs > 1:
-        return _OF_TARGETS
+        return MODEL_FILE.of_targets
     return _OF_ORDERED if _is_ordered(header) else others
 
 
@@ -165,7 +165,9 @@ def read_contents(path: FilePath, max_bytes: int | None = None) -> Contents:
             )
         header: dict[str, Any] = json.loads(members.text(_HEADER))
         MODEL_FILE.check(header, str(members.path), _HEADER)
-        return Contents(header, _read_trees(header, members), _read_others(header, members))
+        trees = _read_trees(header, members)
+        MODEL_FILE.check_targets(header["format_version"], trees[0])
+        return Contents(header, trees, _read_others(header, members))
 
 
 def _read_trees(header: dict[str, Any], members: Members) -> list[Tree]:

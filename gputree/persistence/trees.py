@@ -66,6 +66,7 @@ class ModelFormat(NamedTuple):
     name: str
     last: int  # the version that is read, with all before it
     plain: int  # that of trees without bounds, smoothing or soft thresholds
+    of_targets: int  # that of several targets
 
     def lines(self, tree: Tree, version: int | None = None) -> dict[str, Any]:
         """First lines of every header: format and version, the writer, the tree's scalars."""
@@ -77,6 +78,13 @@ class ModelFormat(NamedTuple):
             "gputree_version": __version__,
             "tree": scalars_of(tree),
         }
+
+    def check_targets(self, version: int, tree: Tree) -> None:
+        """Raise ValueError for several targets in a version of one, or the other way round."""
+        if (version == self.of_targets) != (tree.n_outputs > 1):
+            raise InputError(
+                f"trees of several targets, and no others, are of format_version {self.of_targets}."
+            )
 
     def check(self, header: Any, path: str, part: str) -> None:
         """Raise ValueError unless a header is of this format, of a version that is read.
