@@ -101,8 +101,6 @@ def grow_tree(
     entries, weights, targets = units_of(target, sample_weight, options)
     if options.draws_cuts and (options.device != "cpu" or table.sharding is not None):
         raise cuts_not_drawn()
-    if options.interactions is not None and options.device != "cpu":
-        raise interactions_not_on_cuda()
     task = new_task(target, weights, targets, device_table.categories, options)
     backend = new_backend(device_table, task, options.n_threads, entries)
     options = options._replace(max_bins=table.max_bins or options.max_bins)
@@ -182,14 +180,6 @@ def cuts_not_drawn() -> InputError:
     return InputError(
         "Cuts are drawn on the CPU, in tables in memory: splitter='random' and extremely "
         "randomized trees take neither device='cuda' nor a table in batches or in partitions."
-    )
-
-
-def interactions_not_on_cuda() -> InputError:
-    """The error where columns of nodes cannot be constrained."""
-    return InputError(
-        "interaction_cst constrains trees of CART on the CPU: pass device='cpu' or 'auto', and a "
-        "table on the host."
     )
 
 
