@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.backends.cpu.cut import admits, narrow, new_cut, score_to_beat
+from gputree.backends.cpu.cut import narrow, new_cut, score_to_beat
 from gputree.backends.cpu.cut import precedes as cut_precedes
 from gputree.backends.cpu.jit import borrowing, inner, pick
 from gputree.backends.cpu.ranked import formulas
