@@ -144,6 +144,11 @@ class TableClassifier(LogProbabilities, ClassifierMixin, TableEstimator):
         """Return whether the classifier is fitted to several targets."""
         return isinstance(getattr(self, "classes_", None), list)
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_label = tags.target_tags.multi_output
+        return tags
+
     def _check_target(self, y: Any, n_rows: int) -> NDArray[Any]:
         columns = target_columns(y) if self._takes_targets else None
         if columns is not None:

@@ -39,6 +39,9 @@ from gputree.inputs.targets import target_columns
 from gputree.inputs.validation import check_table, check_target_numbers, check_targets
 from gputree.pruning import Pruner, get_pruner
 
+# Criteria of trees of several targets.
+OF_SEVERAL_TARGETS = ("gini", "entropy", "log_loss", "squared_error")
+
 # Attributes that reading a table and its target leaves, some of them for some estimators.
 LEARNED = (
     "columns_", "n_features_in_", "feature_names_in_", "n_outputs_", "classes_", "n_classes_",
@@ -232,7 +235,9 @@ class TableEstimator(CallbackSupport, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
         tags.input_tags.sparse = True
-        tags.target_tags.multi_output = self._takes_targets
+        plain = getattr(self, "splitter", "exact") in ("exact", "best")
+        plain = plain and getattr(self, "criterion", None) in OF_SEVERAL_TARGETS
+        tags.target_tags.multi_output = self._takes_targets and plain
         return tags
 
 
