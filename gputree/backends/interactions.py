@@ -40,6 +40,11 @@ class Interactions(NamedTuple):
         owner = np.repeat(np.arange(self.first.size - 1), np.diff(self.first))
         return self.below[np.searchsorted(owner * d + self.column, sets * d + feature)]
 
+    def child(self, s: int, feature: int) -> int:
+        """The set of the children of one node with set s."""
+        first, last = self.first[s : s + 2]
+        return int(self.below[first + np.searchsorted(self.column[first:last], feature)])
+
     def mask(self, sets: NDArray[np.int64], d: int) -> NDArray[np.bool_]:
         """Mark the columns, of d, that may split nodes with the given sets, shape (m, d)."""
         may_split = np.zeros((sets.size, d), np.bool_)

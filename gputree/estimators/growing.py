@@ -70,6 +70,7 @@ class Options(NamedTuple):
     signs: NDArray[np.int8] | None = None  # of columns with monotonic predictions
     interactions: Interactions | None = None
     quantile: float | None = None  # of the criterion "quantile"
+    target_classes: tuple[int, ...] = ()  # of each of several targets
 
 
 class Grown(NamedTuple):
@@ -342,6 +343,7 @@ def tree_of_statistics(
         statistics=found.statistics,
         impurity=found.impurity,
         gain=nodes.gain,
+        target_classes=options.target_classes,
     )
 
 
@@ -350,7 +352,8 @@ def close_tree(tree: Tree, shape: BinaryShape, options: Options) -> Tree:
     if options.max_leaf_nodes is None:
         return bounded_gains(tree)
     sums = shape.sums  # units, as growth compared them
-    units = sums.sum(axis=1) if options.n_classes else sums[:, 0]
+    is_whole = options.n_classes and not options.target_classes
+    units = sums.sum(axis=1) if is_whole else sums[:, 0]
     closed = best_first_leaves(tree.first_child, tree.gain * units, options.max_leaf_nodes)
     return bounded_gains(tree.collapse(closed))
 

@@ -13,6 +13,7 @@ from gputree.backends.base import Limits
 from gputree.backends.cpu.cut import drawn_columns
 from gputree.backends.cpu.layout import Table
 from gputree.backends.cpu.partition import node_categories
+from gputree.backends.cpu.ranked.formulas import no_cut, precedes
 from gputree.backends.cpu.ranked.lists import MOST_RANKS, partition_lists, presort
 from gputree.backends.cpu.ranked.nodes import (
     Ranked,
@@ -20,10 +21,11 @@ from gputree.backends.cpu.ranked.nodes import (
     may_split,
     measure_node,
     new_nodes,
+    open_large,
     search_node,
     split_node,
 )
-from gputree.backends.cpu.ranked.sweep import no_cut, precedes
+from gputree.backends.interactions import Interactions
 from gputree.backends.ranked import NodeRows, RankedNodes
 from gputree.base.dtypes import Int64s
 from gputree.base.memory import require_memory
@@ -38,13 +40,14 @@ SUBTREES_PER_THREAD = 4
 
 
 class Open(NamedTuple):
-    """A node that may be split: its number, range, depth and key."""
+    """A node that may be split: its number, range, depth and key, and its set of columns."""
 
     number: int
     s: int
     t: int
     depth: int
     key: np.uint64
+    columns: int
 
 
 class RankedGrower:
@@ -59,6 +62,7 @@ class RankedGrower:
     limits : Limits
     rows : NodeRows
         Ascending by target. They are used up; afterwards they are in the order of the leaves.
+    interactions : Interactions or None
     """
 
     def __init__(
@@ -68,6 +72,7 @@ class RankedGrower:
         limits: Limits,
         rows: NodeRows,
         n_threads: int,
+        interactions: Interactions | None = None,
     ) -> None:
         n, d = rows.row.size, table.missing.size
         if n > MOST_RANKS:
@@ -82,7 +87,7 @@ class RankedGrower:
 
         self._run(rank, [(f,) for f in range(d)])
         self._table = table
-        self._ranked = Ranked(criterion, limits, lists, rows, table.categories > 0)
+        self._ranked = Ranked(criterion, limits, lists, rows, table.categories > 0, interactions)
 
     def grow(self, key: int) -> RankedNodes:
         """Grow the tree; the root's draws are hashed with `key`. The root is the first node."""
@@ -92,7 +97,9 @@ class RankedGrower:
             shared = n // (SUBTREES_PER_THREAD * self._n_threads)
             whole = min(whole, max(shared, FEWEST_SHARED))
         parts: list[RankedNodes] = [new_nodes(1)]  # of one node each
-        level, small = [Open(0, 0, n, 0, np.uint64(key))], []
+        interactions = self._ranked.interactions
+        root = 0 if interactions is None else interactions.root
+        level, small = [Open(0, 0, n, 0, np.uint64(key), root)], []
         while level:
             large = [node for node in level if node.t - node.s > whole]
             small += [node for node in level if node.t - node.s <= whole]
@@ -110,28 +117,31 @@ class RankedGrower:
     def _split(self, level: list[Open], parts: list[RankedNodes]) -> list[Open]:
         """Split the nodes of a level; returns their children."""
         ranked = self._ranked
-        given = [(ranked, node.s, node.t, parts[node.number]) for node in level]
-        sides = self._run(measure_node, given)
-        found = [
-            (node, side, int(parts[node.number].weight[0]))
-            for node, side in zip(level, sides, strict=True)
-            if may_split(ranked.limits, parts[node.number], 0, node.depth)
+        self._run(measure_node, [(ranked, node.s, node.t, parts[node.number]) for node in level])
+        level = [
+            node for node in level if may_split(ranked.limits, parts[node.number], 0, node.depth)
         ]
+        opened = self._run(open_large, [(ranked, node.s, node.t) for node in level])
+        found = list(zip(level, opened, strict=True))
         cuts = self._search(found)
         ranks = [np.empty(node.t - node.s, np.int32) for node, *_ in found]
         splits = [
-            (ranked, node.s, node.t, cut, parts[node.number], of_node)
-            for (node, *_), cut, of_node in zip(found, cuts, ranks, strict=True)
+            (ranked, node.s, node.t, cut, parts[node.number], of_node, *totals)
+            for (node, totals), cut, of_node in zip(found, cuts, ranks, strict=True)
         ]
         children, partitions = [], []
         lefts = self._run(split_node, splits)
-        for (node, *_), left, of_node in zip(found, lefts, ranks, strict=True):
+        for (node, *_), cut, left, of_node in zip(found, cuts, lefts, ranks, strict=True):
             if left:
                 parts[node.number].first_child[0] = first = len(parts)
                 parts += [new_nodes(1), new_nodes(1)]
                 middle, keys = node.s + left, child_key(np.array([node.key]), np.arange(2))
-                children.append(Open(first, node.s, middle, node.depth + 1, keys[0]))
-                children.append(Open(first + 1, middle, node.t, node.depth + 1, keys[1]))
+                columns = 0
+                if ranked.interactions is not None:
+                    columns = ranked.interactions.child(node.columns, cut.column)
+                below = node.depth + 1
+                children.append(Open(first, node.s, middle, below, keys[0], columns))
+                children.append(Open(first + 1, middle, node.t, below, keys[1], columns))
                 for a, b in self._column_spans(node):
                     partitions.append((ranked.lists, a, b, node.s, node.t, of_node))
         self._run(partition_lists, partitions)
@@ -142,24 +152,34 @@ class RankedGrower:
         d = self._ranked.nominal.size
         return even_spans(d, node.t - node.s, self._n_threads, FEWEST_SHARED)
 
-    def _search(self, found: list[tuple[Open, Any, int]]) -> list[Any]:
-        """The best cut of each node, given with the side of all rows and their weight."""
+    def _search(self, found: list[tuple[Open, Any]]) -> list[Any]:
+        """The best cut of each node, given with what `open_large` returns."""
         d, most = self._ranked.nominal.size, self._ranked.limits.max_features
-        all_columns = np.ones(d, np.bool_)
-        order = [drawn_columns(most, node.key, all_columns) for node, *_ in found]
-        cuts, done = [no_cut() for _ in found], min(most, d)
+        criterion = self._ranked.criterion
+        allowed = np.ones((len(found), d), np.bool_)
+        if self._ranked.interactions is not None:
+            sets = np.array([node.columns for node, _ in found], np.int64)
+            allowed = self._ranked.interactions.mask(sets, d)
+        number = allowed.sum(axis=1)
+        order = [
+            drawn_columns(most, node.key, allowed[j])[: number[j]]
+            for j, (node, _) in enumerate(found)
+        ]
+        cuts, done = [no_cut(criterion) for _ in found], min(most, d)
         tasks = [
             (j, order[j][a:b])
             for j, (node, *_) in enumerate(found)
-            for a, b in even_spans(done, node.t - node.s, self._n_threads, FEWEST_SHARED)
+            for a, b in even_spans(
+                min(done, int(number[j])), node.t - node.s, self._n_threads, FEWEST_SHARED
+            )
         ]
         while tasks:
             parts = [(self._ranked, *found[j], columns) for j, columns in tasks]
             results = self._run(_search_part, parts)
             for (j, _), cut in zip(tasks, results, strict=True):
-                cuts[j] = cut if precedes(cut, cuts[j]) else cuts[j]
+                cuts[j] = cut if precedes(criterion, cut, cuts[j]) else cuts[j]
             # of a node without a cut, one column more
-            without = [j for j, cut in enumerate(cuts) if cut.column < 0 and done < d]
+            without = [j for j, cut in enumerate(cuts) if cut.column < 0 and done < number[j]]
             tasks = [(j, order[j][done : done + 1]) for j in without]
             done += 1
         return cuts
@@ -169,12 +189,13 @@ class RankedGrower:
         most = 2 * (rows // max(limits.min_samples_leaf, 1)) + 1
         levels = min(max(limits.max_depth - node.depth, 0), 40)
         out = new_nodes(min(most, (2 << levels) - 1))
-        count = grow_subtree(self._ranked, node.s, node.t, node.depth, node.key, out)
+        root = node.s, node.t, node.depth, node.key, node.columns
+        count = grow_subtree(self._ranked, *root, out)
         return RankedNodes._make(field[:count].copy() for field in out)
 
 
-def _search_part(ranked: Ranked, node: Open, side: Any, whole: int, columns: Int64s) -> Any:
-    return search_node(ranked, node.s, node.t, node.key, columns, side, whole)
+def _search_part(ranked: Ranked, node: Open, opened: Any, columns: Int64s) -> Any:
+    return search_node(ranked, node.s, node.t, node.key, columns, *opened)
 
 
 def _join(parts: list[RankedNodes], roots: list[Open], subtrees: list[RankedNodes]) -> RankedNodes:
