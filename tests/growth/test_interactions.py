@@ -133,6 +133,8 @@ KINDS = [
     DecisionTreeRegressor(splitter="random", random_state=0, device="cpu"),
     RandomForestClassifier(n_estimators=3, random_state=0),
     RandomForestRegressor(n_estimators=3, max_features=3, random_state=0),
+    DecisionTreeRegressor(criterion="absolute_error"),
+    RandomForestRegressor(2, criterion="quantile", quantile=0.3, max_features=2, random_state=0),
     ExtraTreesClassifier(n_estimators=3, random_state=0),
     ExtraTreesRegressor(n_estimators=3, random_state=0),
     C45Classifier(pruning=None, min_samples_leaf=1, average_gain_rule=False),
@@ -194,6 +196,29 @@ def test_threads_and_whole_trees_in_a_call_change_nothing():
     assert_equal(*forests)
     limited = clone(forests[0]).set_params(max_leaf_nodes=10**6).fit(X, y)  # one by one, by levels
     assert_equal(limited, forests[0])
+
+
+@pytest.mark.parametrize("whole", [1, 10**6])
+def test_ranked_lists(monkeypatch, whole):
+    """Nodes searched column by column, and in subtrees: each has the cut of a tree of one split.
+
+    That is grown on the rows of the node and on the columns that may split it.
+    """
+    monkeypatch.setattr("gputree.backends.cpu.ranked.grower.MOST_WHOLE", whole)
+    X, classes = mixed_table(150)
+    y = classes + np.nan_to_num(X[:, 1])
+    one = DecisionTreeRegressor(criterion="absolute_error", max_depth=1, n_jobs=1)
+    grown = clone(one).set_params(max_depth=5, interaction_cst=GROUPS["lists"]).fit(X, y)
+    tree, reached = grown.tree_, grown.decision_path(X).toarray() > 0
+    used = [frozenset()] * tree.n_nodes
+    for node in np.flatnonzero(~tree.is_leaf):
+        columns, rows = columns_allowed(used[node], GROUPS["lists"]), reached[:, node]
+        alone = clone(one).fit(X[rows][:, columns], y[rows]).tree_
+        found = columns[alone.feature[0]], alone.threshold[0]
+        assert (tree.feature[node], tree.threshold[node]) == found
+        assert tree.gain[node] == pytest.approx(alone.gain[0])  # in other units
+        for child in tree.first_child[node] + np.arange(2):
+            used[child] = used[node] | {int(tree.feature[node])}
 
 
 ON_DEVICES = [
