@@ -215,7 +215,10 @@ CASES = [
         "gini, interaction constraints, categories, drawn columns",
         Classifier,
         {
-            **MIXED, "max_bins": 16, "max_features": 2, "random_state": 0,
+            **MIXED,
+            "max_bins": 16,
+            "max_features": 2,
+            "random_state": 0,
             "interaction_cst": [[0, 2], [1, 3, 4], [0, 4]],
         },
         lambda: mixed(600, 3),

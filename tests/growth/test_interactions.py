@@ -29,7 +29,7 @@ from gputree import (
 )
 from gputree.backends import interactions
 from gputree.backends.base import Monotonic
-from gputree.backends.interactions import interactions_of
+from gputree.backends.interactions import interactions_of, pairs_of
 from gputree.check.cases import InParts
 
 
@@ -233,7 +233,7 @@ ON_DEVICES = [
 @pytest.mark.parametrize("model", ON_DEVICES, ids=lambda model: type(model).__name__)
 @pytest.mark.parametrize("groups", ["lists", *(pytest.param(g, marks=FULL) for g in SHORT)])
 def test_devices(cuda_device, model, groups):
-    """By levels down to the leaves, and by subtrees of small nodes."""
+    """Levels down to the leaves, and subtrees of small nodes."""
     X, y = mixed_table(120)
     given = GROUPS[groups] if groups == "lists" else groups
     nominal = None if getattr(model, "monotonic_cst", None) else [4, 5]
@@ -289,6 +289,19 @@ def test_columns_by_name_and_those_in_no_group(tmp_path):
 def test_errors_are_those_of_scikit_learn(kind, groups, message):
     with pytest.raises(ValueError, match=message):
         kind(interaction_cst=groups).fit(*mixed_table())
+
+
+@pytest.mark.parametrize("d", [1, 2, 3, 7])
+def test_pairs_are_the_groups_of_two(d):
+    groups = tuple(map(frozenset, combinations(range(d), min(2, d))))
+    for found, expected in zip(pairs_of(d), interactions_of(groups), strict=True):
+        assert np.array_equal(found, expected)
+
+
+def test_pairs_of_too_many_columns():
+    """They are refused before they are listed."""
+    with pytest.raises(ValueError, match="of 4,999,950,000 groups lead to too many sets"):
+        pairs_of(100_000)
 
 
 def test_too_many_sets_of_columns(monkeypatch):

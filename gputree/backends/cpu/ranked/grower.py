@@ -138,7 +138,8 @@ class RankedGrower:
                 middle, keys = node.s + left, child_key(np.array([node.key]), np.arange(2))
                 columns = 0
                 if ranked.interactions is not None:
-                    columns = ranked.interactions.child(node.columns, cut.column)
+                    of = np.array([node.columns]), np.array([cut.column])
+                    columns = int(ranked.interactions.children(*of)[0])
                 below = node.depth + 1
                 children.append(Open(first, node.s, middle, below, keys[0], columns))
                 children.append(Open(first + 1, middle, node.t, below, keys[1], columns))
