@@ -26,6 +26,7 @@ from gputree.cli.tables import add_reading, add_target, tables_with_target
 from gputree.cli.training import files_of
 from gputree.cli.weights import add_weights
 from gputree.errors import InputError
+from gputree.export.html import LANGUAGES
 
 if TYPE_CHECKING:
     from gputree.editing import TreeEditor
@@ -80,6 +81,7 @@ def add_edit(parser: argparse.ArgumentParser) -> None:
         help="show the tree in the browser, where it is edited; saved to -o on request. Ends with "
         "the page, or Ctrl-C",
     )
+    add_language(parser)
     about = "model file to write; - for standard output; default: print the tree"
     parser.add_argument("-o", "--output", metavar="OUT", help=about)
     add_target(parser)
@@ -95,6 +97,15 @@ def add_rows(parser: Any, required: bool = False) -> None:
         nargs="+",
         required=required,
         help="the table that the tree was grown on; several files as for train",
+    )
+
+
+def add_language(parser: Any) -> None:
+    """Add `--language` of pages."""
+    parser.add_argument(
+        "--language",
+        choices=LANGUAGES,
+        help="of the labels of the page; default: that of the browser",
     )
 
 
@@ -166,7 +177,7 @@ def _serve(editor: TreeEditor, arguments: argparse.Namespace) -> None:
         return f"Saved to {output}."
 
     session = EditingSession(editor, save_edited)
-    with EditingServer(session, f"{arguments.model}, edited") as server:
+    with EditingServer(session, f"{arguments.model}, edited", arguments.language) as server:
         say(f"the tree is at {server.address} (closing the page, or Ctrl-C, ends this command)")
         webbrowser.open(server.address)
         with suppress(KeyboardInterrupt):

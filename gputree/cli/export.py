@@ -11,16 +11,20 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from gputree import export
+from gputree.cli.edit import add_language
 from gputree.cli.models import add_tree, chosen, has_rules, require_one
 from gputree.cli.report import UsageError, escape_unknown_characters, with_examples
 from gputree.cli.streams import (
     STANDARD,
+    check_inputs,
     check_output,
     forbid_terminal,
     load,
     opened_output,
     write_text,
 )
+from gputree.cli.tables import add_reading, add_target, tables_with_target
+from gputree.cli.weights import add_weights
 from gputree.errors import InputError
 from gputree.export.model import averaged
 
@@ -82,7 +86,6 @@ def _add_format_options(parser: argparse.ArgumentParser) -> None:
     )
     add(
         "--missing-rows",
-        dest="missing",
         choices=["error", "largest"],
         help="where rows with missing values go to all children (c45) and the format does not "
         "support this: raise an error (default), or send them to the largest child, which changes "
@@ -90,6 +93,16 @@ def _add_format_options(parser: argparse.ArgumentParser) -> None:
     )
     add("--name", metavar="NAME", help="c: prefix of all names; default: tree")
     add("--title", metavar="TEXT", help="html")
+    add_language(group)
+    add(
+        "--validation",
+        metavar="FILE",
+        nargs="+",
+        help="html: other rows with the target, whose error the slider shows",
+    )
+    add_target(group)
+    add_weights(group)
+    add_reading(group, is_format_taken=True)
     add("--max-depth", type=int, metavar="N", help="text and drawings: show no deeper nodes")
     add(
         "--all-categories",
@@ -110,13 +123,18 @@ def _export(arguments: argparse.Namespace) -> None:
     check_output(output, arguments.model)
     name = arguments.format or _by_suffix(output)
     form = FORMATS[name]
-    given = {key: getattr(arguments, key) for key in _OPTIONS}
+    given = {key: getattr(arguments, _attribute(key)) for key in _OPTIONS}
     given = {key: value for key, value in given.items() if value is not None}
     for key in set(given).difference(form.options):
         raise UsageError(f"{_flag(key)} is no option of --format {name}.")
     if name in _BINARY:
         forbid_terminal(output, f"The format {name}")
-    made = _made(name, chosen(load(arguments.model), arguments.tree), given)
+    estimator = chosen(load(arguments.model), arguments.tree)
+    if "validation" in given:
+        check_inputs(*given["validation"])
+        rows, weights = tables_with_target(estimator, arguments, given["validation"])
+        given["validation"] = rows.columns, rows.target, weights
+    made = _made(name, estimator, given)
     escape_unknown_characters()
     if isinstance(made, str):
         write_text(made if made.endswith("\n") else f"{made}\n", output)
@@ -143,8 +161,13 @@ def _made(name: str, estimator: Any, given: dict[str, Any]) -> str | bytes:
     return getattr(estimator.rules_, method)(**given)
 
 
+def _attribute(key: str) -> str:
+    """Return the name of an option: --missing names marks of missing values."""
+    return "missing_rows" if key == "missing" else key
+
+
 def _flag(key: str) -> str:
-    return f"--{'missing-rows' if key == 'missing' else key.replace('_', '-')}"
+    return f"--{_attribute(key).replace('_', '-')}"
 
 
 def _by_suffix(output: str) -> str:
@@ -243,7 +266,12 @@ FORMATS = {
     "onnx": Format(
         _bytes("to_onnx", "SerializeToString"), ("missing",), (".onnx",), "for onnxruntime", True
     ),
-    "html": Format("export_html", ("title", *_READ), (".html", ".htm"), "a page for a browser"),
+    "html": Format(
+        "export_html",
+        ("title", "language", "validation", *_READ),
+        (".html", ".htm"),
+        "a page for a browser",
+    ),
     "graphviz": Format(
         "export_graphviz", _DRAWN, (".dot", ".gv"), "DOT: dot -Tsvg tree.dot -o tree.svg"
     ),

@@ -49,7 +49,8 @@ class TreeEditor(EditedNodes):
         The estimator is none of these.
     ValueError
         The rows are not those that the tree was grown on (as with a pruner that held some out); or
-        the tree has monotonic constraints, soft thresholds or winnowed columns.
+        the tree has monotonic constraints, soft thresholds, winnowed columns or a criterion that
+        ranks targets.
 
     Examples
     --------
@@ -156,6 +157,12 @@ class TreeEditor(EditedNodes):
 
     def _split(self, edit: Edit) -> State:
         node, feature = self._at(edit["path"]), self._feature(edit["column"])
+        allowed = self._subtrees.allowed(self._tree, node)
+        if allowed is not None and not allowed[feature]:
+            raise InputError(
+                f"Column {self._names[feature]!r} may not split node {self._state.number[node]}: "
+                "interaction_cst does not let it interact with the columns of the splits above."
+            )
         if "threshold" not in edit and "categories" not in edit:
             best = next(self._subtrees.candidates(self._tree, node, feature), None)
             if best is None:

@@ -33,20 +33,15 @@ from gputree.estimators.list_subtrees import ListSubtrees
 from gputree.estimators.named_cuts import names_of, place_of
 from gputree.estimators.subtrees import CartSubtrees, ancestors
 from gputree.export.describe import describe
+from gputree.export.html import losses_of, page_data, routed
 from gputree.inputs.validation import check_table, check_weights
+from gputree.prediction.losses import RoutedRows, encode_target, node_loss, require_known_labels
 from gputree.pruning import (
     PenalizedLoss,
     Pessimistic,
     Pruner,
     ReducedError,
     ValidationPrePruning,
-)
-from gputree.pruning.base import (
-    RoutedRows,
-    encode_target,
-    node_loss,
-    require_known_labels,
-    route,
 )
 from gputree.tree import Tree
 from gputree.tree.sums import add_up
@@ -104,6 +99,7 @@ class EditedNodes:
         self.skipped: list[Skipped] = []
         self._check_rows()
         self._validation = validation
+        self._routed_last: tuple[Tree, RoutedRows] | None = None  # that tree, and rows there
 
     def _read(self, X: Any, y: Any, sample_weight: Any) -> Any:
         """Code the table once, and return the subtrees that are made over it."""
@@ -289,15 +285,25 @@ class EditedNodes:
             raise InputError(f"bins must be 1 or more, got {bins}.")
         subtrees, feature = self._subtrees, self._feature(column)
         rows = subtrees.rows(self._tree, self._find(node))
-        label, n_classes = np.zeros(rows.size, np.int64), 1
-        if self._tree.task == "classification":
-            label, n_classes = subtrees.target[rows], self._tree.n_classes
-        weight = np.ones(rows.size) if self._weight is None else self._weight[rows]
+        is_target = self._tree.task == "regression"
+        counted = Counted(
+            subtrees.values[rows, feature],
+            None if is_target else subtrees.target[rows],
+            None if self._weight is None else self._weight[rows],
+            1 if is_target else self._tree.n_classes,
+            subtrees.n_threads,
+        )
         columns = subtrees.table.columns
-        counted = Counted(subtrees.values[rows, feature], label, weight, n_classes)
         if columns.nominal[feature]:
             return of_categories(counted, columns.categories[feature], bins)
         return of_ranges(counted, bins)
+
+    def page_data(self) -> dict[str, Any]:
+        """Input of the page's script, with numbers of nodes and losses of validation rows."""
+        found = page_data(self.estimator) | {"id": self._state.number.tolist()}
+        if (data := self._routed()) is not None:
+            found["validation"] = losses_of(self._tree, data)
+        return found
 
     @property
     def _names(self) -> list[Any]:
@@ -310,8 +316,9 @@ class EditedNodes:
         """Validation rows at the nodes where they stop."""
         if self._validation is None:
             return None
-        X, y, *weight = self._validation
-        return route(self.estimator, X, y, weight[0] if weight else None)
+        if self._routed_last is None or self._routed_last[0] is not self._tree:
+            self._routed_last = self._tree, routed(self.estimator, self._validation)
+        return self._routed_last[1]
 
     def pruning(self, node: Any) -> dict[str, Any]:
         """Return what the methods of pruning would do with a node that is split.

@@ -40,13 +40,15 @@ class EditingServer(ThreadingHTTPServer):
     session : EditingSession
     title : str
         Title of the page.
+    language : "en", "zh" or None, default=None
+        Of its labels; None for that of the browser.
     """
 
     daemon_threads = True
 
-    def __init__(self, session: EditingSession, title: str) -> None:
+    def __init__(self, session: EditingSession, title: str, language: str | None = None) -> None:
         super().__init__((HOST, 0), _Handler)
-        self.session, self.title = session, title
+        self.session, self.title, self.language = session, title, language
         self.token = secrets.token_urlsafe(24)
         self._lock = Lock()
         self._end: Timer | None = None
@@ -81,7 +83,7 @@ class EditingServer(ThreadingHTTPServer):
 
     def page(self) -> str:
         """The page, with the tree as it is now."""
-        return editing_page(self.session, self.title)
+        return editing_page(self.session, self.title, language=self.language)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Ignore a browser that has closed a connection."""

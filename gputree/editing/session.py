@@ -10,7 +10,7 @@ from typing import Any
 from gputree.editing.editor import TreeEditor
 from gputree.editing.history import Edit
 from gputree.errors import GputreeError, InputError
-from gputree.export.html import as_json, page_data, page_of
+from gputree.export.html import as_json, page_of
 from gputree.export.templates import fill
 
 MOST_ALTERNATIVES = 40
@@ -61,7 +61,7 @@ class EditingSession:
         editor = self._editor
         with self._lock:  # a page may load during an edit
             return {
-                "data": page_data(editor.estimator) | {"id": editor.numbers.tolist()},
+                "data": editor.page_data(),
                 "history": list(map(_in_words, editor.history)),
                 "can_undo": editor.can_undo,
                 "can_redo": editor.can_redo,
@@ -129,10 +129,12 @@ class EditingSession:
         return {"message": "Saved." if message is None else str(message), "is_saved": True}
 
 
-def editing_page(session: EditingSession, title: str, in_frame: bool = False) -> str:
+def editing_page(
+    session: EditingSession, title: str, in_frame: bool = False, language: str | None = None
+) -> str:
     """The page that edits the tree of a session; `in_frame` where a frame shows it."""
     state = session.state()
-    page = page_of(state.pop("data"), title)
+    page = page_of(state.pop("data"), title, language)
     panel = fill("edit.html.txt", state=as_json(state | {"in_frame": in_frame}))
     return page.replace("</body>\n", panel + "</body>\n")
 

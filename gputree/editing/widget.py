@@ -31,6 +31,8 @@ class TreeWidget(anywidget.AnyWidget):
         None for no such button.
     height : int, default=620
         In pixels.
+    language : "en", "zh" or None, default=None
+        Of the labels; None for that of the browser.
     """
 
     _esm = fill("widget.js.txt")
@@ -38,10 +40,15 @@ class TreeWidget(anywidget.AnyWidget):
     height = traitlets.Int(620).tag(sync=True)
 
     def __init__(
-        self, editor: TreeEditor, save: Callable[[Any], Any] | None = None, **traits: Any
+        self,
+        editor: TreeEditor,
+        save: Callable[[Any], Any] | None = None,
+        language: str | None = None,
+        **traits: Any,
     ) -> None:
         session = EditingSession(editor, save)
-        super().__init__(page=editing_page(session, "Decision tree", in_frame=True), **traits)
+        page = editing_page(session, "Decision tree", in_frame=True, language=language)
+        super().__init__(page=page, **traits)
         self._session = session
         self.on_msg(self._reply)
 

@@ -138,7 +138,7 @@ PARAMETERS = entries(
     ties : "first" or "random", default="first"
         Of columns whose best cuts in a node score alike, the first is taken, or one that is drawn
         there, as in the trees of forests.
-    forced_splits : dict, str or None, default=None
+    forced_splits : dict, str, path or None, default=None
         Splits that the tree begins with: a dict with the keys "feature", a name or an index,
         "threshold", or "categories" for those that go left, and "left" and "right", dicts of the
         same kind, which may be left out; or the path of a JSON file of it, as LightGBM's

@@ -79,9 +79,11 @@ def _read(given: Any) -> dict[str, Any]:
     try:
         found = json.loads(Path(given).read_text("utf-8"))
     except (OSError, ValueError) as error:
-        raise InputError(f"forced_splits: {given!r} is no JSON file of splits: {error}") from error
+        name = str(given)
+        raise InputError(f"forced_splits: {name!r} is no JSON file of splits: {error}") from error
     if not isinstance(found, dict):
-        raise InputError(f"forced_splits: {given!r} has no object, but {type(found).__name__}.")
+        kind = type(found).__name__
+        raise InputError(f"forced_splits: {str(given)!r} has no object, but {kind}.")
     return found
 
 

@@ -55,6 +55,12 @@ def _groups(estimator: Any, d: int) -> tuple[frozenset[int], ...] | None:
             f"{estimator.interaction_cst!r}."
         )
     groups = [frozenset(names.get(f, f) for f in group) for group in given]
+    for f in chain(*given):
+        if isinstance(f, (bool, np.bool_)) and f not in names:
+            raise InputError(
+                f"Interaction constraints have {f!r}: a group lists columns by name or index, and "
+                "is no mask of booleans."
+            )
     for f in chain(*groups):
         if not (isinstance(f, Integral) and 0 <= int(f) < d):
             raise InputError(

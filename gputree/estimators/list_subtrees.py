@@ -69,17 +69,21 @@ class ListSubtrees(Subtrees):
         options: ListOptions = changed._options(n, n)
         return options._replace(verbose=False)
 
-    def _growth(self, limits: dict[str, Any], depth: int | None = None) -> tuple[ListGrowth, Any]:
-        """Growth over the table, and the columns that it uses up."""
+    def _growth(
+        self, limits: dict[str, Any], below: tuple[Tree, int] | None = None
+    ) -> tuple[ListGrowth, Any]:
+        """Growth over the table, of the subtree `below` a node, and the columns that it uses up."""
         options = self._options(limits)
-        if depth is not None:
-            options = options._replace(max_depth=levels_left(options.max_depth, depth))
+        if below is not None:
+            tree, node = below
+            depth = levels_left(options.max_depth, int(tree.depth[node]))
+            options = options._replace(max_depth=depth, interactions=self.interactions(tree, node))
         columns = self.table.lists(self.n_threads)
         return ListGrowth.over(columns, self.target, self.weight, options), columns[0]
 
     def grow(self, tree: Tree, node: int, limits: dict[str, Any]) -> Tree:
         """Grow the subtree of a node; depth is limited as of the whole tree."""
-        growth, codes = self._growth(limits, int(tree.depth[node]))
+        growth, codes = self._growth(limits, (tree, node))
         level = self._level(tree, node, growth, codes)
         grown = growth.grow(_Entries(level, 2 * self.target.size))
         return collapse_splits(grown) if getattr(self.estimator, "collapse", False) else grown
@@ -123,6 +127,8 @@ class ListSubtrees(Subtrees):
         if np.count_nonzero(level.weights) < 2:  # pure
             return
         found = level.score()
+        if (allowed := self.allowed(tree, node)) is not None:
+            found.gain[~allowed] = -1
         first = int(rule.choose(found, total, task)[0])
         gain, ratio, worth = rule.compare(found, total, task)
         columns = np.flatnonzero(found.gain[:, 0] >= 0)

@@ -22,6 +22,8 @@ def names_of(estimator: Any) -> list[Any]:
 
 def place_of(names: Sequence[Any], column: Any) -> int:
     """Return the index of a column, which is given by its name or index."""
+    if isinstance(column, (bool, np.bool_)):
+        raise InputError(f"A column is given by its name or index, got {column!r}.")
     if column in names:
         return names.index(column)
     if isinstance(column, (int, np.integer)) and 0 <= column < len(names):

@@ -5,6 +5,7 @@ the class and of decorated bases by keyword, and sets them. A class gives anothe
 the field again. (Annotations are not postponed here: constructors in other modules have them.)
 """
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from numbers import Integral, Real
@@ -13,6 +14,7 @@ from typing import Any, ClassVar, Literal, TypeVar, dataclass_transform
 from numpy.typing import ArrayLike
 
 from gputree.backends import DEVICES
+from gputree.base.files import FilePath
 from gputree.base.sklearn import Interval, RealNotInt, StrOptions
 from gputree.criteria.named import CRITERIA, ClassificationCriterion, RegressionCriterion
 from gputree.estimators.arguments import explained
@@ -47,7 +49,7 @@ VALID: dict[str, list[Any]] = {
     "collapse": ["boolean"],
     "device": [StrOptions(set(DEVICES))],
     "exclude_high_cardinality": ["boolean"],
-    "forced_splits": [dict, str, None],
+    "forced_splits": [dict, str, os.PathLike, None],
     "interaction_cst": [list, tuple, StrOptions({"pairwise", "no_interactions"}), None],
     "laplace": ["boolean"],
     "max_bins": [Interval(Integral, 2, 256, closed="both")],
@@ -141,7 +143,7 @@ class TreeParameters(SearchParameters, CartParameters):
 
     pruning: Pruner | str | None = None
     ties: Literal["first", "random"] = "first"
-    forced_splits: dict[str, Any] | str | None = None
+    forced_splits: dict[str, Any] | FilePath | None = None
 
 
 @keyword_constructor

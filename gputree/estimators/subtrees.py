@@ -16,6 +16,8 @@ from numpy.typing import NDArray
 
 from gputree.arithmetic.hashing import child_key
 from gputree.backends import new_backend
+from gputree.backends.base import Splits
+from gputree.backends.interactions import Interactions
 from gputree.backends.rules import missing_goes_left
 from gputree.base.dtypes import NO_CHILD, NO_FEATURE, NO_THRESHOLD, Bools, Floats, Int64s
 from gputree.base.sklearn import InvalidParameterError
@@ -33,6 +35,7 @@ from gputree.estimators.growing import (
 )
 from gputree.estimators.growing_categories import as_tests
 from gputree.estimators.growing_ranked import is_ranked
+from gputree.estimators.interaction_groups import interactions
 from gputree.growth.assembly import GrownNodes
 from gputree.inputs.tables import Table
 from gputree.prediction import stopping_shares
@@ -121,11 +124,6 @@ class Subtrees:
     n_threads: int
 
     def __init__(self, estimator: Any, table: Table, target: NDArray) -> None:
-        if estimator.interaction_cst is not None:
-            raise InputError(
-                "A tree with interaction constraints is not edited: the columns of a node depend "
-                "on the splits above it. Leave interaction_cst out."
-            )
         self.estimator, self.table, self.target = estimator, table, target
         self.values = np.ascontiguousarray(table.stored)
         self._last: tuple[Tree, int, Int64s] | None = None
@@ -135,6 +133,24 @@ class Subtrees:
         if self._last is None or self._last[0] is not tree or self._last[1] != node:
             self._last = tree, node, rows_of(tree, node, self.values, self.n_threads)
         return self._last[2]
+
+    def interactions(self, tree: Tree, node: int) -> Interactions | None:
+        """The sets of columns that may split a node and those below it; None if all columns may."""
+        found = interactions(self.estimator, self.table.shape[1])
+        if found is None:
+            return None
+        below = np.array([found.root])
+        for above in ancestors(tree, node):
+            below = found.children(below, tree.feature[[above]])
+        return found._replace(root=int(below[0]))
+
+    def allowed(self, tree: Tree, node: int) -> Bools | None:
+        """Mark the columns (d,) that may split a node; None without constraints."""
+        found = self.interactions(tree, node)
+        if found is None:
+            return None
+        mask: Bools = found.mask(np.array([found.root]), self.table.shape[1])[0]
+        return mask
 
 
 class Cut(NamedTuple):
@@ -146,6 +162,35 @@ class Cut(NamedTuple):
     seen_missing: bool
     missing_left: bool
     gain: float
+
+
+# Splits of a node that are summed up at a time: those after them may not be needed.
+GROUP = 16
+
+
+def _cuts(backend: Any, splits: Splits) -> Iterator[tuple[Cut, Int64s]]:
+    """Yield the cut of the node of all entries by each split, with the sums of its sides.
+
+    Where the threshold is not known yet, or categories are sent, the entries are partitioned.
+    """
+    n = backend.entries.size
+    entries, total = backend.entries.copy(), _sums(backend, 0, n)
+    inside = np.flatnonzero(splits.inside)
+    read = dict(zip(inside.tolist(), backend.left_statistics(splits.take(inside)), strict=True))
+    for i in range(splits.feature.size):
+        threshold = float(splits.threshold[i])
+        if i in read:
+            middle, left = read[i]
+            sides = np.stack([left, total - left])
+        else:
+            np.copyto(backend.entries, entries)
+            split = splits.take(np.array([i]))
+            middles, thresholds = backend.partition(np.array([0]), np.array([n]), split)
+            middle, threshold = int(middles[0]), float(thresholds[0])
+            sides = _sums_of_sides(backend, middle, total)
+        missing = bool(splits.seen_missing[i]), bool(splits.missing_left[i])
+        place = int(splits.feature[i]), threshold, middle
+        yield Cut(*place, *missing, float(splits.gain[i])), sides
 
 
 def _sums(backend: Any, begin: int, end: int) -> Int64s:
@@ -222,7 +267,9 @@ class CartSubtrees(Subtrees):
                 )
             options = options._replace(max_leaf_nodes=options.max_leaf_nodes - others)
         rows = self.rows(tree, node)
-        options = options._replace(key=int(self._key(tree, node, options.key)))
+        options = options._replace(
+            key=int(self._key(tree, node, options.key)), interactions=self.interactions(tree, node)
+        )
         backend = self._backend(rows, options)
         shape = rows.size, self.table.shape[1]
         units = self.weights, self.targets
@@ -231,27 +278,23 @@ class CartSubtrees(Subtrees):
 
     def candidates(self, tree: Tree, node: int, column: int | None = None) -> Iterator[Candidate]:
         """Yield the best split of each column, or of one, that which growth chooses first."""
-        options = self.options({})._replace(draws_cuts=False, min_impurity_decrease=0.0)
         d = self.table.shape[1]
-        options = options._replace(max_features=d)
+        options = self.options({})._replace(
+            draws_cuts=False, min_impurity_decrease=0.0, max_features=d, interactions=None
+        )
         rows = self.rows(tree, node)
         backend = self._backend(rows, options)
         backend.encode(options.max_bins)
         searched = np.arange(-1, d) if column is None else np.array([column])
-        splits = backend.splits_by_column(self._key(tree, node, options.key), searched)
+        allowed = self.allowed(tree, node)
+        splits = backend.splits_by_column(self._key(tree, node, options.key), searched, allowed)
         found = np.flatnonzero((splits.feature >= 0) & (searched >= 0))
         order = found[np.argsort(-splits.gain[found], kind="stable")]
         first = int(splits.feature[0])
-        entries, total = backend.entries.copy(), _sums(backend, 0, rows.size)
-        for i in sorted(order.tolist(), key=lambda i: searched[i] != first):
-            np.copyto(backend.entries, entries)
-            split = splits.take(np.array([i]))
-            middle, threshold = backend.partition(np.array([0]), np.array([rows.size]), split)
-            missing = bool(split.seen_missing[0]), bool(split.missing_left[0])
-            place = float(threshold[0]), int(middle[0])
-            cut = Cut(int(searched[i]), *place, *missing, float(split.gain[0]))
-            sides = _sums_of_sides(backend, cut.middle, total)
-            yield Candidate(self._stump(cut, sides, backend, options))
+        order = order[np.argsort(splits.feature[order] != first, kind="stable")]
+        for begin in range(0, order.size, GROUP):
+            for cut, sides in _cuts(backend, splits.take(order[begin : begin + GROUP])):
+                yield Candidate(self._stump(cut, sides, backend, options))
 
     def split(
         self, tree: Tree, node: int, feature: int, threshold: float | None, codes: Codes | None

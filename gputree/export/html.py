@@ -11,14 +11,19 @@ import numpy as np
 
 from gputree.base.dtypes import THRESHOLD_SPLIT, Floats
 from gputree.base.files import FilePath, replaced_file
+from gputree.errors import InputError
 from gputree.export.describe import Description, descendants, describe
 from gputree.export.model import Model, model_of
 from gputree.export.palette import class_color
 from gputree.export.parameters import checked
 from gputree.export.templates import fill
 from gputree.inputs.costs import relative_costs
+from gputree.prediction.losses import RoutedRows, node_loss, route
+from gputree.tree import Tree
 from gputree.tree.weakest_links import weakest_links
 
+LANGUAGES = ("en", "zh")  # of the page's labels
+_MEASURES = {"poisson": "half deviance"}  # of losses; those of other targets are squared errors
 _OPEN_NODES = 40  # levels are open at first as long as they have no more nodes than this
 _MOST_DETAILS = 12  # classes listed where the pointer rests
 _MOST_CODES = 1 << 18  # categories of all splits together, up to which the page tries rows
@@ -51,6 +56,8 @@ def export_html(
     class_names: Sequence[str] | None = None,
     decimals: int | None = 4,
     title: str = "Decision tree",
+    validation: Sequence[Any] | None = None,
+    language: str | None = None,
 ) -> TreePage:
     """Draw a fitted tree as a page of HTML, for a browser or a notebook.
 
@@ -59,9 +66,10 @@ def export_html(
     lines are as thick as the weight of the rows that follow them. A click expands or collapses a
     node (with shift its subtree), arrow keys go from node to node, the wheel zooms, dragging moves,
     the search finds conditions and predictions, and hovering shows the full path. *Prune* shows the
-    tree at each step of its cost-complexity path; *What if* takes a value for each column that the
-    tree tests, and marks the way of such a row and its prediction. The page makes no network
-    requests.
+    tree at each step of its cost-complexity path, with the error of the validation rows there;
+    *Colour* tints the boxes by class, the share of a class or the mean; *What if* takes a value for
+    each column that the tree tests, and marks the way of such a row and its prediction. The page
+    makes no network requests.
 
     Parameters
     ----------
@@ -69,6 +77,10 @@ def export_html(
     feature_names, class_names, decimals
         As in `export_text`.
     title : str, default="Decision tree"
+    validation : tuple (X, y) or (X, y, sample_weight), default=None
+        Rows that the tree was not grown on; of a fitted estimator.
+    language : "en", "zh" or None, default=None
+        Of the labels; None for that of the browser.
 
     Returns
     -------
@@ -77,7 +89,8 @@ def export_html(
 
     {raises}
     ValueError
-        The number of names does not fit the tree, or `decimals` is negative.
+        The number of names does not fit the tree, `decimals` is negative, `language` is none of
+        these, or `validation` is given for a `Tree`.
 
     Examples
     --------
@@ -89,12 +102,45 @@ def export_html(
     >>> page = export_html(tree, feature_names=iris.feature_names, title="Iris")
     >>> page.save("iris.html")
     """
-    return page_of(page_data(estimator_or_tree, feature_names, class_names, decimals), title)
+    data = page_data(estimator_or_tree, feature_names, class_names, decimals)
+    if validation is not None:
+        if not hasattr(estimator_or_tree, "tree_"):
+            raise InputError(
+                "'validation' takes a fitted estimator, which reads rows, and no Tree."
+            )
+        data["validation"] = losses_of(
+            estimator_or_tree.tree_, routed(estimator_or_tree, validation)
+        )
+    return page_of(data, title, language)
 
 
-def page_of(data: dict[str, Any], title: str) -> TreePage:
-    """The page of some `page_data`."""
-    return TreePage(fill("tree.html.txt", title=html.escape(title), data=as_json(data)))
+def page_of(data: dict[str, Any], title: str, language: str | None = None) -> TreePage:
+    """The page of some `page_data`, in a language, or that of the browser."""
+    if language not in (None, *LANGUAGES):
+        raise InputError(
+            f"language must be one of {', '.join(LANGUAGES)}, or None, got {language!r}."
+        )
+    given = {"title": html.escape(title), "data": as_json(data), "language": language or ""}
+    return TreePage(fill("tree.html.txt", **given))
+
+
+def routed(estimator: Any, rows: Sequence[Any]) -> RoutedRows:
+    """Validation rows, (X, y) or (X, y, weight), at the nodes where they stop."""
+    X, y, *weight = rows
+    return route(estimator, X, y, weight[0] if weight else None)
+
+
+def losses_of(tree: Tree, data: RoutedRows) -> dict[str, Any]:
+    """Losses of validation rows at each node, and their weight, as the page reads them."""
+    loss = node_loss(tree, data)
+    return {
+        "measure": _MEASURES.get(tree.criterion, "mean squared error")
+        if tree.task == "regression"
+        else "error",
+        "weight": float(data.weight.sum()) or 1.0,
+        "as_leaf": loss.as_leaf.tolist(),
+        "stopped": loss.stopped.tolist(),
+    }
 
 
 def as_json(content: dict[str, Any]) -> str:
@@ -123,7 +169,6 @@ def _data(description: Description) -> dict[str, Any]:
     names, costs = description.class_names, description.costs
     sizes = [level.stop for level in tree.levels()]
     alpha = weakest_links(tree, "impurity").alpha
-    leaves = f"{tree.n_leaves:,} leaves, depth {tree.max_depth}"
     return {
         "parent": tree.parent.tolist(),
         "depth": tree.depth.tolist(),
@@ -138,7 +183,7 @@ def _data(description: Description) -> dict[str, Any]:
         "colors": [class_color(k) for k in range(tree.n_classes)],
         "costs": None if costs is None else relative_costs(costs).tolist(),
         "legend": [] if names is None else [[name, k] for k, name in enumerate(names)],
-        "about": f"{tree.task}, {tree.n_nodes:,} nodes, {leaves}, {tree.weight[0]:,.6g} rows",
+        "about": [tree.task, tree.n_leaves, tree.max_depth, float(tree.weight[0])],
         "open": max(sum(size <= _OPEN_NODES for size in sizes) - 1, 1),
     }
 

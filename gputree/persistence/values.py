@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,6 +28,8 @@ def encode(value: Any, name: str) -> Any:
         value = value.item()
     if value is None or isinstance(value, (bool, int, str)):
         return value
+    if isinstance(value, PurePath):  # of the machine that wrote it
+        return str(value)
     if isinstance(value, float):
         return value if math.isfinite(value) else {"float": repr(value)}
     if isinstance(value, list):

@@ -7,7 +7,8 @@ smaller one. It prunes a fitted estimator (`prune`) or a bare tree (`prune_tree`
 from collections.abc import Collection
 
 from gputree.errors import InputError, InputTypeError
-from gputree.pruning.base import Pruner, RoutedRows, TrainingRows, ValidationPruner
+from gputree.prediction.losses import RoutedRows
+from gputree.pruning.base import Pruner, TrainingRows, ValidationPruner
 from gputree.pruning.bottom_up import collapse_splits
 from gputree.pruning.cost_complexity import (
     CostComplexity,

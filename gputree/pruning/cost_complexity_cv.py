@@ -22,16 +22,14 @@ from gputree.base.sklearn import (
 from gputree.base.threads import run
 from gputree.columns.cells import as_table
 from gputree.errors import InputError, checks
-from gputree.pruning.base import (
-    Pruner,
+from gputree.prediction.losses import (
     RoutedRows,
-    Rows,
     encode_target,
     node_loss,
     require_known_labels,
-    require_tree,
     route,
 )
+from gputree.pruning.base import Pruner, Rows, require_tree
 from gputree.pruning.complexity_table import CPTable
 from gputree.pruning.cost_complexity import (
     CostComplexity,

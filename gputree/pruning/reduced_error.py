@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from gputree.base.texts import fill
-from gputree.pruning.base import HELD_OUT, Rows, ValidationPruner, node_loss
+from gputree.prediction.losses import node_loss
+from gputree.pruning.base import HELD_OUT, Rows, ValidationPruner
 from gputree.pruning.bottom_up import best_pruning
 from gputree.tree import Tree
 

@@ -23,7 +23,8 @@ from gputree.estimators.parameters import MOST_JOBS
 from gputree.estimators.reporting import Reporting
 from gputree.evaluation import Lines, Report, Weight
 from gputree.export.model import Names, model_of, require_estimator
-from gputree.pruning.base import encode, encode_target, require_known_labels
+from gputree.prediction.losses import encode_target, require_known_labels
+from gputree.pruning.base import encode
 from gputree.pruning.error_limit import Quantile, error_limit
 from gputree.rules.learning import Learned, LearningOptions, learn
 from gputree.rules.ruleset import RuleSet

@@ -22,8 +22,8 @@ from gputree.arithmetic.fixed_point import fix_rates, fix_weights
 from gputree.check.cases import counted, numbers
 from gputree.criteria import Poisson
 from gputree.criteria.named import target_impurity
+from gputree.prediction.losses import node_loss
 from gputree.pruning import CostComplexity, CostComplexityCV, ReducedError, RoutedRows
-from gputree.pruning.base import node_loss
 
 RATES = st.one_of(
     st.just(0.0),

@@ -19,6 +19,8 @@ from gputree import (
     load_model,
     save_model,
 )
+from gputree.backends.cpu.partition import BLOCK_ROWS
+from gputree.base.dtypes import NO_FEATURE
 from gputree.datasets import load_golf, load_iris
 from gputree.editing import TreeEditor
 from gputree.export import export_sql
@@ -143,6 +145,8 @@ ESTIMATORS = {
     "regression": DecisionTreeRegressor(min_samples_leaf=3),
     "c45": C45Classifier(pruning=None, collapse=False),
     "c45_binary": C45Classifier(pruning=None, collapse=False, binary_splits=True, laplace=True),
+    "pairwise": DecisionTreeClassifier(interaction_cst="pairwise", max_depth=5),
+    "c45_groups": C45Classifier(pruning=None, interaction_cst=[[0, 2], [1, 2, 3]]),
     "id3": ID3Classifier(max_depth=3, categorical_features=["count"]),
 }
 
@@ -215,6 +219,49 @@ def test_edits_are_undone_and_replayed_bit_for_bit(name):
         assert other.skipped == []
         assert other.history == editor.history
         assert other.estimator.tree_.equals(trees[-1])
+
+
+@pytest.mark.parametrize("kind", [DecisionTreeClassifier, C45Classifier])
+def test_columns_of_a_node_are_those_that_constraints_leave(kind):
+    X, y, _ = table(7)
+    editor = TreeEditor(kind(max_depth=3, interaction_cst=[["size", "count"]]), X, y)
+    groups = {"size", "count"}, {"colour", "sex"}
+    assert {one.column for one in editor.alternatives(0)} == groups[0] | groups[1]
+    editor.split(0, "count")
+    (first, second) = editor.numbers[1:3].tolist()
+    for node in (first, second):
+        assert {one.column for one in editor.alternatives(node)} <= groups[0]
+        editor.grow(node)
+    used = set(editor.estimator.tree_.feature.tolist()) - {NO_FEATURE}
+    assert used <= {0, 1}
+    with pytest.raises(ValueError, match=r"Column 'sex' may not split node .* interaction_cst"):
+        editor.split(first, "sex")
+    assert editor.apply([{"edit": "split", "path": [0], "column": "sex"}])
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("kind", [DecisionTreeClassifier, DecisionTreeRegressor])
+def test_sides_of_cuts_inside_bins_are_what_counting_gives(kind, weighted):
+    """Cuts inside the three bins of a column, over blocks of rows of which the last is not full."""
+    rng = np.random.default_rng(4)
+    X = rng.normal(size=(2 * BLOCK_ROWS + 7, 3))
+    X[rng.random(X.shape) < 0.1] = np.nan
+    label, weight = rng.integers(0, 3, len(X)), np.ones(len(X))
+    if weighted:
+        weight = rng.integers(1, 4, len(X)).astype(float)
+    model = kind(max_bins=3, max_depth=2)
+    editor = TreeEditor(model, X, label, weight if weighted else None)
+    for node in editor.numbers.tolist():
+        rows = editor.rows(node)
+        for one in editor.alternatives(node):
+            x, w, y = X[rows, int(one.column[1:])], weight[rows], label[rows]
+            first = (x <= one.threshold) | (np.isnan(x) & (one.missing == 0))
+            assert one.rows == [first.sum(), (~first).sum()]
+            for side, found in zip((first, ~first), one.statistics, strict=True):
+                expected = np.bincount(y[side], w[side], 3)
+                if kind is DecisionTreeRegressor:
+                    expected = [np.average(y[side], weights=w[side])]
+                assert found == pytest.approx(expected)
 
 
 def test_a_split_by_hand_is_that_of_the_alternative():

@@ -99,7 +99,11 @@ def test_files_pipelines_and_model_files(tmp_path):
     path = tmp_path / "splits.json"
     path.write_text(json.dumps(splits))
     model = DecisionTreeClassifier(forced_splits=splits).fit(X, y)
-    assert DecisionTreeClassifier(forced_splits=str(path)).fit(X, y).tree_.equals(model.tree_)
+    for file in (path, str(path)):
+        of_file = DecisionTreeClassifier(forced_splits=file).fit(X, y)
+        assert of_file.tree_.equals(model.tree_)
+        save_model(of_file, tmp_path / "of_file")
+        assert load_model(tmp_path / "of_file").forced_splits == str(path)
     coded = CodedTable(X, device="cpu")
     assert clone(model).fit(coded, y).tree_.equals(model.tree_)
     assert np.isfinite(cross_val_score(clone(model), X, y, cv=3)).all()
@@ -137,6 +141,7 @@ def test_splits_that_are_left_out(splits, options, problem):
         ({"threshold": 1}, "must be a dict with 'feature'"),
         ({"feature": 0, "treshold": 1}, "has 'treshold'; a split has"),
         ({"feature": "d", "threshold": 1}, "There is no column 'd'"),
+        ({"feature": True, "threshold": 1}, "by its name or index, got True"),
         ({"feature": "a"}, "takes 'threshold' or 'categories'; 'a' has neither"),
         ({"feature": "colour", "categories": "red"}, r"as a list: \['red'\]"),
         ({"feature": "a", "threshold": "x"}, "must be a number, got 'x'"),

@@ -126,7 +126,7 @@ def test_words_are_those_of_the_text():
         assert condition in text
     assert data["legend"] == [["setosa", 0], ["versicolor", 1], ["virginica", 2]]
     assert data["details"][0][0] == ["setosa", "50", "33.3%"]
-    assert data["about"] == "classification, 5 nodes, 3 leaves, depth 2, 150 rows"
+    assert data["about"] == ["classification", 3, 2, 150.0]
 
 
 def test_regression_bars_are_means_between_the_extremes():
@@ -183,3 +183,20 @@ def test_colours_differ():
     colors = [class_color(k) for k in range(40)]
     assert len(set(colors)) == 40
     assert all(re.fullmatch("#[0-9a-f]{6}", color) for color in colors)
+
+
+def test_losses_of_validation_rows():
+    X, y = load_auto_mpg(return_X_y=True)
+    model = DecisionTreeRegressor(max_depth=3).fit(X[::2], y[::2])
+    found = data_of(export_html(model, validation=(X[1::2], y[1::2])))["validation"]
+    squares = (model.predict(X[1::2]) - y[1::2]) ** 2
+    assert found["measure"] == "mean squared error"
+    assert sum(found["stopped"]) == pytest.approx(squares.sum())
+    root = float(model.tree_.statistics[0, 0])
+    assert found["as_leaf"][0] == pytest.approx(((y[1::2] - root) ** 2).sum())
+    with pytest.raises(ValueError, match="takes a fitted estimator"):
+        export_html(model.tree_, validation=(X, y))
+    with pytest.raises(ValueError, match="language must be one of en, zh"):
+        export_html(model, language="fr")
+    assert '<html lang="zh">' in export_html(model, language="zh")
+    assert '<html lang="">' in export_html(model)

@@ -8,9 +8,10 @@ import subprocess
 import numpy as np
 import pytest
 
-from gputree import C45Classifier, DecisionTreeClassifier
+from gputree import C45Classifier, DecisionTreeClassifier, DecisionTreeRegressor
 from gputree.datasets import load_iris
 from gputree.export import export_html
+from gputree.pruning import CostComplexity
 
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "chrome"))), None)
 pytestmark = pytest.mark.skipif(BROWSER is None, reason="no browser is installed")
@@ -101,10 +102,10 @@ document.body.textContent = "TOLD" + JSON.stringify(told) + "TOLD";
 """
 
 
-def use(page, folder):
+def use(page, folder, script=USE):
     """Record of a browser that has used the page."""
     file = folder / "tree.html"
-    file.write_text(page.replace("</body>\n", USE), "utf-8")
+    file.write_text(page.replace("</body>\n", script), "utf-8")
     options = ["--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={folder}/profile"]
     done = subprocess.run(
         [BROWSER, *options, "--window-size=1000,700", "--dump-dom", file.as_uri()],
@@ -167,3 +168,83 @@ def test_a_thousand_leaves(tmp_path):
     assert (told["closed"], told["all"], told["expanded"]) == (1, 1999, 1999)
     assert told["zoomed"] > told["fitted"]
     assert re.fullmatch(r"2 of \d+", told["next"])
+
+
+# The slider from end to end, the options of colour and width, the keyboard, in Chinese.
+LOOK = """
+<script>{
+const told = {errors: [], errors_of_rows: []};
+addEventListener("error", event => told.errors.push(event.message));
+const step = document.getElementById("step"), paint = document.getElementById("paint");
+told.language = document.documentElement.lang;
+told.title = document.title;
+told.about = document.getElementById("about").textContent;
+told.colours = [...paint.options].map(option => option.textContent);
+const labels = [...document.querySelectorAll("header button, header label")];
+const words = labels.map(one => one.textContent.trim().replace(/setosa|versicolor|virginica/g, ""));
+told.english = words.filter(one => /[a-z]/.test(one));
+told.steps = steps;
+for (let s = 0; s < steps.length; s++) {
+  step.value = s;
+  step.dispatchEvent(new Event("input"));
+  told.errors_of_rows.push(losses[s][1]);
+}
+told.pruned = document.getElementById("steps").textContent;
+step.value = 0;
+step.dispatchEvent(new Event("input"));
+for (const kind of ["none", "class", "2"]) {
+  paint.value = kind;
+  paint.dispatchEvent(new Event("change"));
+  const tints = [...document.querySelectorAll(".paint")];
+  (told.tints ??= []).push(tints.map(one => Number(one.getAttribute("fill-opacity"))));
+}
+const wide = document.getElementById("wide");
+const edges = () => [...document.querySelectorAll(".edge")];
+const widths = () => edges().map(one => one.getAttribute("stroke-width"));
+told.wide = new Set(widths()).size > 1;
+wide.click();
+told.thin = new Set(widths()).size;
+const places = () => [...view.querySelectorAll('g.node[tabindex="0"]')];
+const stops = () => places().map(node => Number(node.dataset.node));
+told.stops = [stops()];
+for (const key of ["End", "ArrowUp", "Home"]) {
+  document.activeElement.closest?.("g.node") ?? view.querySelector("g.node").focus();
+  const event = new KeyboardEvent("keydown", {key, bubbles: true, cancelable: true});
+  document.activeElement.dispatchEvent(event);
+  told.stops.push(stops());
+}
+document.body.replaceChildren();
+document.body.textContent = "TOLD" + JSON.stringify(told) + "TOLD";
+}</script></body>
+"""
+
+
+def test_the_slider_has_the_errors_of_validation_rows(tmp_path):
+    X, y = IRIS.data, IRIS.target
+    model = DecisionTreeClassifier().fit(X[::2], y[::2])
+    rows = X[1::2], y[1::2]
+    told = use(export_html(model, validation=rows, language="zh"), tmp_path, LOOK)
+    assert told["errors"] == []
+    pruned = [CostComplexity(alpha=max(alpha, 0.0)).prune(model) for alpha in told["steps"]]
+    expected = [1.0 - tree.score(*rows) for tree in pruned]
+    assert told["errors_of_rows"] == pytest.approx(expected)
+    assert len(set(told["errors_of_rows"])) > 1
+    assert told["pruned"].startswith("1 个叶结点, \u03b1 = 0.333, 验证集错误率 66.7%")
+    assert (told["language"], told["title"], told["english"]) == ("zh-CN", "决策树", [])
+    assert told["about"].startswith(f"分类树, {model.tree_.n_nodes} 个结点")
+    assert told["colours"][:3] == ["无", "按类别", "比例\uff1asetosa"]
+    none, by_class, share = told["tints"]
+    assert none == []
+    assert by_class[0] == 0.0  # as many of each class
+    assert share[0] == 0.15
+    assert (told["wide"], told["thin"]) == (True, 1)
+    last = told["stops"][1][0]
+    assert told["stops"][0] == told["stops"][3] == [0]
+    assert last not in (0, *told["stops"][2])
+
+
+def test_one_node_and_one_row_are_no_plural(tmp_path):
+    page = export_html(DecisionTreeRegressor().fit([[0.0]], [1.0]), language="en")
+    script = """<script>document.body.textContent = "TOLD" + JSON.stringify(
+        document.getElementById("about").textContent) + "TOLD";</script></body>\n"""
+    assert use(page, tmp_path, script) == "regression, 1 node, 1 leaf, depth 0, 1 row"

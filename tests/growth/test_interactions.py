@@ -167,7 +167,7 @@ def test_no_path_uses_columns_together_that_must_not(model, groups, nominal):
 
 @pytest.mark.parametrize("model", KINDS, ids=lambda model: type(model).__name__)
 def test_groups_that_have_all_columns_change_nothing(model):
-    X, y = mixed_table()
+    X, y = mixed_table(120)
     X = np.round(X) if isinstance(model, ID3Classifier) else X
     one, other = clone(model), clone(model).set_params(interaction_cst=[range(6), {0, 1}])
     assert_equal(one.fit(X, y), other.fit(X, y))
@@ -282,6 +282,7 @@ def test_columns_by_name_and_those_in_no_group(tmp_path):
         (["ab"], r"must be a sequence of tuples or lists, got: \['ab'\]"),
         ([[0, 6]], "have 6, which is no column: .* indices from 0 to 5"),
         ([["a"]], "have 'a', which is no column"),
+        ([[True, False]], "have True: a group lists columns by name or index, and is no mask"),
         ("some", "must be an instance of 'list', an instance of 'tuple'"),
     ],
 )

@@ -12,8 +12,8 @@ from pruning_oracles import as_poisson, random_tree
 from benchmarks.row_order import differing, grown, random_table
 from gputree import C45Classifier, DecisionTreeClassifier, DecisionTreeRegressor, ID3Classifier
 from gputree.arithmetic.fixed_point import in_units
+from gputree.prediction.losses import node_loss
 from gputree.pruning import Pessimistic, ReducedError, RoutedRows, TrainingRows
-from gputree.pruning.base import node_loss
 
 
 @pytest.mark.full

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from multiway_trees import multiway_cases, random_multiway_tree, random_rows, visit
 from pruning_oracles import leaves_after, prunings, rows_loss, tree_of_shape, trees_with_rows
 
+from gputree.prediction.losses import majority_class, node_loss, route
 from gputree.pruning import (
     CostComplexity,
     PenalizedLoss,
@@ -16,7 +17,6 @@ from gputree.pruning import (
     ValidationPrePruning,
     cost_complexity_path,
 )
-from gputree.pruning.base import majority_class, node_loss, route
 
 BOTH = pytest.mark.parametrize("pruner", [ReducedError(), ValidationPrePruning()])
 

@@ -17,6 +17,7 @@ from gputree import export_text
 from gputree.export import plot_tree
 from gputree.persistence import read_model, write_model
 from gputree.prediction import apply, decision_path
+from gputree.prediction.losses import node_loss
 from gputree.pruning import (
     CostComplexity,
     PenalizedLoss,
@@ -28,7 +29,6 @@ from gputree.pruning import (
     cost_complexity_path,
     subtree_raising,
 )
-from gputree.pruning.base import node_loss
 from gputree.pruning.cost_complexity_cv import _loss_along
 from gputree.tree.importance import impurity_importances
 from gputree.tree.sums import add_up

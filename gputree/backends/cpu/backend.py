@@ -48,6 +48,7 @@ from gputree.backends.cpu.layout import (
 from gputree.backends.cpu.partition import (
     Chunks,
     Parted,
+    left_statistics,
     node_categories,
     node_statistics,
     partition_chunks,
@@ -59,7 +60,7 @@ from gputree.backends.cpu.score import new_vectors, score_nodes
 from gputree.backends.cpu.sub_bins import Finer
 from gputree.backends.cpu.table import CpuTable
 from gputree.backends.rules import thresholds
-from gputree.base.dtypes import ROW
+from gputree.base.dtypes import ROW, Bools
 from gputree.base.threads import chunks, even_spans, run, spans
 from gputree.compilation.tiers import is_cheaper_without
 
@@ -134,14 +135,19 @@ class CpuBackend:
         drawn = self.task.limits.max_features
         if self.task.draws_cuts or drawn >= self.table.missing.size or self._grows_uncoded:
             return False
-        if self.table.by_code.mean() >= tuning.TUNING.ranked_share:
-            return True
-        return self._is_ranked and not self.data.draws_few(drawn)
+        return self._is_coded or (self._is_ranked and not self.data.draws_few(drawn))
+
+    @property
+    def _is_coded(self) -> bool:
+        """True if codes decide the cuts of most columns."""
+        return bool(self.table.by_code.mean() >= tuning.TUNING.ranked_share)
 
     @property
     def _is_ranked(self) -> bool:
         """True if the table is small enough to be ranked as a whole."""
-        return self.table.values.size <= tuning.TUNING.ranked_cells
+        shared = self.data.grows_many and self._is_coded
+        most = tuning.TUNING.coded_ranked_cells if shared else tuning.TUNING.ranked_cells
+        return self.table.values.size <= most
 
     @property
     def uncoded_cells(self) -> int:
@@ -194,7 +200,7 @@ class CpuBackend:
             if self._reads_ranks:
                 columns *= drawn / coded.size
                 if self._is_ranked and self.n_threads == 1:  # else threads share levels
-                    level_cells = tuned.ranked_cells
+                    level_cells = max(tuned.ranked_cells, self.table.values.size)
         return Finishing(tuned.rows_per_statistic, columns, most, level_cells)
 
     @property
@@ -286,10 +292,13 @@ class CpuBackend:
         self.score_subsets(nodes, scores, self._nominal)
         return self._choose(nodes, scores, keys, bounds)
 
-    def splits_by_column(self, key: np.uint64, columns: Int64s) -> Splits:
+    def splits_by_column(
+        self, key: np.uint64, columns: Int64s, allowed: Bools | None = None
+    ) -> Splits:
         """Find the best split of the node of all entries by each of some columns.
 
-        -1 among them stands for all, of which growth chooses one. For tasks that draw no columns.
+        -1 among them stands for all, of which growth chooses one; those that are not `allowed`
+        (d,) have none. For tasks that draw no columns.
         Each column is searched in a copy of the node, in which the others have no boundary and no
         bin to search.
         """
@@ -300,6 +309,8 @@ class CpuBackend:
         self.score_subsets(Nodes(begin, end, cells, slots), scores, self._nominal)
         scores = Scores(*(field[copies] for field in scores))
         hidden = (columns[:, None] != np.arange(d)) & (columns[:, None] >= 0)
+        if allowed is not None:
+            hidden |= ~allowed
         scores.best[hidden] = -np.inf
         scores.bound[hidden] = np.nan  # reaches nothing: -inf would where no boundary is admitted
         nodes = Nodes(begin[copies], end[copies], cells, copies)
@@ -515,6 +526,23 @@ class CpuBackend:
         given = self.task.criterion, self.rows, self.entries, begin, end, out
         self._run(lambda a, b: node_statistics(*given, a, b), parts)
         return out
+
+    def left_statistics(self, splits: Splits) -> list[tuple[int, Int64s]]:
+        """Count and sum up the entries that go left by m cuts of the node of all entries.
+
+        Each has its threshold: it is numeric, and ``inside`` a bin. Nothing is moved.
+        """
+        n, m = self.entries.size, splits.feature.size
+
+        def add_up(begin: int, end: int) -> tuple[Int64s, Int64s]:
+            sums, counts = np.zeros((2 * m, self.task.statistics), np.int64), np.zeros(m, np.int64)
+            given = self.task.criterion, self.rows, self.entries, self.table.values
+            left_statistics(*given, splits.chosen, sums, counts, begin, end)
+            return counts, sums[1::2]
+
+        parts = self._run(add_up, even_spans(n, m, self.n_threads, tuning.TUNING.chunk_rows))
+        counts, sums = (sum(part) for part in zip(*parts, strict=True))
+        return list(zip(counts.tolist(), sums, strict=True))
 
     def categories(
         self, begin: Int64s, end: Int64s, feature: NDArray[np.int32]

@@ -220,6 +220,41 @@ def node_statistics(criterion, rows, entries, begins, ends, out, first, last):
                 flat[j * width + 3] += pick(rests, row, 0)
 
 
+# Rows whose values stay in the cache while every cut is looked at.
+BLOCK_ROWS = 512
+
+
+@kernel
+def left_statistics(criterion, rows, entries, values, cuts, out, counts, first, last):
+    """Sum the statistics of entries ``first .. last`` that go left by each cut.
+
+    Those of cut j are added to row ``2 * j + 1`` of `out`, those of the others to the row before
+    it; ``counts[j]`` are the entries that go left.
+    """
+    targets, weights, squares, rests = rows
+    regression = squares is not None
+    width = np.uintp(out.shape[1])
+    flat = out.reshape(-1)
+    for a in range(first, last, BLOCK_ROWS):
+        begin, end = np.uintp(a), np.uintp(min(a + BLOCK_ROWS, last))
+        for j in range(np.uintp(cuts.feature.size)):
+            f = np.uintp(cuts.feature[j])
+            threshold, missing_left = cuts.threshold[j], cuts.missing_left[j]
+            lefts = np.uintp(0)
+            # The entries before i of this block, and those of the blocks before it, are counted.
+            for i in range(begin, end):
+                row = np.uintp(entries[i])
+                value = np.float64(values[row, f])
+                to_left = np.uintp((value <= threshold) | (missing_left & (value != value)))
+                start = (np.uintp(2) * j + to_left) * width
+                weight = pick(weights, row, 1)
+                add_row(criterion, flat, start, targets[row], weight, pick(squares, row, 0))
+                if regression:
+                    flat[start + np.uintp(3)] += pick(rests, row, 0)
+                lefts += to_left
+            counts[j] += np.int64(lefts)
+
+
 @kernel
 def list_categories(table, entries, begins, ends, features, first, last, seen, counts, codes):
     """List the categories in each of nodes ``first .. last``, one after another, unordered.
