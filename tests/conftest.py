@@ -18,6 +18,7 @@ from devices import to_host
 from hypothesis import HealthCheck, given, settings, strategies
 from oracles import Grown
 from products import mark_products
+from python_mutants import part_of
 from strategies import Sample
 
 from gputree.backends.base import Backend, Task
@@ -61,6 +62,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "undefined memory reported. ptx runs what NVRTC makes of kernels; where no other way is "
         "named, in tests that name none, too. FILL is every byte of fresh memory, as ascending:ff.",
     )
+    parser.addoption(
+        "--part",
+        default="0/1",
+        metavar="K/M",
+        help="of the files with tests that are chosen, every M-th from the K-th on. K may be any "
+        "number, such as one that counts commits, so that a run of each takes turns.",
+    )
 
 
 DEVICE_FIXTURES = {"device": True, "cuda_device": False}  # whether the CPU is one
@@ -84,14 +92,14 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> Iterator[None]:
+def pytest_collection_modifyitems(
+    config: pytest.Config, items: list[pytest.Item]
+) -> Iterator[None]:
     mark_products(items)  # before pytest selects by marker
     yield
-    items[:] = [
-        item
-        for _, items_of_file in groupby(items, lambda item: item.path)
-        for item in sorted(items_of_file, key=opens_device)
-    ]
+    files = [list(found) for _, found in groupby(items, lambda item: item.path)]
+    chosen = files[part_of(config.getoption("--part"))]
+    items[:] = [item for found in chosen for item in sorted(found, key=opens_device)]
 
 
 def pytest_collection_finish() -> None:

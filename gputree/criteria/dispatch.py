@@ -112,8 +112,8 @@ def is_pure(criterion, total):
     """Return True if only one class has weight (never in regression)."""
 
 
-def formula(function: Callable, *criteria: type) -> Callable:
-    """Register a formula of `function` for the given criteria."""
+def formula(function: Callable, *criteria: type, how: Callable = overload_borrowing) -> Callable:
+    """Register a formula of `function` for some criteria; `how` is `overload` if it allocates."""
 
     def register(implementation: Callable) -> Callable:
         def choose(criterion: Any, *rest: Any) -> Callable | None:
@@ -124,7 +124,7 @@ def formula(function: Callable, *criteria: type) -> Callable:
         for criterion in criteria:
             _formulas[function.__name__, criterion] = implementation
         _stubs[implementation] = function
-        overload_borrowing(function, implementation.__module__)(choose)
+        how(function, implementation.__module__)(choose)
         return implementation
 
     return register

@@ -34,7 +34,7 @@ from gputree.columns import Columns
 from gputree.columns.categories import count_codes
 from gputree.columns.merging import MergedColumns
 from gputree.errors import InputError, InputTypeError
-from gputree.estimators.growing import Grown, Options, interactions_not_on_cuda
+from gputree.estimators.growing import Grown, Options
 from gputree.estimators.growing_parts import Rowsets, grow_parts
 from gputree.inputs.tables import TableReader
 from gputree.inputs.validation import check_labels, check_weight_range, code_dtype, read_targets
@@ -339,10 +339,6 @@ def grow_tree(
 
     `bins` are those of all rows, where these are some of them.
     """
-    if options.interactions is not None:
-        if device == "cuda":
-            raise interactions_not_on_cuda()
-        device = "cpu"
     return grow_parts(tasks, rowsets, options, partial(worker_device, device), bins)
 
 

@@ -149,8 +149,8 @@ class Cart(TreeParameters, BaseDecisionTree):
 
     def _device(self) -> str:
         """Device of growth: "auto" is the CPU where that alone finds such trees."""
-        on_cpu = self.splitter == "random" or is_ranked(self)
-        on_cpu = on_cpu or self.interaction_cst is not None or self.forced_splits is not None
+        on_cpu = self.splitter == "random" or is_ranked(self) or self.forced_splits is not None
+        on_cpu = on_cpu or getattr(self, "n_outputs_", 1) > 1
         if on_cpu and self.device == "auto":
             return "cpu"
         return resolve_device(self.device, bool(self.verbose))

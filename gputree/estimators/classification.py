@@ -192,7 +192,7 @@ class TreeClassifier(TableClassifier, BaseDecisionTree):
     def predict(self, X: Any) -> NDArray[Any]:
         if self._has_fractions or self._weighs_errors:
             return self._answer(self.predict_proba(X))
-        return self._take(self.classes_[self.tree_.value[:, 0].argmax(axis=1)], X)
+        return self._take(self.classes_[self.tree_.predictions.argmax(axis=1)], X)
 
     @explained
     def predict_proba(self, X: Any) -> NDArray[np.float64]:

@@ -70,6 +70,7 @@ class Options(NamedTuple):
     signs: NDArray[np.int8] | None = None  # of columns with monotonic predictions
     interactions: Interactions | None = None
     quantile: float | None = None  # of the criterion "quantile"
+    target_classes: tuple[int, ...] = ()  # of each of several targets
 
 
 class Grown(NamedTuple):
@@ -100,8 +101,6 @@ def grow_tree(
     entries, weights, targets = units_of(target, sample_weight, options)
     if options.draws_cuts and (options.device != "cpu" or table.sharding is not None):
         raise cuts_not_drawn()
-    if options.interactions is not None and options.device != "cpu":
-        raise interactions_not_on_cuda()
     task = new_task(target, weights, targets, device_table.categories, options)
     backend = new_backend(device_table, task, options.n_threads, entries)
     options = options._replace(max_bins=table.max_bins or options.max_bins)
@@ -181,14 +180,6 @@ def cuts_not_drawn() -> InputError:
     return InputError(
         "Cuts are drawn on the CPU, in tables in memory: splitter='random' and extremely "
         "randomized trees take neither device='cuda' nor a table in batches or in partitions."
-    )
-
-
-def interactions_not_on_cuda() -> InputError:
-    """The error where columns of nodes cannot be constrained."""
-    return InputError(
-        "interaction_cst constrains trees of CART on the CPU: pass device='cpu' or 'auto', and a "
-        "table on the host."
     )
 
 
@@ -352,6 +343,7 @@ def tree_of_statistics(
         statistics=found.statistics,
         impurity=found.impurity,
         gain=nodes.gain,
+        target_classes=options.target_classes,
     )
 
 
@@ -360,7 +352,8 @@ def close_tree(tree: Tree, shape: BinaryShape, options: Options) -> Tree:
     if options.max_leaf_nodes is None:
         return bounded_gains(tree)
     sums = shape.sums  # units, as growth compared them
-    units = sums.sum(axis=1) if options.n_classes else sums[:, 0]
+    is_whole = options.n_classes and not options.target_classes
+    units = sums.sum(axis=1) if is_whole else sums[:, 0]
     closed = best_first_leaves(tree.first_child, tree.gain * units, options.max_leaf_nodes)
     return bounded_gains(tree.collapse(closed))
 

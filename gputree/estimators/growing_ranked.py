@@ -106,7 +106,7 @@ def grow_ranked(
     with Progress(order.size, enabled=options.verbose) as progress:
         grown = grower.grow(options.key)
         progress.level(0, 0, order.size, grown.begin.size)
-    nodes, parent, depth = renumber(_grown_nodes(grown, values.values))
+    nodes, parent, depth = renumber(grown_nodes(grown, values.values))
     by_level = breadth_first(grown.first_child)[0]
     grown = RankedNodes._make(field[by_level] for field in grown)
     shape = BinaryShape(parent, depth, nodes.end - nodes.begin, grown.weight[:, None])
@@ -123,7 +123,7 @@ def _copied(weight: NDArray | None) -> NDArray | None:
     return None if weight is None else weight.copy()
 
 
-def _grown_nodes(grown: RankedNodes, values: NDArray) -> GrownNodes:
+def grown_nodes(grown: RankedNodes, values: NDArray) -> GrownNodes:
     """Nodes with thresholds between the values next to a cut; infinity before missing values."""
     split = np.flatnonzero(grown.first_child >= 0)
     feature = np.where(grown.first_child < 0, -1, grown.feature)

@@ -342,7 +342,7 @@ def _flatten(model: Model) -> Flat:
         n_children=tree.n_children.astype(np.int64),
         spreads=parts.spreads,
         portion=parts.portion,
-        value=np.ascontiguousarray(tree.value[:, 0]),
+        value=np.ascontiguousarray(tree.predictions),
         root=np.zeros(1, np.int64),
     )
 

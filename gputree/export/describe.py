@@ -109,7 +109,7 @@ class Description:
 
     @cached_property
     def _labels(self) -> NDArray[np.intp]:
-        shares = self._answers if self.costs is None else self.tree.value[:, 0]
+        shares = self._answers if self.costs is None else self.tree.predictions
         return labels_of(shares, self.costs)
 
     @cached_property

@@ -154,7 +154,7 @@ def _explanation(description: Description, model: Model, row: NDArray) -> Explan
         rest += [(child, share * part, why) for child, part in reversed(onward)]
     out = np.zeros(tree.n_classes)
     for node in sorted(stops):  # as prediction adds them up
-        out += stops[node] * tree.value[node, 0]
+        out += stops[node] * tree.predictions[node]
     if description.class_names is None:
         return Explanation(description.number(out[0]), {}, tuple(steps))
     shares = dict(zip(description.class_names, out.tolist(), strict=True))

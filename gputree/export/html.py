@@ -177,7 +177,7 @@ def _data(description: Description) -> dict[str, Any]:
         "condition": ["", *(str(description.condition(node)) for node in nodes[1:])],
         "prediction": [description.answer(node) for node in nodes],
         "support": [description.support(node) for node in nodes],
-        "bars": _mean_bars(tree.answers[:, 0]) if names is None else _class_bars(tree.value),
+        "bars": _mean_bars(tree.answers[:, 0]) if names is None else _class_bars(tree.predictions),
         "details": [_details(description, node) for node in nodes],
         "alpha": [a if np.isfinite(a) else None for a in alpha.tolist()],
         "colors": [class_color(k) for k in range(tree.n_classes)],
@@ -234,7 +234,7 @@ def _words(model: Model, feature: int) -> list[str] | None:
 
 def _class_bars(value: Floats) -> list[list[tuple[float, int]]]:
     """The probability of each class that is there, with its colour."""
-    return [[(round(float(row[k]), 4), int(k)) for k in np.flatnonzero(row)] for row in value[:, 0]]
+    return [[(round(float(row[k]), 4), int(k)) for k in np.flatnonzero(row)] for row in value]
 
 
 def _mean_bars(mean: Floats) -> list[list[tuple[float, int]]]:

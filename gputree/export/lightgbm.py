@@ -111,7 +111,7 @@ def _texts(model: Model) -> list[str]:
     """Text of each output's tree, without its number."""
     _forbid_small(model)
     binary = as_binary(model)
-    value = model.tree.value[binary.source, 0]
+    value = model.tree.predictions[binary.source]
     if model.tree.n_classes == 2:
         value = value[:, 1:]
     shape = _shape(binary, np.maximum(_rows(model.tree)[binary.source], 1))

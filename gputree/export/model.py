@@ -92,7 +92,7 @@ class Model(Names):
     @property
     def labels(self) -> NDArray[np.intp]:
         """The class that each node predicts, shape (n_nodes,)."""
-        return labels_of(self.tree.value[:, 0], self.costs)
+        return labels_of(self.tree.predictions, self.costs)
 
     def split(self, node: int) -> Split:
         """The split of an inner node."""

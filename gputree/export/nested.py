@@ -59,7 +59,7 @@ def to_dict(
     """
     model = model_of(estimator_or_tree, feature_names, class_names, by_costs=True)
     tree = model.tree
-    predictions = tree.value[:, 0, 0] if model.classes is None else model.labels
+    predictions = tree.predictions[:, 0] if model.classes is None else model.labels
     below: list[Any] = [None] * tree.n_nodes
     for node in range(tree.n_nodes - 1, -1, -1):  # children have the higher numbers
         if not tree.children(node):

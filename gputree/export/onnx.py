@@ -168,7 +168,7 @@ class _Graph:
         for place, model in enumerate(models):
             binary = as_binary(model)
             leaves = binary.source[binary.is_leaf]
-            value = model.tree.value[leaves, 0]
+            value = model.tree.predictions[leaves]
             found = self.add(
                 "TreeEnsemble", [table], "found", domain="ai.onnx.ml", **self._ensemble(binary)
             )

@@ -41,7 +41,7 @@ def answer_colors(tree: Tree, costs: Costs | None = None) -> Floats:
         share = (mean - mean.min()) / (np.ptp(mean) or 1.0)
         return _tints(np.array([rgb(class_color(0))]), share)
     if tree.lower is not None or costs is not None:
-        return class_tints(tree.value[:, 0], costs)
+        return class_tints(tree.predictions, costs)
     weight = np.where(tree.weight > 0, tree.weight, 1.0)
     return class_tints(tree.statistics / weight[:, None])
 

@@ -253,7 +253,7 @@ def _draw_bars(ax: Any, tree: Tree, layout: _Layout, scale: float) -> None:
 def _class_parts(tree: Tree) -> Iterator[tuple[int, float, float, Any]]:
     """Node, begin, width (of its bar's 1) and colour of each class that is there."""
     colors = [rgb(class_color(k)) for k in range(tree.n_classes)]
-    for node, shares in enumerate(tree.value[:, 0]):
+    for node, shares in enumerate(tree.predictions):
         ends = np.cumsum(shares)
         for k in np.flatnonzero(shares):
             yield node, float(ends[k] - shares[k]), float(shares[k]), colors[k]
@@ -261,7 +261,7 @@ def _class_parts(tree: Tree) -> Iterator[tuple[int, float, float, Any]]:
 
 def _mean_parts(tree: Tree) -> Iterator[tuple[int, float, float, Any]]:
     """The whole, a standard deviation to either side of the mean, and the mean."""
-    mean, deviation = tree.value[:, 0, 0], np.zeros(tree.n_nodes)
+    mean, deviation = tree.predictions[:, 0], np.zeros(tree.n_nodes)
     if tree.criterion == "squared_error":  # others have no deviation
         deviation = np.sqrt(np.maximum(tree.impurity, 0.0))
     lowest = (mean - deviation).min()

@@ -163,7 +163,7 @@ def _of_forest(models: Models, dialect: SqlDialect, output: str, probability_of:
 def _value(model: Model, dialect: SqlDialect, output: int) -> str:
     """Prediction of a tree of a forest; the query around it takes some of a parser's depth."""
     writer = Writer(model, dialect._replace(deepest=dialect.deepest * 2 // 3))
-    value = model.tree.value[:, 0, output]
+    value = model.tree.predictions[:, output]
     expression = _expression(writer, lambda node: writer.number(value[node]))
     return f"CAST(\n{expression}\nAS {dialect.double})"
 
@@ -209,7 +209,7 @@ def _answers(
     model: Model, writer: Writer, output: Any, probability_of: Any
 ) -> tuple[Callable[[int], str], str | None]:
     """The SQL of the prediction of each node, and the type they need to be given."""
-    value = model.tree.value[:, 0]
+    value = model.tree.predictions
     double = writer.dialect.double
     if probability_of is not None and output != "probability":
         raise InputError(f"probability_of needs output='probability', got output={output!r}.")

@@ -88,7 +88,7 @@ def to_treelite(estimator_or_tree: Any, *, missing: Literal["error", "largest"] 
     trees = [blank.removesuffix(leaves)]
     for model in models:
         binary = as_binary(model)
-        trees.append(_tree(binary, model.tree.value[binary.source, 0]))
+        trees.append(_tree(binary, model.tree.predictions[binary.source]))
     return require("treelite", "to_treelite").Model.deserialize_bytes(b"".join(trees))
 
 

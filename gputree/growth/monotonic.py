@@ -95,7 +95,7 @@ def bound_answers(tree: Tree, signs: NDArray[np.int8]) -> Tree:
     The bounds are computed from the predictions after scaling, so that these are in order to the
     last bit. The tree is binary, of two classes or regression.
     """
-    mean = tree.value[:, 0, -1]
+    mean = tree.predictions[:, -1]
     lower, upper = np.full(tree.n_nodes, -np.inf), np.full(tree.n_nodes, np.inf)
     for level in tree.levels():
         nodes = level.start + np.flatnonzero(tree.first_child[level] != NO_CHILD)

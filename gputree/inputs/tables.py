@@ -145,8 +145,8 @@ class Table:
         return Table(values, self.columns, self.names, self.device, self.max_bins)
 
     def scatter(self, column: NDArray[Any]) -> NDArray[Any]:
-        """Scatter one value of each of its rows to all stored rows; 0 elsewhere."""
-        whole = np.zeros(len(self.stored), column.dtype)
+        """Scatter one value, or a row of values, of each row to all stored rows; 0 elsewhere."""
+        whole = np.zeros((len(self.stored), *column.shape[1:]), column.dtype)
         whole[self.rows] = column
         return whole
 

@@ -77,7 +77,7 @@ def class_distributions(
     node without weight predicts as its nearest ancestor with weight does. `answers`, of shape (N,
     K), are what nodes predict instead of their class proportions; see `apply` for the others.
     """
-    predictions = np.ascontiguousarray(tree.value[:, 0] if answers is None else answers)
+    predictions = np.ascontiguousarray(tree.predictions if answers is None else answers)
     if not _spreads(tree):
         return take(tree, values, predictions, n_threads, before)
     out = np.empty((values.shape[0], tree.n_classes))

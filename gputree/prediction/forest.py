@@ -76,7 +76,7 @@ class PackedForest(list[PackedTree]):
 
 def pack_tree(tree: Tree, dtype: Any) -> PackedTree:
     """Pack a binary tree for rows of float32 or float64 values, depth-first where that pays."""
-    return with_answers(arrange(tree, dtype), np.arange(tree.n_nodes), tree.value[:, 0], False)
+    return with_answers(arrange(tree, dtype), np.arange(tree.n_nodes), tree.predictions, False)
 
 
 def with_answers(

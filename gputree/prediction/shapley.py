@@ -83,7 +83,7 @@ def expected_answer(tree: Tree) -> Floats:
     for level in tree.levels()[1:]:
         reach[level] = reach[tree.parent[level]] * parts.portion[level]
     stops = tree.is_leaf | (game_of(tree, parts).ends > 0)
-    return reach[stops] @ tree.value[stops, 0]
+    return reach[stops] @ tree.predictions[stops]
 
 
 def shapley_values(
@@ -95,7 +95,7 @@ def shapley_values(
     """
     descent = Descent(values, packed(tree, values.dtype), portions(tree), None)
     game = game_of(tree, descent.parts)
-    predictions = np.ascontiguousarray(tree.value[:, 0, :])
+    predictions = np.ascontiguousarray(tree.predictions)
     shape = values.shape[0], tree.n_features, tree.n_classes
     require_memory(
         8.0 * np.prod(shape, dtype=float), "The Shapley values", "Pass fewer rows at a time."

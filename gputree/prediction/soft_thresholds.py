@@ -37,7 +37,7 @@ def soften(tree: Tree, values: NDArray, target: NDArray, weight: Floats | None) 
     """The tree, of classes and pruned, with bounds of its thresholds by the rows it grew on."""
     lower, upper = tree.threshold.copy(), tree.threshold.copy()
     descent = Descent(values, pack(tree, values.dtype), portions(tree), None)
-    prediction = np.ascontiguousarray(tree.value[:, 0])
+    prediction = np.ascontiguousarray(tree.predictions)
     n = target.size
     arrived = _Arrived(np.arange(n), np.zeros(n, NODE), np.ones(n) if weight is None else weight)
     arrived = arrived.take(arrived.weight > 0.0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
+from itertools import accumulate
 from typing import Any, Literal
 
 import numpy as np
@@ -58,6 +59,7 @@ class TreeArrays:
     smoothing: float = 0.0
     soft_lower: Floats | None = None
     soft_upper: Floats | None = None
+    target_classes: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         if self.branch_begin is None:
@@ -86,8 +88,23 @@ class TreeArrays:
 
     @property
     def n_classes(self) -> int:
-        """Number of classes; 1 for regression."""
+        """Number of classes, those of several targets added up; of regression, of targets."""
         return self.statistics.shape[1]
+
+    @property
+    def n_outputs(self) -> int:
+        """Number of targets."""
+        if self.task == "regression":
+            return self.statistics.shape[1]
+        return len(self.target_classes) or 1
+
+    @property
+    def target_ends(self) -> tuple[int, ...]:
+        """Columns of `statistics` before each target, and all of them; shape (n_outputs + 1,)."""
+        widths = self.target_classes or (self.n_classes,)
+        if self.task == "regression":
+            widths = (1,) * self.n_classes
+        return (0, *accumulate(widths))
 
     @property
     def is_binary(self) -> bool:
@@ -133,6 +150,7 @@ class TreeArrays:
         yield "it has no nodes, or arrays differ in length", wrong
         for name in ("weight", "statistics", "impurity", "gain"):
             yield f"{name} is not finite", ~np.isfinite(arrays[name]).all()
+        yield "target_classes are not those of several targets", self._wrong_targets()
         yield "smoothing is negative or no number", not 0.0 <= self.smoothing < np.inf
         yield "predictions are smoothed and clipped to bounds", self.smoothing and self._is_held
         yield "soft thresholds are incomplete, or do not lie around theirs", self._wrong_soft()
@@ -143,6 +161,13 @@ class TreeArrays:
     @property
     def _is_held(self) -> bool:
         return self.lower is not None
+
+    def _wrong_targets(self) -> bool:
+        if self.statistics.ndim != 2 or not self.target_classes:
+            return self.statistics.ndim != 2
+        counts, total = self.target_classes, self.statistics.shape[1]
+        wrong = self.task == "regression" or len(counts) < 2 or min(counts) < 1
+        return wrong or sum(counts) != total or self.smoothing != 0.0
 
     def _wrong_soft(self) -> Any:
         """Mark thresholds not within the soft bounds; True if only one bound is set."""
@@ -157,7 +182,9 @@ class TreeArrays:
         """Mark nodes whose `lower` and `upper` are no bounds; True if only one is set."""
         if self.lower is None or self.upper is None:
             return (self.lower is None) != (self.upper is None)
-        two = self.n_classes == (2 if self.task == "classification" else 1)
+        two = not self.target_classes and self.n_classes == (
+            2 if self.task == "classification" else 1
+        )
         return ~(self.lower <= self.upper) | (not two)
 
     def _shape_problems(self) -> Iterator[tuple[str, Any]]:

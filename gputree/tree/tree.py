@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
+from itertools import pairwise
 from typing import Any, TypeVar
 from zlib import crc32
 
@@ -80,9 +81,10 @@ class Tree(TreeArrays):
         Number of training rows in the node.
     statistics : float64 array of shape (N, K)
         Class weights of the node (classification; K classes), or its mean
-        target (regression; K = 1): its median or quantile by criteria of these.
+        target (regression; K = 1): its median or quantile by criteria of these. Of several
+        targets, those of each, one target after the other: see `target_ends`.
     impurity : float64 array of shape (N,)
-        Impurity of the node by `criterion`.
+        Impurity of the node by `criterion`; of several targets the mean of theirs.
     gain : float64 array of shape (N,)
         Decrease of impurity by the node's split, per unit of the node's weight; 0 at leaves.
     lower, upper : float64 arrays of shape (N,), or None
@@ -95,6 +97,8 @@ class Tree(TreeArrays):
         If a number is between these two, both children of a threshold split predict, with
         fractional weights (see `gputree.prediction.shares`); other nodes have their `threshold` in
         both.
+    target_classes : tuple of int
+        Number of classes of each target, where there are several (classification); else empty.
     branch_begin, branch_end : int64 arrays of shape (N,)
         To node t lead from its parent the categories ``branch_code[branch_begin[t] :
         branch_end[t]]``, in no order; none where the parent tests none. Nodes share
@@ -314,7 +318,22 @@ class Tree(TreeArrays):
 
     @property
     def value(self) -> Floats:
-        """Class fractions (classification) or mean target, shape (N, 1, K).
+        """Class fractions (classification), shape (N, n_outputs, K), or mean targets, K = 1.
+
+        `predictions` by target; of several with different numbers of classes, K is the largest, and
+        zeros follow the fractions of fewer.
+        """
+        found, ends = self.predictions, self.target_ends
+        if self.n_outputs == 1:
+            return found[:, None]
+        value = np.zeros((self.n_nodes, self.n_outputs, max(np.diff(ends))))
+        for j, (begin, end) in enumerate(pairwise(ends)):
+            value[:, j, : end - begin] = found[:, begin:end]
+        return value
+
+    @property
+    def predictions(self) -> Floats:
+        """Class fractions (classification) or mean targets, one target after the other: (N, K).
 
         Fractions are smoothed by `smoothing`. A node without weight has those of its nearest
         ancestor with weight. They are held within `lower` and `upper`.
@@ -332,16 +351,32 @@ class Tree(TreeArrays):
             value = np.clip(value[:, -1:], self.lower[:, None], self.upper[:, None])
             if self.task == "classification":
                 value = np.concatenate([1.0 - value, value], axis=1)
-        return value[:, None, :]
+        return value
+
+    def of_target(self, target: int) -> Tree:
+        """The tree as it predicts one of its targets; impurities and gains stay those of all.
+
+        Parameters
+        ----------
+        target : int
+
+        Returns
+        -------
+        Tree
+            Of one target.
+        """
+        columns = slice(*self.target_ends[target : target + 2])
+        statistics = np.ascontiguousarray(self.statistics[:, columns])
+        return replace(self, statistics=statistics, target_classes=())
 
     @property
     def answers(self) -> Floats:
         """Values that label nodes, shape (N, K): the largest of classes, or the mean target.
 
-        Equal to `value`, but class weights, not divided, in trees without bounds.
+        Equal to `predictions`, but class weights, not divided, in trees without bounds.
         """
         if self.lower is not None:
-            return self.value[:, 0]
+            return self.predictions
         empty = (self.weight == 0).any()
         return self.statistics[self.nearest_with_weight()] if empty else self.statistics
 

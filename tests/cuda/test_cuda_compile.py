@@ -43,7 +43,9 @@ PLAINEST, WIDEST = Variant(Gini, False, 32), Variant(SquaredError, True, 64)
 VARIANTS = {
     90: [Variant(*v) for v in product(CRITERIA, (False, True), (32, 64))]
     + [Variant(kind, True, 64, categories=True) for kind in CRITERIA]
-    + [Variant(kind, True, 64, monotonic=True) for kind in CRITERIA],
+    + [Variant(kind, True, 64, monotonic=True) for kind in CRITERIA]
+    + [Variant(kind, True, 64, interactions=True) for kind in (Gini, SquaredError)]
+    + [Variant(kind, True, 64, True, True, True) for kind in CRITERIA],
     **{arch: [PLAINEST, WIDEST] for arch in (min(ARCHITECTURES), max(ARCHITECTURES))},
 }
 
@@ -192,7 +194,9 @@ def test_compiled_kernels_are_what_is_launched(compiled, case):
 
 
 @pytest.mark.parametrize(
-    "variant", [PLAINEST, WIDEST._replace(monotonic=True)], ids=["plainest", "widest"]
+    "variant",
+    [PLAINEST, WIDEST._replace(monotonic=True, interactions=True)],
+    ids=["plainest", "widest"],
 )
 @pytest.mark.parametrize("name", HEADERS)
 def test_other_releases_of_the_compiler(nvrtc, name, variant):

@@ -11,7 +11,7 @@ from oracles import columns_allowed, exact_tree
 from shard_kinds import Case, in_shards
 from sklearn.base import clone
 from strategies import PROBLEMS, is_regression, make_task, random_problems, random_sample
-from tunings import DRAWN, RANKED, WIDE, tuned
+from tunings import DEVICE, DRAWN, RANKED, WIDE, finishing, tuned
 from twin_lists import assert_same_trees
 
 from gputree import (
@@ -30,6 +30,7 @@ from gputree import (
 from gputree.backends import interactions
 from gputree.backends.base import Monotonic
 from gputree.backends.interactions import interactions_of
+from gputree.check.cases import InParts
 
 
 @st.composite
@@ -48,20 +49,12 @@ def grouped_task(problem, **limits):
 
 
 # ------------------------------------------------------------------------- growth
-@pytest.fixture(scope="module")
-def grow(grow_tree, device):
-    """``grow(sample, task, ...)`` on the CPU, where columns are constrained."""
-    if device != "cpu":
-        pytest.skip("columns of CART are constrained on the CPU")
-    return grow_tree
-
-
 @given(grouped_problems(), st.sampled_from([2, 5, 256]), st.sampled_from([1, 20, None]))
-def test_trees_are_those_of_the_definition(grow, problem, max_bins, finish_rows):
+def test_trees_are_those_of_the_definition(grow_tree, problem, max_bins, finish_rows):
     """With the root as a small node, and with large nodes that are split by histograms."""
     sample, task = problem[1], grouped_task(problem)
     expected = exact_tree(sample.values, task, groups=problem[2])
-    assert grow(sample, task, finish_rows=finish_rows, max_bins=max_bins) == expected
+    assert grow_tree(sample, task, finish_rows=finish_rows, max_bins=max_bins) == expected
 
 
 @given(
@@ -71,27 +64,27 @@ def test_trees_are_those_of_the_definition(grow, problem, max_bins, finish_rows)
     st.sampled_from([1, 30, None]),
     st.booleans(),
 )
-def test_limits_and_drawn_columns(grow, problem, leaf, drawn, finish_rows, ties):
+def test_limits_and_drawn_columns(grow_tree, device, problem, leaf, drawn, finish_rows, ties):
     sample = problem[1]
     limits = {"min_samples_leaf": leaf, "max_depth": 6, "random_ties": ties}
     limits["max_features"] = min(drawn, sample.values.shape[1])
     task = grouped_task(problem, **limits)
     expected = exact_tree(sample.values, task, groups=problem[2])
-    assert grow(sample, task, finish_rows=finish_rows, max_bins=4) == expected
-    for tuning in [*DRAWN, RANKED, WIDE]:
+    assert grow_tree(sample, task, finish_rows=finish_rows, max_bins=4) == expected
+    for tuning in [*DRAWN, RANKED, WIDE] if device == "cpu" else [DEVICE["asked"]]:
         with tuned(tuning):
-            assert grow(sample, task, finish_rows=finish_rows, max_bins=4) == expected
+            assert grow_tree(sample, task, finish_rows=finish_rows, max_bins=4) == expected
 
 
 @pytest.mark.parametrize(("criterion", "weighted"), PROBLEMS[:2])
 @pytest.mark.parametrize("finish_rows", [1, None])
-def test_with_monotonic_constraints(grow, criterion, weighted, finish_rows):
+def test_with_monotonic_constraints(grow_tree, criterion, weighted, finish_rows):
     sample = random_sample(3, 200, 4, 0 if is_regression(criterion) else 2, weighted)
     groups = (frozenset({0, 1}), frozenset({1, 2}), frozenset({3}))
     monotonic = Monotonic(np.array([1, -1, 0, 1], np.int8))
     task = grouped_task((criterion, sample, groups), n_classes=2, monotonic=monotonic)
     expected = exact_tree(sample.values, task, groups=groups)
-    assert grow(sample, task, finish_rows=finish_rows) == expected
+    assert grow_tree(sample, task, finish_rows=finish_rows) == expected
 
 
 # --------------------------------------------------------------------- estimators
@@ -172,7 +165,7 @@ def test_no_path_uses_columns_together_that_must_not(model, groups, nominal):
 
 @pytest.mark.parametrize("model", KINDS, ids=lambda model: type(model).__name__)
 def test_groups_that_have_all_columns_change_nothing(model):
-    X, y = mixed_table()
+    X, y = mixed_table(120)
     X = np.round(X) if isinstance(model, ID3Classifier) else X
     one, other = clone(model), clone(model).set_params(interaction_cst=[range(6), {0, 1}])
     assert_equal(one.fit(X, y), other.fit(X, y))
@@ -203,19 +196,46 @@ def test_threads_and_whole_trees_in_a_call_change_nothing():
     assert_equal(limited, forests[0])
 
 
-def test_devices(cuda_device):
-    """Lists are constrained on a device, too; CART is refused there."""
-    X, y = mixed_table(80)
-    model = C45Classifier(interaction_cst="pairwise", pruning=None, min_samples_leaf=1)
-    assert_equal(
-        clone(model).set_params(device="cpu").fit(X, y), model.set_params(device="cuda").fit(X, y)
+ON_DEVICES = [
+    C45Classifier(pruning=None, min_samples_leaf=1),
+    DecisionTreeClassifier(max_leaf_nodes=20),
+    DecisionTreeClassifier(max_features=2, splitter="binned", max_bins=8, random_state=0),
+    pytest.param(DecisionTreeRegressor(monotonic_cst=[1, 0, -1, 0, 0, 0]), marks=FULL),
+    RandomForestClassifier(n_estimators=2, random_state=0),
+]
+
+
+@pytest.mark.parametrize("model", ON_DEVICES, ids=lambda model: type(model).__name__)
+@pytest.mark.parametrize("groups", ["lists", *(pytest.param(g, marks=FULL) for g in SHORT)])
+def test_devices(cuda_device, model, groups):
+    """By levels down to the leaves, and by subtrees of small nodes."""
+    X, y = mixed_table(120)
+    given = GROUPS[groups] if groups == "lists" else groups
+    nominal = None if getattr(model, "monotonic_cst", None) else [4, 5]
+    model = clone(model).set_params(
+        interaction_cst=given, categorical_features=nominal, n_jobs=1, device="cpu"
     )
-    with pytest.raises(ValueError, match="constrains trees of CART on the CPU"):
-        DecisionTreeClassifier(device="cuda", interaction_cst="pairwise").fit(X, y)
-    assert (
-        DecisionTreeClassifier(interaction_cst="pairwise").fit(X, y).growth_report_["device"]
-        == "cpu"
-    )
+    expected = clone(model).fit(X, y)
+    for rows in (1, 10**6):
+        with finishing(rows):
+            found = clone(model).set_params(device="cuda").fit(X, y)
+            trees = zip(trees_of(expected), trees_of(found), strict=True)
+            assert all(one.equals(other) for one, other in trees)
+
+
+def test_shards_on_a_device(cuda_device):
+    """Shards that the device counts, with subtrees that it grows of gathered rows."""
+    X, y = mixed_table(150)
+    for groups in ("lists", "pairwise"):
+        model = InParts(
+            interaction_cst=[list(group) for group in GROUPS[groups]], max_bins=8, n_jobs=1,
+            max_features=2, random_state=1, categorical_features=[4, 5],
+        )  # fmt: skip
+        for rows in (1, 40):
+            with finishing(rows):
+                expected = clone(model).set_params(device="cpu").fit(X, y)
+                found = clone(model).set_params(device="cuda").fit(X, y)
+                assert expected.tree_.equals(found.tree_)
 
 
 # --------------------------------------------------------------------- parameters

@@ -1,5 +1,6 @@
 """Comparisons of CPU and device that find seeded bugs: one for each kind of kernel."""
 
+from dataclasses import replace
 from itertools import product
 from typing import Any
 
@@ -13,10 +14,11 @@ from tunings import finishing
 from twin_lists import grow_both_ways
 from twins import assert_equal, assert_same_bins, assert_same_tree, fit_both, table
 
-from gputree import C45Classifier, ID3Classifier
+from gputree import C45Classifier, DecisionTreeClassifier, ID3Classifier
 from gputree.backends.base import Monotonic
 from gputree.backends.cuda import encode, kernels
 from gputree.backends.cuda.memory import Copies
+from gputree.backends.interactions import interactions_of
 from gputree.backends.sharded import cuda_shard
 from gputree.check.cases import InParts
 from gputree.estimators import growing_categories
@@ -133,10 +135,12 @@ def compare_inspection() -> None:
 
 def compare_categories() -> None:
     """Subsets under limits: heads, single runs, masks; moves where few count as many."""
-    drawn = [(seed, growing_categories.FEW_CATEGORIES) for seed in range(25)]
-    drawn += [(seed, 3) for seed in range(50)]
+    # Equal shares that differ in their rows are rare: 277 has some that matter.
+    drawn = [(seed, growing_categories.FEW_CATEGORIES) for seed in [277, *range(25)]]
+    drawn += [(seed, 3) for seed in [55, *range(50)]]  # 55: moved to and from all without events
     cases = [(draw_case(seed), few) for seed, few in drawn]
-    cases.append((equal_categories(), growing_categories.FEW_CATEGORIES))
+    made = equal_categories(), small_categories_of_events()
+    cases += [(case, growing_categories.FEW_CATEGORIES) for case in made]
     for case, few in sorted(cases, key=variant):
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(growing_categories, "FEW_CATEGORIES", few)
@@ -152,6 +156,15 @@ def equal_categories() -> Case:
     codes, y = np.divmod(cells, 3)
     parameters = {"categorical_split": "one_vs_rest"}
     return Case(codes[:, None] + 0.0, np.array([True]), y, None, "gini", parameters)
+
+
+def small_categories_of_events() -> Case:
+    """A table whose subsets of one category moved alone are better than all prefixes, but small."""
+    rows, events = np.array([2, 4, 1, 1, 4]), np.array([0, 7, 2, 2, 8])
+    codes = np.repeat(np.arange(rows.size), rows)
+    y = np.repeat(events / rows, rows)
+    parameters = {"min_samples_leaf": 4, "max_depth": 1}
+    return Case(codes[:, None] + 0.0, np.array([True]), y, None, "poisson", parameters)
 
 
 def variant(drawn: tuple[Case, int]) -> tuple[str, bool]:
@@ -232,6 +245,33 @@ def compare_monotonic() -> None:
                 assert_same_tree(sample, task, finish_rows=finish_rows, max_bins=max_bins)
 
 
+def compare_interactions() -> None:
+    """Groups of columns: refined, finished and put off; drawn columns, categories, bounds."""
+    rng = np.random.default_rng(0)
+    groups = tuple(map(frozenset, ({0, 1}, {1, 2, 4}, {3, 5}, {5, 6})))
+    signs = np.array([1, 0, -1, 0, 0, 1, 0], np.int8)
+    for criterion, weighted in (("gini", False), ("squared_error", True)):
+        n_classes = 2 if criterion == "gini" else 0
+        sample = random_sample(5, 150, 7, n_classes, weighted)
+        for limits in ({}, {"max_features": 2, "min_samples_leaf": 3}, {"max_features": 1}):
+            task = make_task(criterion, sample, n_classes=n_classes or None, max_depth=8, **limits)
+            task = replace(task, interactions=interactions_of(groups))
+            for finish_rows, max_bins in ((1, 4), (30, 4), (None, 40)):
+                assert_same_tree(sample, task, finish_rows=finish_rows, max_bins=max_bins)
+        bounded = replace(task, limits=task.limits._replace(monotonic=Monotonic(signs)))
+        assert_same_tree(sample, bounded, finish_rows=1, max_bins=4)
+    code = np.arange(600) % 300  # more categories than bins
+    X = np.stack([code, *(rng.integers(0, k, 600) for k in (4, 5, 6, 3))], axis=1).astype(float)
+    X[rng.random(X.shape) < 0.1] = np.nan
+    y = (np.nan_to_num(X[:, 0] % 7 // 3 + X[:, 1] + X[:, 2] * X[:, 3])) % 2 > 0.5
+    nominal = {"categorical_features": [0, 1, 2], "max_depth": 4, "n_jobs": 1}
+    for cst in ([{0, 1}, {2, 3}, {3, 4}], [{0, 2}, {1, 4}, {3}], "no_interactions"):
+        model = DecisionTreeClassifier(interaction_cst=cst, random_state=0, **nominal)
+        for max_features, rows in product((None, 2), (1, 10**6)):
+            with finishing(rows):
+                fit_both(model.set_params(max_features=max_features), X, y)
+
+
 def compare_parts() -> None:
     """Compare numbers of both widths with missing values, some repeated, and categories."""
     for dtype, seed in ((np.float32, 1), (np.float64, 2)):
@@ -263,6 +303,7 @@ COMPARISONS = {
     "subsets": compare_categories,
     "lists": compare_lists,
     "monotonic": compare_monotonic,
+    "interactions": compare_interactions,
     "parts": compare_parts,
     "trees": compare_trees,
     "cells": compare_cells,

@@ -29,7 +29,10 @@ HOST = {
 _DRAWN = TUNING._replace(drawn_share=1, ranked_share=np.inf)
 DRAWN = [_DRAWN._replace(drawn_rows=rows) for rows in (np.inf, 0)]
 # Nodes that draw columns read ranks: of the table, or of some nodes at a time.
-RANKED = [TUNING._replace(ranked_share=0.0, ranked_cells=cells) for cells in (np.inf, 0)]
+RANKED = [
+    TUNING._replace(ranked_share=0.0, ranked_cells=cells, coded_ranked_cells=cells)
+    for cells in (np.inf, 0)
+]
 # All columns of the rows of such nodes are kept sorted.
 SORTED = TUNING._replace(ranked_share=np.inf, ranked_cells=0)
 # All columns of a small node are sorted anew in each node below it.

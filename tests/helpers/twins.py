@@ -73,7 +73,10 @@ def grown(
     max_leaf_nodes: int | None = None,
 ) -> dict[str, Any]:
     """A tree, field by field: its nodes breadth-first, their statistics, the entries."""
-    plan = GrowthPlan(max_bins, task.exact, max_leaf_nodes, HISTOGRAM_BYTES, finish_rows, 7)
+    plan = GrowthPlan(
+        max_bins, task.exact, max_leaf_nodes, HISTOGRAM_BYTES, finish_rows, 7,
+        interactions=task.interactions,
+    )  # fmt: skip
     with pytest.MonkeyPatch.context() as patch:
         if finish_rows is not None:  # or small tables never see a histogram
             patch.setattr(grower, "FEWEST_ROWS", 0)

@@ -135,14 +135,19 @@ class CpuBackend:
         drawn = self.task.limits.max_features
         if self.task.draws_cuts or drawn >= self.table.missing.size or self._grows_uncoded:
             return False
-        if self.table.by_code.mean() >= tuning.TUNING.ranked_share:
-            return True
-        return self._is_ranked and not self.data.draws_few(drawn)
+        return self._is_coded or (self._is_ranked and not self.data.draws_few(drawn))
+
+    @property
+    def _is_coded(self) -> bool:
+        """True if codes decide the cuts of most columns."""
+        return bool(self.table.by_code.mean() >= tuning.TUNING.ranked_share)
 
     @property
     def _is_ranked(self) -> bool:
         """True if the table is small enough to be ranked as a whole."""
-        return self.table.values.size <= tuning.TUNING.ranked_cells
+        shared = self.data.grows_many and self._is_coded
+        most = tuning.TUNING.coded_ranked_cells if shared else tuning.TUNING.ranked_cells
+        return self.table.values.size <= most
 
     @property
     def uncoded_cells(self) -> int:
@@ -195,7 +200,7 @@ class CpuBackend:
             if self._reads_ranks:
                 columns *= drawn / coded.size
                 if self._is_ranked and self.n_threads == 1:  # else threads share levels
-                    level_cells = tuned.ranked_cells
+                    level_cells = max(tuned.ranked_cells, self.table.values.size)
         return Finishing(tuned.rows_per_statistic, columns, most, level_cells)
 
     @property

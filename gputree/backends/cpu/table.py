@@ -73,6 +73,7 @@ class CpuTable:
         self._fine: WeakValueDictionary[int, FineCodes] = WeakValueDictionary()
         self._by_column: NDArray | None = None
         self._ranks: dict[tuple[int, bool] | None, Ranks] = {}
+        self.grows_many = False  # trees of a forest, whose nodes draw columns
         self._lock = Lock()  # tasks may grow at once
 
     def __getstate__(self) -> tuple[Any, ...]:
@@ -134,7 +135,8 @@ class CpuTable:
     def prepare(
         self, max_bins: int, n_threads: int, exact: bool = True, max_features: int | None = None
     ) -> None:
-        """Code the table, unless trees need no codes."""
+        """Code the table, unless trees need no codes; forests say how many columns nodes draw."""
+        self.grows_many = max_features is not None
         uncoded = self.is_wide or (max_features is not None and self.grows_uncoded(max_features))
         if not exact or not uncoded:
             self.coded(max_bins, exact, n_threads)

@@ -69,6 +69,9 @@ class CpuTuning(NamedTuple):
     # Maximum rows x columns of tables that are ranked as a whole where nodes draw columns, whose
     # trees are then grown from the root on.
     ranked_cells: int = 1 << 20
+    # The same for the trees of a forest, which share the ranks, where cuts of at least
+    # `ranked_share` of the columns are by code.
+    coded_ranked_cells: int = 1 << 24
     # Minimum fraction of columns whose cuts are by code with which nodes of larger tables are
     # ranked some at a time, and nodes that draw few of many columns read ranks, too.
     ranked_share: float = 0.5

@@ -20,6 +20,7 @@ from gputree.backends.cuda.layout import (
     LevelPlan,
     UploadedTable,
     categorical_places,
+    pack_interactions,
     to_device,
 )
 from gputree.backends.cuda.machine import current_stream, on_own_device
@@ -65,7 +66,9 @@ class CudaBackend:
         columns = (task.target, task.weight, task.square, task.square_rest)
         table = source.bare(memory.keeps_values, self.n_threads)
         grower = Grower.over(task, table, DeviceRows.of(columns, task.n_classes), numbers, memory)
-        self.grower = grower._replace(place=categorical_places(table.host))
+        self.grower = grower._replace(
+            place=categorical_places(table.host), interactions=pack_interactions(task)
+        )
 
     @property
     def table(self) -> UploadedTable:

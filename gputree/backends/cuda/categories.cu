@@ -87,13 +87,14 @@ __device__ Subset find_subset(
 }
 
 // Grid: pairs of nodes and columns of few categories; block: one warp. The best subset of each to
-// `scores`; codes and sides of its count[p] runs.
+// `scores`; codes and sides of its count[p] runs. Not of columns that are excluded.
 extern "C" __global__ void __launch_bounds__(32, 16) score_bins(
     Rules rules, Search search, Table table, Level level, Pairs pairs, RunMemory memory,
     Scores scores
 ) {
     const Measure measure = {rules.criterion, rules.limits};
     const i64 p = blockIdx.x, width = measure.channels(), channels = rules.channels;
+    if (scores.excludes(pairs.node[p] * table.columns + pairs.column[p])) return;
     Pair pair = pairs.of(p, level.totals, memory, channels, width);
     pair.runs.count = collect_bins(
         measure.criterion, column_of(table, pair.column), level.cells(table, pair.node, channels),
@@ -129,6 +130,7 @@ extern "C" __global__ void __launch_bounds__(32, 16) score_rows(
 ) {
     const Measure measure = {rules.criterion, rules.limits};
     const i64 p = blockIdx.x, width = measure.channels();
+    if (scores.excludes(pairs.node[p] * table.columns + pairs.column[p])) return;
     Pair pair = pairs.of(p, level.totals, memory, rules.channels, width);
     const Listed list = {keys + first[p], items + first[p], of.target, of.weight};
     const i64 rows = last[p] - first[p];

@@ -22,14 +22,25 @@ extern "C" __global__ void __launch_bounds__(256) narrow_targets(
 }
 #endif
 
-// The order in which each node visits its columns, and the place of each column in it.
+// The order in which each node visits its columns, and the place of each column in it. Those that
+// may not split the node are last.
 extern "C" __global__ void __launch_bounds__(256) draw_orders(
-    const u64* keys, i64 nodes, i64 columns, i32* orders, i32* ranks
+    const u64* keys, i64 nodes, i64 columns, Interactions interactions, const i64* sets,
+    i32* orders, i32* ranks
 ) {
     const i64 j = i64(blockIdx.x) * blockDim.x + threadIdx.x;
     if (j >= nodes) return;
-    draw_columns(keys[j], orders + j * columns, columns);
-    for (i64 i = 0; i < columns; ++i) ranks[j * columns + orders[j * columns + i]] = i32(i);
+    const ColumnSet allowed = interactions.of(sets, j, columns);
+    i32* order = orders + j * columns;
+    list_columns(allowed, order);
+    if (INTERACTIONS) {
+        i64 last = allowed.number, passed = 0;  // of the columns before f, as many are in the set
+        for (i64 f = 0; f < columns; ++f)
+            if (passed < allowed.number && allowed[passed] == f) ++passed;
+            else order[last++] = i32(f);
+    }
+    draw_columns(keys[j], order, allowed.number);
+    for (i64 i = 0; i < columns; ++i) ranks[j * columns + order[i]] = i32(i);
 }
 
 // Grid: nodes; block: one warp. Each node's best cut, of boundaries of the columns it visits. At

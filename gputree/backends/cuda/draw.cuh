@@ -16,9 +16,8 @@ __device__ __forceinline__ u64 tie_rank(bool random_ties, u64 key, i64 column) {
     return random_ties ? mix((key ^ 0x7469657362796861ull) + u64(column)) : u64(column);
 }
 
-// Fill `order` with a permutation of 0 .. count drawn from `key` (Fisher-Yates).
+// Permute the first `count` columns of `order` as drawn from `key` (Fisher-Yates).
 __device__ inline void draw_columns(u64 key, i32* order, i64 count) {
-    for (i64 i = 0; i < count; ++i) order[i] = i32(i);
     for (i64 i = 0; i < count; ++i) {
         const i64 j = i + i64(((mix(key + u64(i)) >> 32) * u64(count - i)) >> 32);
         const i32 other = order[i];

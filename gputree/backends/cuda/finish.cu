@@ -59,6 +59,7 @@ struct Work {
     Strided left;
     i32* drawn;
     const i32* signs;
+    const Interactions& interactions;
 };
 
 // The better of `cut` and the best cut of column f in places s .. t, of which known .. t are
@@ -176,30 +177,36 @@ __device__ i64 mark_categories(const Work& work, const Cut& cut, i64 s, i64 t) {
 }
 #endif
 
-// Best cut of places s .. t: over all columns, or over those that the node's key draws; then
-// columns beyond `max_features` are visited one by one until some cut is admissible.
-__device__ Cut best_cut(const Work& work, u64 key, i64 s, i64 t, const Monotonic& monotonic) {
+// Best cut of places s .. t: over the columns that are `allowed`, or over those of them that the
+// node's key draws; then others are visited one by one until some cut is admissible.
+__device__ Cut best_cut(
+    const Work& work, const ColumnSet& allowed, u64 key, i64 s, i64 t, const Monotonic& monotonic
+) {
     const int lane = threadIdx.x;
     const SubsetMemory& subsets = work.subsets;
     const i32* drawn = work.drawn;
-    const i64 columns = work.lists.columns, max_features = work.rules.max_features;
-    const bool drawing = max_features < columns;
+    const i64 columns = allowed.number;
+    const bool drawing = work.rules.max_features < columns;
+    const i64 visited = drawing ? work.rules.max_features : columns;
     const auto rank = [&](i64 f) { return tie_rank(work.rules.random_ties, key, f); };
-    if (drawing && lane == 0) draw_columns(key, work.drawn, columns);
+    if (drawing && lane == 0) {
+        list_columns(allowed, work.drawn);
+        draw_columns(key, work.drawn, columns);
+    }
     __syncwarp();
     Cut cut = no_cut();
-    for (i64 c = lane; c < max_features; c += 32) {
-        const i64 f = drawing ? drawn[c] : c;
+    for (i64 c = lane; c < visited; c += 32) {
+        const i64 f = drawing ? drawn[c] : allowed[c];
         if (!subsets.is_categorical(f)) cut = scan_column(work, f, s, t, monotonic, rank(f), cut);
     }
     cut = warp_first(cut);
 #if CATEGORIES
-    for (i64 c = 0; c < max_features; ++c) {
-        const i64 f = drawing ? drawn[c] : c;
+    for (i64 c = 0; c < visited; ++c) {
+        const i64 f = drawing ? drawn[c] : allowed[c];
         if (subsets.is_categorical(f)) cut = scan_categories(work, f, s, t, rank(f), cut);
     }
 #endif
-    for (i64 c0 = max_features; c0 < columns && cut.score == -infinity(); c0 += 32) {
+    for (i64 c0 = visited; c0 < columns && cut.score == -infinity(); c0 += 32) {
         if (c0 + lane < columns && !subsets.is_categorical(drawn[c0 + lane]))
             cut = scan_column(work, drawn[c0 + lane], s, t, monotonic, 0, cut);
 #if CATEGORIES
@@ -272,14 +279,16 @@ struct Nodes {
     i32* end;
     i32* depth;
     u64* key;
-    double* lower;  // bounds of the mean; null without constraints
+    double* lower;  // bounds of the mean; null without monotonic constraints
     double* upper;
+    i64* set;  // of columns that may split the node; null without interaction constraints
 
     __device__ Nodes from(i64 node) const {
         return {
             first_child + node, feature + node, threshold + node, missing_left + node,
             gain + node, begin + node, end + node, depth + node, key + node,
-            MONOTONIC ? lower + node : nullptr, MONOTONIC ? upper + node : nullptr
+            MONOTONIC ? lower + node : nullptr, MONOTONIC ? upper + node : nullptr,
+            INTERACTIONS ? set + node : nullptr
         };
     }
 
@@ -312,6 +321,7 @@ struct Nodes {
         depth[node] = from.depth[node];
         key[node] = from.key[node];
         if (MONOTONIC) bound(node, from.lower[node], from.upper[node]);
+        if (INTERACTIONS) set[node] = from.set[node];
     }
 
     __device__ void close(i64 node, i32 child) const {
@@ -324,12 +334,13 @@ struct Nodes {
 
 // The split of places s .. t, if its decrease is sufficient; `decrease` is its gain.
 __device__ Cut choose_cut(
-    const Work& work, u64 key, i64 s, i64 t, const Monotonic& monotonic, double& decrease
+    const Work& work, const ColumnSet& allowed, u64 key, i64 s, i64 t, const Monotonic& monotonic,
+    double& decrease
 ) {
     const Rules& rules = work.rules;
     sum_places(work, s, t);
     if (is_settled(work, s, t)) return no_cut();
-    const Cut cut = best_cut(work, key, s, t, monotonic);
+    const Cut cut = best_cut(work, allowed, key, s, t, monotonic);
     if (cut.score == -infinity()) return cut;
     decrease = gain(rules.criterion, cut.score, work.total);
     const double weight = double(weight_in(rules.criterion, work.total));
@@ -373,10 +384,13 @@ __device__ i64 grow(const Work& work, const Nodes& nodes, i64 base, i64 small) {
         const i64 depth = nodes.depth[node];
         const u64 key = nodes.key[node];
         const bool open = work.rules.may_split(t - s, depth);
+        ColumnSet allowed = work.interactions.of(nodes.set, node, lists.columns);
         Cut cut = no_cut();
         double decrease = 0.0;
         if (open && t - s > small)
-            cut = choose_cut(work, key, s, t, nodes.monotonic(node, work.signs), decrease);
+            cut = choose_cut(
+                work, allowed, key, s, t, nodes.monotonic(node, work.signs), decrease
+            );
         __syncwarp();
         if (cut.score == -infinity()) {
             if (lane == 0) nodes.close(node, open && t - s <= small ? PUT_OFF : -1);
@@ -389,6 +403,11 @@ __device__ i64 grow(const Work& work, const Nodes& nodes, i64 base, i64 small) {
         if (categorical) middle = s + mark_categories(work, cut, s, t);
 #endif
         if (!categorical) mark_rows(lists, cut, s, known, t);
+#if INTERACTIONS
+        const i64 set_below = allowed.below[allowed.place_of(cut.column)];
+        if (lane == 0) nodes.set[free] = nodes.set[free + 1] = set_below;
+        allowed = work.interactions.of(&set_below, 0, lists.columns);
+#endif
         if (lane == 0) {
             nodes.first_child[node] = i32(free);
             nodes.feature[node] = cut.column;
@@ -401,7 +420,7 @@ __device__ i64 grow(const Work& work, const Nodes& nodes, i64 base, i64 small) {
         __syncwarp();
         const i64 larger = middle - s > t - middle ? middle - s : t - middle;
         const i64 done = categorical || cut.missing_left ? -1 : cut.column;  // left rows come first
-        split_lists(lists, done, s, t, work.rules.may_split(larger, depth + 1));
+        split_lists(lists, allowed, done, s, t, work.rules.may_split(larger, depth + 1));
 #if MONOTONIC
         bound_children(work, nodes, work.signs[cut.column], node, free, s, middle);
 #endif
@@ -429,8 +448,8 @@ struct Roots {
 // and only the order of entries is copied back; there are no spills then.
 extern "C" __global__ void __launch_bounds__(32, 1) grow_subtrees(
     Rules rules, Search search, Table table, Rows rows, Lists lists, i64 small, i64 first_root,
-    Roots roots, Monotonic monotonic, i64* totals, i64* lefts, i32* drawn, Nodes all, i32* used, RunMemory heap,
-    u8* run_sides
+    Roots roots, Monotonic monotonic, Interactions interactions, const i64* sets, i64* totals,
+    i64* lefts, i32* drawn, Nodes all, i32* used, RunMemory heap, u8* run_sides
 ) {
     extern __shared__ u64 memory[];
     const i64 j = first_root + blockIdx.x;
@@ -441,6 +460,7 @@ extern "C" __global__ void __launch_bounds__(32, 1) grow_subtrees(
     if (threadIdx.x == 0) {
         nodes.add(0, 0, size, roots.depth[j], roots.key[j]);
         if (MONOTONIC) nodes.bound(0, monotonic.lower[j], monotonic.upper[j]);
+        if (INTERACTIONS) nodes.set[0] = sets[j];
     }
 #if CATEGORIES
     const Runs runs = heap.of(j, REGRESSION ? 2 : channels);
@@ -455,7 +475,8 @@ extern "C" __global__ void __launch_bounds__(32, 1) grow_subtrees(
     const auto grow_on = [&](const Lists& copied, i64 base) -> i64 {
         const Work work = {
             rules, table, rows, copied, own_subsets, channels, totals + channel,
-            {lefts + channel * 32 + threadIdx.x, 32}, drawn + j * table.columns, monotonic.signs
+            {lefts + channel * 32 + threadIdx.x, 32}, drawn + j * table.columns, monotonic.signs,
+            interactions
         };
         return grow(work, nodes, base, small);
     };

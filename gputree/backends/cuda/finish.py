@@ -18,8 +18,9 @@ from gputree.backends.cuda.kernels import LANES, LISTS, NODES, ROOTS, ROWS, RUN_
 from gputree.backends.cuda.layout import (
     Grower,
     batches,
+    constraints_of,
     offsets,
-    pack_bounds,
+    pack_constraints,
     sort_segments,
 )
 from gputree.backends.cuda.memory import SORTED_BYTES
@@ -39,9 +40,6 @@ ALIGNED_BYTES = 40 * ALIGNMENT
 
 # A deeper tree would have more nodes than rows.
 DEEPEST = 40
-
-# Bytes of a node.
-NODE_BYTES = 61
 
 # Divisor of the memory that lists are sorted in; while lists in shared memory are grown, this part
 # of it is for nodes and statistics.
@@ -80,12 +78,12 @@ class Roots(NamedTuple):
     depth: Int64s
     key: NDArray[np.uint64]
     channels: Int64s  # statistics of each
-    bounds: Bounds | None  # of their means
+    constraints: list[NDArray[Any]]  # see `constraints_of`
 
     def take(self, nodes: Int64s) -> Roots:
         """Return the given roots."""
         fields = (field[nodes] for field in self[:-1])
-        return Roots._make([*fields, self.bounds and self.bounds.take(nodes)])
+        return Roots._make([*fields, [array[nodes] for array in self.constraints]])
 
 
 class SubtreeNodes(NamedTuple):
@@ -102,12 +100,19 @@ class SubtreeNodes(NamedTuple):
     key: Any
     lower: Any  # or None without monotonic constraints
     upper: Any
+    set: Any  # or None without interaction constraints
 
     @classmethod
-    def arranged(cls, arrays: list[Any]) -> SubtreeNodes:
-        """Nodes with or without bounds from arrays as `node_arrays` has them."""
-        bounds = arrays[9:] or [None, None]
-        return cls(*arrays[:9], *bounds)
+    def arranged(cls, arrays: list[Any], task: Task) -> SubtreeNodes:
+        """Nodes with the constraints of a task from arrays as `node_arrays` has them."""
+        lower, upper = (None, None) if task.limits.monotonic is None else arrays[9:11]
+        sets = None if task.interactions is None else arrays[-1]
+        return cls._make([*arrays[:9], lower, upper, sets])
+
+    @property
+    def constraints(self) -> list[Any]:
+        """The arrays of `constraints_of`."""
+        return [array for array in self[9:] if array is not None]
 
     @classmethod
     def join(cls, parts: list[SubtreeNodes]) -> SubtreeNodes:
@@ -116,11 +121,18 @@ class SubtreeNodes(NamedTuple):
         return cls(*(None if field[0] is None else np.concatenate(field) for field in fields))
 
 
-def node_arrays(size: int, is_bounded: bool) -> list[Shaped]:
-    """Arrays of `size` nodes, with bounds or without."""
+def node_arrays(size: int, task: Task) -> list[Shaped]:
+    """Arrays of `size` nodes, with the constraints of a task."""
     i4, u1, f8 = np.int32, np.uint8, np.float64
-    types = (i4, i4, f8, u1, f8, i4, i4, i4, np.uint64, *is_bounded * (f8, f8))
+    types = [i4, i4, f8, u1, f8, i4, i4, i4, np.uint64]
+    types += [] if task.limits.monotonic is None else [f8, f8]
+    types += [] if task.interactions is None else [np.int64]
     return [(size, kind) for kind in types]
+
+
+def _node_bytes(task: Task) -> int:
+    """Bytes of a node."""
+    return sum(np.dtype(kind).itemsize for _, kind in node_arrays(1, task))
 
 
 class GrownSubtrees(NamedTuple):
@@ -144,16 +156,16 @@ def finish(
     end: Int64s,
     depth: Int64s,
     keys: NDArray[np.uint64],
-    means: Bounds | None,
+    bounds: Bounds | None,
 ) -> Subtrees:
-    """Build whole subtrees of small nodes within bounds of means; entries end in leaf order."""
+    """Build whole subtrees of small nodes with constraints; entries end in leaf order."""
     most = min(tuning.TUNING.sorted_pairs, grower.memory.sorted_pairs)
-    bounds = batches((end - begin) * pairs_of_row(grower.task, grower.table.host.categories), most)
+    ends = batches((end - begin) * pairs_of_row(grower.task, grower.table.host.categories), most)
     return Subtrees.join(
         _finish_batch(
-            grower, begin[a:b], end[a:b], depth[a:b], keys[a:b], means and means.take(slice(a, b))
+            grower, begin[a:b], end[a:b], depth[a:b], keys[a:b], bounds and bounds.take(slice(a, b))
         )
-        for a, b in zip(bounds, bounds[1:], strict=False)
+        for a, b in zip(ends, ends[1:], strict=False)
     )
 
 
@@ -197,13 +209,14 @@ def _finish_batch(
     end: Int64s,
     depth: Int64s,
     keys: NDArray[np.uint64],
-    means: Bounds | None,
+    bounds: Bounds | None,
 ) -> Subtrees:
     places = _list_places(grower, begin, end)
     lists = _sort_columns(grower, places)
     statistics = _local_statistics(grower, places)
     channels = np.diff(statistics.channel)
-    roots = Roots(places.start[:-1], places.start[1:], depth, keys, channels, means)
+    constraints = constraints_of(grower.task, bounds)
+    roots = Roots(places.start[:-1], places.start[1:], depth, keys, channels, constraints)
     most = shared_rows(grower)
     grown = _grow(grower, lists, statistics, roots, max(most, 1))
     if most:
@@ -237,11 +250,9 @@ def _grow_small(
     nodes = grown.nodes
     off = np.flatnonzero(nodes.first_child == PUT_OFF)
     channels = roots.channels[np.searchsorted(roots.last, nodes.begin[off], side="right")]
-    bounds = None
-    if nodes.lower is not None:
-        bounds = Bounds(nodes.lower[off], nodes.upper[off], np.zeros_like(off))
     first, last, depth, key = (field[off] for field in nodes[5:9])
-    small = Roots(first, last, depth, key, channels, bounds)
+    constraints = [array[off] for array in nodes.constraints]
+    small = Roots(first, last, depth, key, channels, constraints)
     parts, number = [nodes], nodes.feature.size
     for chosen in _groups(grower, small):
         root, part = _grow(grower, lists, statistics, small.take(chosen), 0)
@@ -257,7 +268,7 @@ def _grow_small(
 def _groups(grower: Grower, small: Roots) -> Iterator[Int64s]:
     """Groups of nodes, the largest first, that fit memory together."""
     size = small.last - small.first
-    scratch = NODE_BYTES * node_room(size, small.depth, grower.task.limits)
+    scratch = _node_bytes(grower.task) * node_room(size, small.depth, grower.task.limits)
     scratch += (LANES + 1) * 8 * small.channels
     words = _run_words(grower.task, grower.table.host.categories)
     scratch += 8 * words * _most_categories(grower, size)
@@ -331,9 +342,10 @@ def _grow(
     roots = roots.take(order)
     sizes = roots.last - roots.first
     room, channel = offsets(node_room(sizes, roots.depth, limits)), offsets(roots.channels)
-    sent = send(*roots[:4], room, channel, *(roots.bounds or ())[:2])
-    packed, bounds = ROOTS.pack(*sent[:6]), sent[6:] or None
-    nodes = SubtreeNodes.arranged(allocate(*node_arrays(int(room[-1]), bounds is not None)))
+    sent = send(*roots[:4], room, channel, *roots.constraints)
+    packed, (monotonic, sets) = ROOTS.pack(*sent[:6]), pack_constraints(grower, sent[6:])
+    task = grower.task
+    nodes = SubtreeNodes.arranged(allocate(*node_arrays(int(room[-1]), task)), task)
     used = xp.empty(m, dtype=np.int32)
     drawing = limits.max_features < d
     before = (
@@ -341,7 +353,7 @@ def _grow(
         ROWS.pack(statistics.target, statistics.weight, None, None), lists.pack(small > 0), small,
     )  # fmt: skip
     after = (
-        packed, pack_bounds(grower, bounds), xp.empty(channel[-1], dtype=np.int64),
+        packed, monotonic, grower.interactions, sets, xp.empty(channel[-1], dtype=np.int64),
         xp.empty(LANES * channel[-1], dtype=np.int64),
         xp.empty(m * d if drawing else 1, dtype=np.int32), NODES.pack(*nodes), used,
         *_group_memory(grower, sizes, roots.channels),
@@ -367,14 +379,15 @@ def _compact(
     grower: Grower, nodes: SubtreeNodes, used: Any, roots: Packed, order: Int64s
 ) -> GrownSubtrees:
     """Nodes in use, on the host, one subtree after another; subtree j has root ``order[j]``."""
-    starts = offsets(used.get().astype(np.int64))
-    arrays = node_arrays(int(starts[-1]), nodes.lower is not None)
+    starts, task = offsets(used.get().astype(np.int64)), grower.task
+    arrays = node_arrays(int(starts[-1]), task)
     block = cupy().zeros(bytes_of(*arrays), dtype=np.uint8)
     grower.kernels(
         "finish", "compact_nodes", (order.size,), NODES.pack(*nodes), roots, used,
-        *send(starts[:-1]), NODES.pack(*SubtreeNodes.arranged(allocate_in(block.data, *arrays))),
+        *send(starts[:-1]),
+        NODES.pack(*SubtreeNodes.arranged(allocate_in(block.data, *arrays), task)),
     )  # fmt: skip
-    host = SubtreeNodes.arranged(views(block.get(), *arrays))
+    host = SubtreeNodes.arranged(views(block.get(), *arrays), task)
     root = np.empty_like(order)
     root[order] = starts[:-1]
     wide = ("first_child", "begin", "end", "depth")

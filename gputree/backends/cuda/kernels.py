@@ -70,15 +70,15 @@ _LISTS = (
 HEADERS = {
     "encode": ("values.cuh", "draw.cuh"),
     "histogram": ("table.cuh", "atomics.cuh", "add_row.cuh"),
-    "score": _CUT,
+    "score": (*_CUT, "interactions.cuh"),
     "refine": ("values.cuh", *_CUT, *_INSIDE),
     "sub_bins": ("values.cuh", "atomics.cuh", *_CUT, "add_row.cuh", *_INSIDE),
-    "choose": (*_CUT, "record.cuh", "found.cuh"),
+    "choose": (*_CUT, "interactions.cuh", "record.cuh", "found.cuh"),
     "partition": ("table.cuh", "values.cuh", "warp.cuh", "record.cuh"),
     "categories": ("values.cuh", "atomics.cuh", *_CUT, *_SUBSETS),
     "cells": ("table.cuh", "atomics.cuh", "values.cuh", "add_row.cuh"),
     "statistics": ("table.cuh", "atomics.cuh"),
-    "finish": ("values.cuh", "atomics.cuh", *_CUT, *_SUBSETS),
+    "finish": ("values.cuh", "atomics.cuh", *_CUT, "interactions.cuh", *_SUBSETS),
     "lists/score": ("atomics.cuh", "warp.cuh", "logarithm.cuh", *_LISTS),
     "lists/partition": ("table.cuh", "atomics.cuh", "warp.cuh", "lists/tiles.cuh"),
 }
@@ -91,6 +91,9 @@ WITH_CATEGORIES = frozenset({"finish"})
 
 # Modules that are compiled separately for tasks with monotonic constraints.
 WITH_MONOTONIC = frozenset({"score", "refine", "sub_bins", "finish"})
+
+# Modules that are compiled separately for tasks with interaction constraints.
+WITH_INTERACTIONS = frozenset({"score", "choose", "finish"})
 
 
 def macro(criterion: type) -> str:
@@ -106,6 +109,7 @@ class Variant(NamedTuple):
     value_bits: int
     categories: bool = False  # there are categorical columns; it matters to `WITH_CATEGORIES`
     monotonic: bool = False  # there are monotonic constraints; it matters to `WITH_MONOTONIC`
+    interactions: bool = False  # as much of interaction constraints and `WITH_INTERACTIONS`
 
     @property
     def macros(self) -> tuple[str, ...]:
@@ -121,6 +125,7 @@ class Variant(NamedTuple):
             f"-DWEIGHTED={int(self.weighted)}",
             f"-DCATEGORIES={int(self.categories)}",
             *(["-DMONOTONIC=1"] if self.monotonic else []),
+            *(["-DINTERACTIONS=1"] if self.interactions else []),
             value_bits,
         )
 
@@ -155,6 +160,8 @@ def function(device: int, name: str, variant: Variant, kernel: str) -> Any:
         variant = variant._replace(categories=False)
     if name not in WITH_MONOTONIC:
         variant = variant._replace(monotonic=False)
+    if name not in WITH_INTERACTIONS:
+        variant = variant._replace(interactions=False)
     return load(name, variant).get_function(kernel)
 
 
@@ -327,6 +334,7 @@ _KNOWN: dict[str, Struct] = {}
 
 (CRITERION,) = _declared("criteria.cuh", "Criterion")
 LIMITS, RULES, MONOTONIC = _declared("limits.cuh", "Limits", "Rules", "Monotonic")
+(INTERACTIONS,) = _declared("interactions.cuh", "Interactions")
 TABLE, ROWS, CHUNKS = _declared("table.cuh", "Table", "Rows", "Chunks")
 LEVEL, SCORES = _declared("views.cuh", "Level", "Scores")
 (VISITS,) = _declared("cut.cuh", "Visits")

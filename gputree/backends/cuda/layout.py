@@ -8,10 +8,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.backends.base import MOST_CELLS, MOST_MOVED, Int64s, Task
+from gputree.backends.base import MOST_CELLS, MOST_MOVED, Bounds, Int64s, Task
 from gputree.backends.binning import MAX_BINS
 from gputree.backends.cuda import tuning
 from gputree.backends.cuda.kernels import (
+    INTERACTIONS,
     MONOTONIC,
     ROWS,
     RULES,
@@ -174,6 +175,7 @@ class Grower(NamedTuple):
     search: Packed
     statistics: Packed  # `rows`
     signs: Any  # (d,) int32 of columns, or None without monotonic constraints
+    interactions: Packed  # sets of columns that may split nodes, which `pack_interactions` sends
     place: Any  # `categorical_places` of the table, or None where subsets are not searched
     workspace: Workspace
 
@@ -191,6 +193,7 @@ class Grower(NamedTuple):
                 8 * table.bits.itemsize,
                 categories=bool(table.host.categories.any()),
                 monotonic=monotonic is not None,
+                interactions=task.interactions is not None,
             ),
             task=task,
             channels=task.channels,
@@ -204,6 +207,7 @@ class Grower(NamedTuple):
             search=pack_search(task),
             statistics=ROWS.pack(*rows),
             signs=None if monotonic is None else to_device(monotonic.signs, np.int32),
+            interactions=INTERACTIONS.pack(None, None, None),
             place=None,
             workspace=Workspace(),
         )
@@ -270,11 +274,29 @@ def pack_rules(task: Task, columns: int) -> Packed:
     )
 
 
-def pack_bounds(grower: Grower, bounds: Sequence[Any] | None) -> Packed:
-    """Pack monotonic constraints for kernels; bounds of nodes' means are on host or device."""
+def pack_interactions(task: Task) -> Packed:
+    """Copy the sets of columns of a task to the device, and pack them for kernels."""
+    if task.interactions is None:
+        return INTERACTIONS.pack(None, None, None)
+    return INTERACTIONS.pack(*send(*task.interactions[:3]))
+
+
+def constraints_of(task: Task, bounds: Bounds | None) -> list[NDArray[Any]]:
+    """Arrays of the constraints of nodes that kernels of a task read, in the order of `Bounds`."""
     if bounds is None:
-        return MONOTONIC.pack(None, None, None)
-    return MONOTONIC.pack(grower.signs, *map(to_device, bounds))
+        return []
+    kinds = [task.limits.monotonic is not None] * 2 + [task.interactions is not None]
+    return [array for array, is_read in zip(bounds, kinds, strict=True) if is_read]
+
+
+def pack_constraints(grower: Grower, constraints: Sequence[Any]) -> tuple[Packed, Any]:
+    """Pack bounds of nodes' means for kernels; and their sets of columns, or None.
+
+    `constraints` are the arrays of `constraints_of` on the device.
+    """
+    sets = constraints[-1] if grower.task.interactions is not None else None
+    bounds = (None, None) if grower.signs is None else constraints[:2]
+    return MONOTONIC.pack(grower.signs, *bounds), sets
 
 
 def pack_search(task: Task) -> Packed:

@@ -61,6 +61,7 @@ def share_out(task: Task, rows: int, stride: int, value_bytes: int, used_bytes: 
     tuned, budget = tuning.TUNING, budget_of(task, used_bytes)
     given = task.max_device_memory is not None
     needed = rows * (stride + ENTRY_BYTES + statistics_bytes(task))
+    needed += sum(array.nbytes for array in (task.interactions or ())[:3])
     if needed + tuned.least_work > budget:
         what = "max_device_memory allows" if given else "the free device memory is"
         raise OutOfMemory(

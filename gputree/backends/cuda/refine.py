@@ -65,7 +65,9 @@ def _open(
         masks.data.memset_async(0, masks.nbytes)
         sides = score_subsets(grower, begin, end, packed, plan, scores, subsets, masks)
     if drawn:
-        grower.kernels.each("choose", "draw_orders", m, plan.keys, m, d, *drawn)
+        grower.kernels.each(
+            "choose", "draw_orders", m, plan.keys, m, d, grower.interactions, scores.sets, *drawn
+        )
     return SearchLevel(
         nodes=m,
         rows=int((end - begin).sum()),

@@ -17,14 +17,19 @@ __device__ void accumulate(const Column& column, const Cell* cells, i64 channels
 }
 
 // Grid: nodes x columns; block: one warp. Node j has its histogram at its slot;
-// `totals` is written by the first column.
+// `totals` is written by the first column. Columns that may not split their node are excluded.
 extern "C" __global__ void __launch_bounds__(32, 1) score_columns(
     Rules rules, Table table, const Cell* histograms, const i64* slots, i64* cumulatives,
-    i64* totals, Monotonic monotonic, Scores scores
+    i64* totals, Monotonic monotonic, Interactions interactions, const i64* sets, Scores scores
 ) {
     const Criterion& criterion = rules.criterion;
     const i64 columns = table.columns, channels = rules.channels;
     const i64 f = blockIdx.x % columns, j = blockIdx.x / columns;
+    const bool may_split = interactions.of(sets, j, columns).includes(f);
+    if (!may_split) {
+        if (threadIdx.x == 0) scores.exclude(blockIdx.x);
+        if (f > 0) return;
+    }
     const i64 width = table.offset[columns] * channels;
     const int lane = threadIdx.x;
     const Cell* cells = histograms + slot_of(slots, j) * width;
@@ -37,6 +42,7 @@ extern "C" __global__ void __launch_bounds__(32, 1) score_columns(
     const AfterBin total = {cumulative + last, missing};
     if (f == 0)
         for (i64 k = lane; k < channels; k += 32) totals[j * channels + k] = total[k];
+    if (!may_split) return;
 
     Cut cut = no_cut();
     double most = -infinity();

@@ -8,7 +8,7 @@ import numpy as np
 
 from gputree.backends.base import Bounds, Int64s
 from gputree.backends.cuda.kernels import LANES, SCORES, Packed
-from gputree.backends.cuda.layout import Grower, own_slots, pack_bounds
+from gputree.backends.cuda.layout import Grower, constraints_of, own_slots, pack_constraints
 from gputree.backends.cuda.workspace import Shaped, bytes_of
 
 
@@ -22,6 +22,7 @@ class DeviceScores(NamedTuple):
     bound: Any  # (m, d) float64
     cumulative: Any  # (m, cells x channels) int64: sums of the histogram over bins
     monotonic: Packed  # constraints on the nodes' means, for kernels
+    sets: Any  # (m,) int64: of columns that may split each node; None where all may
 
     def pack(self) -> Packed:
         """Pack the results for every (node, column) for kernels."""
@@ -29,21 +30,21 @@ class DeviceScores(NamedTuple):
 
 
 def score(grower: Grower, histograms: Any, slots: Int64s, bounds: Bounds | None) -> DeviceScores:
-    """Score every column of every node whose means are within `bounds`."""
+    """Score every column that may split a node, for nodes with the constraints `bounds`."""
     m, workspace = slots.size, grower.workspace
     order, sent = own_slots(slots), []
-    if arrays := [array for array in (order, *(bounds or ())[:2]) if array is not None]:
-        most = bytes_of(*3 * ((grower.most_nodes, np.int64),))
-        sent = workspace.bounds.send(arrays, lambda: most)
-    monotonic = pack_bounds(grower, None if bounds is None else sent[-2:])
+    if given := [*(() if order is None else (order,)), *constraints_of(grower.task, bounds)]:
+        most = bytes_of(*4 * ((grower.most_nodes, np.int64),))
+        sent = workspace.bounds.send(given, lambda: most)
+    monotonic, sets = pack_constraints(grower, sent if order is None else sent[1:])
     arrays = workspace.scores.allocate(
         _arrays(grower, m), lambda: bytes_of(*_arrays(grower, grower.most_nodes))
     )
-    scores = DeviceScores._make([*arrays, monotonic])
+    scores = DeviceScores._make([*arrays, monotonic, sets])
     grower.kernels(
         "score", "score_columns", (m * grower.table.columns,), grower.rules, grower.table.packed,
         histograms, None if order is None else sent[0], scores.cumulative, scores.total, monotonic,
-        scores.pack(), threads=LANES,
+        grower.interactions, sets, scores.pack(), threads=LANES,
     )  # fmt: skip
     return scores
 

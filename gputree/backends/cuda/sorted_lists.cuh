@@ -46,12 +46,15 @@ __device__ void mark_rows(const Lists& lists, const Cut& cut, i64 s, i64 known, 
         lists.sides[items[i]] = i < known ? i <= cut.place : cut.missing_left;
 }
 
-// Partition all lists by the sides of the rows; lists of columns only where a child may split
-// further, and never the one that is `done`.
-__device__ void split_lists(const Lists& lists, i64 done, i64 s, i64 t, bool further) {
-    for (i64 f = threadIdx.x; f <= lists.columns; f += 32) {
+// Partition the lists of the columns `below`, which may split a child, by the sides of the rows,
+// where a child may split further, except the one that is `done`; and the order of entries.
+__device__ void split_lists(
+    const Lists& lists, const auto& below, i64 done, i64 s, i64 t, bool further
+) {
+    for (i64 i = threadIdx.x; i <= below.number; i += 32) {
+        const bool is_order = i == below.number;
+        const i64 f = is_order ? lists.columns : below[i];
         const Bits* keys = lists.keys + f * lists.rows;
-        const bool is_order = f == lists.columns;
         if (is_order || (further && f != done && keys[s] != keys[t - 1]))
             partition_list(lists, f, s, t);
     }

@@ -59,6 +59,17 @@ struct Scores {  // (nodes, columns): best boundaries, and the highest bounds of
     i32* bins;
     u8* sides;
     double* bounds;
+
+    // Exclude a column from the splits of a node: its bound is NaN, which reaches no other, while
+    // -infinity reaches that of a node without a cut.
+    __device__ __forceinline__ void exclude(i64 pair) const {
+        best[pair] = -infinity();
+        bounds[pair] = __longlong_as_double(0x7ff8000000000000ll);
+    }
+
+    __device__ __forceinline__ bool excludes(i64 pair) const {
+        return bounds[pair] != bounds[pair];
+    }
 };
 
 // The cell of missing values if the node has any, else null: then only one side is tried.

@@ -33,6 +33,7 @@ from gputree.backends.cuda.layout import (
     Grower,
     HostTable,
     UploadedTable,
+    pack_interactions,
     to_device,
     widest,
 )
@@ -266,6 +267,7 @@ class CudaGrower:
             memory = NO_MEMORY._replace(sorted_pairs=pairs)
             entries = to_device(self.host.entries, ROW)
             grower = Grower.over(task, *copy_rows(self.host), entries, memory)
+            grower = grower._replace(interactions=pack_interactions(task))
             subtrees = finish(grower, begin, end, depth, keys, bounds)
             self.host.entries = grower.entries.get()
         return subtrees

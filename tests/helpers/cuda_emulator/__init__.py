@@ -12,12 +12,13 @@ from contextlib import contextmanager
 from typing import Any
 
 from .compiler import ptx_unavailable, unavailable
-from .library import KINDS, Kernel, Library, Schedule, accesses, launches
+from .library import DEFAULT_CARD, KINDS, Card, Kernel, Library, Schedule, accesses, launches
 from .memory import LaunchError, memory
 from .stand_in import make_module, ndarray, transfers
 
 __all__ = [
     "KINDS",
+    "Card",
     "Kernel",
     "LaunchError",
     "Library",
@@ -45,6 +46,7 @@ def emulated_cuda(
     devices: int = 1,
     believed: bool = True,
     ptx: dict[str, str] | None = None,
+    card: Card = DEFAULT_CARD,
 ) -> Iterator[Any]:
     """Run ``device="cuda"`` on the emulator; yields the stand-in for the module cupy.
 
@@ -69,19 +71,21 @@ def emulated_cuda(
     ptx : dict of str to str, optional
         Run what NVRTC makes of the kernels, with these patterns changed in it, instead of what
         g++ makes of them: ``{}`` where the environment has GPUTREE_EMULATE=ptx.
+    card : Card
+        Sizes of every device.
     """
-    from gputree.backends.cuda import kernels, machine
+    from gputree.backends.cuda import kernels, machine, workspace
     from gputree.check import record
 
     if ptx is None and os.environ.get("GPUTREE_EMULATE") == "ptx":
         ptx = {}
     missing = object()
     before = Kernel.schedule
-    module = make_module(check, replace, fill, devices, ptx)
+    module = make_module(check, replace, fill, devices, ptx, card)
     previous = sys.modules.get("cupy", missing)
     sys.modules["cupy"] = module
     Kernel.schedule = Schedule(ORDERS[order], seed, fill)
-    _forget(kernels)
+    _forget(kernels, workspace)
     identity = machine.identity()
     if believed:
         record.remember(identity, [])
@@ -89,7 +93,7 @@ def emulated_cuda(
         yield module
     finally:
         record._known.pop(identity, None)
-        _forget(kernels)
+        _forget(kernels, workspace)
         Kernel.schedule = before
         if previous is missing:
             del sys.modules["cupy"]
@@ -97,7 +101,8 @@ def emulated_cuda(
             sys.modules["cupy"] = previous
 
 
-def _forget(kernels: Any) -> None:
-    """Kernels of one module `cupy` are none of the next."""
+def _forget(kernels: Any, workspace: Any) -> None:
+    """Kernels and devices of one module `cupy` are none of the next."""
+    workspace._multiprocessors.cache_clear()
     kernels.load.cache_clear()
     kernels.function.cache_clear()

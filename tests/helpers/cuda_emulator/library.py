@@ -18,6 +18,7 @@ from .memory import LaunchError, current_device, memory
 # Stops endless loops: CPU seconds of one launch.
 LAUNCH_SECONDS = 120
 
+# Of a block, on any device; more where a kernel requests it and the device grants it.
 SHARED_BYTES = 48 * 1024
 
 # Of a grid's second and third dimension.
@@ -41,6 +42,25 @@ class Schedule(NamedTuple):
     order: int = 0
     seed: int = 0
     fill: int = 0xCD
+
+
+class Card(NamedTuple):
+    """Sizes of a device: multiprocessors, and the most shared memory that a block may request."""
+
+    multiprocessors: int = 2
+    shared_bytes: int = SHARED_BYTES
+
+    @property
+    def attributes(self) -> dict[str, int]:
+        """Attributes by the names of CuPy."""
+        return {
+            "MultiProcessorCount": self.multiprocessors,
+            "MaxSharedMemoryPerBlock": SHARED_BYTES,
+            "MaxSharedMemoryPerBlockOptin": self.shared_bytes,
+        }
+
+
+DEFAULT_CARD = Card()
 
 
 class _Buffer(ctypes.Structure):
@@ -126,14 +146,26 @@ class Kernel:
 
     schedule = Schedule()
 
-    def __init__(self, library: Library, name: str) -> None:
+    def __init__(self, library: Library, name: str, card: Card) -> None:
         if name not in library.limits:
             raise AttributeError(f"the source has no kernel {name!r}")
         self.library, self.name = library, name
         self.signature = library.signature(name)
         self.max_threads_per_block = library.limits[name]
         self.shared_size_bytes = library.static_shared(name)
-        self.device = current_device()
+        self.device, self.card = current_device(), card
+        self._most_dynamic = SHARED_BYTES - self.shared_size_bytes
+
+    @property
+    def max_dynamic_shared_size_bytes(self) -> int:
+        """Dynamic shared memory of a block that launches may request."""
+        return self._most_dynamic
+
+    @max_dynamic_shared_size_bytes.setter
+    def max_dynamic_shared_size_bytes(self, size: int) -> None:
+        if self.shared_size_bytes + size > self.card.shared_bytes:
+            raise LaunchError(f"{self.name}: the device grants no {size} bytes of shared memory")
+        self._most_dynamic = size
 
     def __call__(self, grid: Any, block: Any, args: Any, *, shared_mem: int = 0) -> None:
         if self.device != current_device():
@@ -175,7 +207,7 @@ class Kernel:
         x, y, z = _three(grid)
         if not (0 < x < 2**31 and 0 < y <= MOST_BLOCKS_Y and 0 < z <= MOST_BLOCKS_Y):
             raise LaunchError(f"{self.name}: a grid of {(x, y, z)}")
-        if self.shared_size_bytes + shared_mem > SHARED_BYTES:
+        if shared_mem > self._most_dynamic:
             raise LaunchError(
                 f"{self.name}: {shared_mem} bytes of dynamic shared memory beside "
                 f"{self.shared_size_bytes} of static ones"

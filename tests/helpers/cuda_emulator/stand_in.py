@@ -21,7 +21,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 
 from .host_memory import CUDARuntimeError, Registry, pinned_memory, pinned_pointer
-from .library import Kernel, Library
+from .library import DEFAULT_CARD, Card, Kernel, Library
 from .memory import LaunchError, current_device, device_stack, memory, same_memory
 
 __all__ = ["make_module", "ndarray", "transfers"]
@@ -329,7 +329,6 @@ class Device:
     mem_info = (8 << 30, 8 << 30)
     attributes: ClassVar[dict[str, int]] = {
         "CanUseHostPointerForRegisteredMem": 1,
-        "MultiProcessorCount": 2,
     }
 
     def __init__(self, device: Any = None) -> None:
@@ -394,7 +393,9 @@ class _MemoryPointer:
 _library = cache(Library)
 
 
-def _raw_module(check: bool, replace: dict[str, str] | None, ptx: dict[str, str] | None) -> type:
+def _raw_module(
+    check: bool, replace: dict[str, str] | None, ptx: dict[str, str] | None, card: Card
+) -> type:
     changes = None if ptx is None else tuple(ptx.items())
 
     class RawModule:
@@ -411,7 +412,7 @@ def _raw_module(check: bool, replace: dict[str, str] | None, ptx: dict[str, str]
             """It is compiled."""
 
         def get_function(self, name: str) -> Kernel:
-            return Kernel(self._library, name)
+            return Kernel(self._library, name, card)
 
     return RawModule
 
@@ -430,6 +431,7 @@ def make_module(
     fill: int,
     devices: int,
     ptx: dict[str, str] | None = None,
+    card: Card = DEFAULT_CARD,
 ) -> types.ModuleType:
     """A fresh stand-in for the module `cupy`."""
     real = _real_cupy()
@@ -442,7 +444,8 @@ def make_module(
     module.float32, module.float64, module.dtype = np.float32, np.float64, np.dtype
     module.ndarray, module.empty = ndarray, _empty(fill, check)
     module.asarray, module.asnumpy, module.from_dlpack = asarray, asnumpy, from_dlpack
-    module.RawModule = _raw_module(check, replace, ptx)
+    module.RawModule = _raw_module(check, replace, ptx, card)
+    attributes = Device.attributes | card.attributes
     registry = Registry()
     runtime = types.SimpleNamespace(
         getDeviceCount=lambda: devices,
@@ -456,7 +459,7 @@ def make_module(
     )
     module.cuda = types.SimpleNamespace(
         runtime=runtime,
-        Device=Device,
+        Device=type("Device", (Device,), {"attributes": attributes}),
         Stream=_Stream,
         Event=_Event,
         get_elapsed_time=lambda start, end: 1e3 * (end.time - start.time),

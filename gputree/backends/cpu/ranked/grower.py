@@ -13,6 +13,7 @@ from gputree.backends.base import Limits
 from gputree.backends.cpu.cut import drawn_columns
 from gputree.backends.cpu.layout import Table
 from gputree.backends.cpu.partition import node_categories
+from gputree.backends.cpu.ranked.formulas import no_cut, precedes
 from gputree.backends.cpu.ranked.lists import MOST_RANKS, partition_lists, presort
 from gputree.backends.cpu.ranked.nodes import (
     Ranked,
@@ -20,10 +21,10 @@ from gputree.backends.cpu.ranked.nodes import (
     may_split,
     measure_node,
     new_nodes,
+    open_large,
     search_node,
     split_node,
 )
-from gputree.backends.cpu.ranked.sweep import no_cut, precedes
 from gputree.backends.ranked import NodeRows, RankedNodes
 from gputree.base.dtypes import Int64s
 from gputree.base.memory import require_memory
@@ -110,18 +111,17 @@ class RankedGrower:
     def _split(self, level: list[Open], parts: list[RankedNodes]) -> list[Open]:
         """Split the nodes of a level; returns their children."""
         ranked = self._ranked
-        given = [(ranked, node.s, node.t, parts[node.number]) for node in level]
-        sides = self._run(measure_node, given)
-        found = [
-            (node, side, int(parts[node.number].weight[0]))
-            for node, side in zip(level, sides, strict=True)
-            if may_split(ranked.limits, parts[node.number], 0, node.depth)
+        self._run(measure_node, [(ranked, node.s, node.t, parts[node.number]) for node in level])
+        level = [
+            node for node in level if may_split(ranked.limits, parts[node.number], 0, node.depth)
         ]
+        opened = self._run(open_large, [(ranked, node.s, node.t) for node in level])
+        found = list(zip(level, opened, strict=True))
         cuts = self._search(found)
         ranks = [np.empty(node.t - node.s, np.int32) for node, *_ in found]
         splits = [
-            (ranked, node.s, node.t, cut, parts[node.number], of_node)
-            for (node, *_), cut, of_node in zip(found, cuts, ranks, strict=True)
+            (ranked, node.s, node.t, cut, parts[node.number], of_node, *totals)
+            for (node, totals), cut, of_node in zip(found, cuts, ranks, strict=True)
         ]
         children, partitions = [], []
         lefts = self._run(split_node, splits)
@@ -142,12 +142,13 @@ class RankedGrower:
         d = self._ranked.nominal.size
         return even_spans(d, node.t - node.s, self._n_threads, FEWEST_SHARED)
 
-    def _search(self, found: list[tuple[Open, Any, int]]) -> list[Any]:
-        """The best cut of each node, given with the side of all rows and their weight."""
+    def _search(self, found: list[tuple[Open, Any]]) -> list[Any]:
+        """The best cut of each node, given with what `open_large` returns."""
         d, most = self._ranked.nominal.size, self._ranked.limits.max_features
+        criterion = self._ranked.criterion
         all_columns = np.ones(d, np.bool_)
         order = [drawn_columns(most, node.key, all_columns) for node, *_ in found]
-        cuts, done = [no_cut() for _ in found], min(most, d)
+        cuts, done = [no_cut(criterion) for _ in found], min(most, d)
         tasks = [
             (j, order[j][a:b])
             for j, (node, *_) in enumerate(found)
@@ -157,7 +158,7 @@ class RankedGrower:
             parts = [(self._ranked, *found[j], columns) for j, columns in tasks]
             results = self._run(_search_part, parts)
             for (j, _), cut in zip(tasks, results, strict=True):
-                cuts[j] = cut if precedes(cut, cuts[j]) else cuts[j]
+                cuts[j] = cut if precedes(criterion, cut, cuts[j]) else cuts[j]
             # of a node without a cut, one column more
             without = [j for j, cut in enumerate(cuts) if cut.column < 0 and done < d]
             tasks = [(j, order[j][done : done + 1]) for j in without]
@@ -173,8 +174,8 @@ class RankedGrower:
         return RankedNodes._make(field[:count].copy() for field in out)
 
 
-def _search_part(ranked: Ranked, node: Open, side: Any, whole: int, columns: Int64s) -> Any:
-    return search_node(ranked, node.s, node.t, node.key, columns, side, whole)
+def _search_part(ranked: Ranked, node: Open, opened: Any, columns: Int64s) -> Any:
+    return search_node(ranked, node.s, node.t, node.key, columns, *opened)
 
 
 def _join(parts: list[RankedNodes], roots: list[Open], subtrees: list[RankedNodes]) -> RankedNodes:

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree.backends.cpu.jit import borrowing, inner, kernel
-from gputree.backends.cpu.ranked.sweep import quantile_of
+from gputree.backends.cpu.ranked.formulas import group_keys
 from gputree.backends.cpu.sort import radix_argsort
 
 # An element of a list: a rank, and flags of a value that equals the one before, or is missing.
@@ -33,8 +33,8 @@ def known_end(elements):
 
 
 @inner
-def arrange(criterion, elements, known, of, arranged):
-    """Write the list with its groups of equal values by their quantiles, then means, then values.
+def arrange(criterion, elements, known, rows, s, arranged):
+    """Write the list with its groups of equal values by their two keys, then by their values.
 
     The elements of a group ascend: presorted lists are stable.
     """
@@ -46,12 +46,9 @@ def arrange(criterion, elements, known, of, arranged):
             begin[count] = i
             count += 1
     begin[count] = known
-    quantile, mean = np.empty(count), np.empty(count)
-    for g in range(count):
-        group = elements[begin[g] : begin[g + 1]]
-        quantile[g], mean[g] = quantile_of(criterion, group, of)
-    order = np.argsort(mean, kind="mergesort")
-    order = order[np.argsort(quantile[order], kind="mergesort")]
+    first, second = group_keys(criterion, elements, begin[: count + 1], rows, s)
+    order = np.argsort(second, kind="mergesort")
+    order = order[np.argsort(first[order], kind="mergesort")]
     place = 0
     # the first `place` elements are those of the first groups in the order
     for g in order:

@@ -11,6 +11,18 @@ from gputree.arithmetic.hashing import child_key
 from gputree.backends.base import Limits
 from gputree.backends.cpu.cut import draw_columns, tie_rank
 from gputree.backends.cpu.jit import borrowing, inner, kernel
+from gputree.backends.cpu.ranked import losses, sums  # noqa: F401  register formulas
+from gputree.backends.cpu.ranked.formulas import (
+    gain_of,
+    is_best,
+    measure_targets,
+    new_sides,
+    new_totals,
+    no_cut,
+    open_node,
+    partition_targets,
+    sweep,
+)
 from gputree.backends.cpu.ranked.lists import (
     RANK,
     arrange,
@@ -20,10 +32,9 @@ from gputree.backends.cpu.ranked.lists import (
     partition_values,
     renumber,
 )
-from gputree.backends.cpu.ranked.sweep import Targets, loss_of, no_cut, sweep, whole_side
 from gputree.backends.ranked import NodeRows, RankedNodes
 from gputree.backends.rules import fewest_rows, missing_goes_left
-from gputree.base.dtypes import Bools, Int64s
+from gputree.base.dtypes import Bools
 
 
 class Ranked(NamedTuple):
@@ -55,41 +66,30 @@ def new_nodes(size: int) -> RankedNodes:
 class Scratch(NamedTuple):
     """Scratch of a worker for nodes of some number of rows."""
 
-    left: NDArray[np.uint64]  # bits of ranks
-    right: NDArray[np.uint64]
+    sides: Any  # of a cut, by the criterion
     ranks: NDArray[np.int32]  # in the children
     elements: NDArray[np.int32]
-    values: Int64s
     arranged: NDArray[np.int32]  # a list of categories in their order
 
 
 @inner
-def new_scratch(size):
+def new_scratch(ranked, size):
     """Scratch for nodes of at most `size` rows."""
-    words = (size >> 6) + 1
     return Scratch(
-        np.empty(words, np.uint64), np.empty(words, np.uint64), np.empty(size, np.int32),
-        np.empty(size, np.int32), np.empty(size, np.int64), np.empty(size, np.int32),
+        new_sides(ranked.criterion, ranked.rows, size),
+        np.empty(size, np.int32), np.empty(size, np.int32), np.empty(size, np.int32),
     )  # fmt: skip
 
 
 @borrowing
 def measure(ranked, s, t, out, node):
-    """Write the range and the loss of a node, as of a leaf; returns the side of all rows."""
-    criterion, rows = ranked.criterion, ranked.rows
-    of = Targets(rows.target[s:t], rows.weight, s)
-    side, whole = whole_side(criterion, of)
-    p = q = side.quantile
-    if criterion.up == criterion.down and side.balance == 0:
-        q += 1  # the median is the mean of the two in the middle
+    """Write the range, the weight and the loss of a node, as of a leaf."""
     out.first_child[node] = out.feature[node] = -1
     out.missing_left[node] = False
     out.gain[node] = 0.0
     out.begin[node], out.end[node] = s, t
-    out.loss[node], out.weight[node] = loss_of(side, of), whole
-    out.quantile[node, 0], out.quantile[node, 1] = rows.row[s + p], rows.row[s + q]
     out.cut[node] = 0
-    return side
+    measure_targets(ranked.criterion, ranked.rows, s, t, out, node)
 
 
 @borrowing
@@ -111,34 +111,30 @@ def is_constant(elements, known):
 
 
 @borrowing
-def search_column(ranked, s, t, key, f, side, whole, scratch, cut):
-    """The better of `cut` and the best cut of a node by column f.
-
-    `side` has all rows of the node, of weight `whole`.
-    """
+def search_column(ranked, s, t, key, f, totals, opened, scratch, cut):
+    """The better of `cut` and the best cut of a node by column f; it was opened."""
     criterion, limits, lists, rows, nominal = ranked
     elements = lists[f, s:t]
     known = known_end(elements)
     if is_constant(elements, known):
         return cut
-    of = Targets(rows.target[s:t], rows.weight, s)
     if nominal[f]:
-        arrange(criterion, elements, known, of, scratch.arranged)
+        arrange(criterion, elements, known, rows, s, scratch.arranged)
         elements = scratch.arranged[: t - s]
     rank = tie_rank(limits, key, f)
     for missing_left in range(1 + (known < t - s)):
         cut = sweep(
-            criterion, limits, elements, known, missing_left == 1, of, side, whole,
-            scratch.left, scratch.right, cut, np.int64(f), rank,
+            criterion, limits, elements, known, missing_left == 1, rows, s, totals, opened,
+            scratch.sides, cut, np.int64(f), rank,
         )  # fmt: skip
     return cut
 
 
 @borrowing
-def best_cut(ranked, s, t, key, side, whole, order, scratch):
+def best_cut(ranked, s, t, key, totals, opened, order, scratch):
     """The best cut of a node over all columns, or those drawn; beyond, until some is admitted."""
-    d, most = order.size, ranked.limits.max_features
-    cut, is_first = no_cut(), most >= d and not ranked.limits.random_ties
+    d, most, criterion = order.size, ranked.limits.max_features, ranked.criterion
+    cut, is_first = no_cut(criterion), most >= d and not ranked.limits.random_ties
     # `cut` is the best of the columns order[:c]
     for c in range(d):
         if c >= most and cut.column >= 0:
@@ -147,31 +143,32 @@ def best_cut(ranked, s, t, key, side, whole, order, scratch):
             order[c] = c
         elif c == 0 or c >= most:
             draw_columns(key, None, order, c, max(most, c + 1))
-        cut = search_column(ranked, s, t, key, order[c], side, whole, scratch, cut)
-        if is_first and cut.loss == 0 and 2 * cut.evenness == whole:
-            break  # no other cut precedes it: of two rows, most columns need no search
+        cut = search_column(ranked, s, t, key, order[c], totals, opened, scratch, cut)
+        if is_first and is_best(criterion, cut, ranked.rows, t - s, opened):
+            break  # of two rows, most columns need no search
     return cut
 
 
 @borrowing
-def split(ranked, s, t, cut, out, node, scratch):
+def split(ranked, s, t, cut, out, node, totals, opened, scratch):
     """Write the split of a node and partition its rows; returns how many went left, or 0.
 
     The node stays a leaf if there is no cut, or one that gains too little. ``scratch.ranks`` become
     the ranks in the children.
     """
     criterion, limits, lists, rows, nominal = ranked
-    decrease = np.float64(out.loss[node] - cut.loss) * criterion.unit
-    if cut.column < 0 or decrease < limits.min_decrease:
+    if cut.column < 0:
+        return 0
+    decrease, gain = gain_of(criterion, cut, out, node, totals, opened)
+    if decrease < limits.min_decrease:
         return 0
     elements, ranks, n = lists[cut.column, s:t], scratch.ranks[: t - s], t - s
     known = known_end(elements)
     if nominal[cut.column]:
-        of = Targets(rows.target[s:t], rows.weight, s)
-        arrange(criterion, elements, known, of, scratch.arranged)
+        arrange(criterion, elements, known, rows, s, scratch.arranged)
         elements = scratch.arranged[:n]
     out.feature[node] = cut.column
-    out.gain[node] = decrease / np.float64(out.weight[node])
+    out.gain[node] = gain
     after = cut.place if cut.place < known else cut.place - 1
     out.cut[node, 0] = rows.row[s + (elements[cut.place - 1] & RANK)]
     out.cut[node, 1] = rows.row[s + (elements[after] & RANK)]
@@ -179,8 +176,7 @@ def split(ranked, s, t, cut, out, node, scratch):
     left = renumber(ranks)
     out.missing_left[node] = missing_goes_left(known < n, cut.missing_left, left, n - left)
     partition_values(rows.row, s, ranks, left, scratch.elements)
-    partition_values(rows.target, s, ranks, left, scratch.values)
-    partition_values(rows.weight, s, ranks, left, scratch.values)
+    partition_targets(criterion, rows, s, ranks, left, scratch.sides)
     return left
 
 
@@ -188,23 +184,30 @@ def split(ranked, s, t, cut, out, node, scratch):
 @kernel
 def measure_node(ranked, s, t, out):
     """`measure` a node into the first place of `out`."""
-    return measure(ranked, s, t, out, 0)
+    measure(ranked, s, t, out, 0)
 
 
 @kernel
-def search_node(ranked, s, t, key, columns, side, whole):
+def open_large(ranked, s, t):
+    """Totals of a node, and what `open_node` returns."""
+    totals = new_totals(ranked.criterion, ranked.rows)
+    return totals, open_node(ranked.criterion, ranked.rows, s, t, totals)
+
+
+@kernel
+def search_node(ranked, s, t, key, columns, totals, opened):
     """The best cut of a node by some columns."""
-    scratch, cut = new_scratch(t - s), no_cut()
+    scratch, cut = new_scratch(ranked, t - s), no_cut(ranked.criterion)
     for f in columns:
-        cut = search_column(ranked, s, t, key, f, side, whole, scratch, cut)
+        cut = search_column(ranked, s, t, key, f, totals, opened, scratch, cut)
     return cut
 
 
 @kernel
-def split_node(ranked, s, t, cut, out, ranks):
+def split_node(ranked, s, t, cut, out, ranks, totals, opened):
     """`split` the node in the first place of `out`, with `ranks` for its rows."""
-    scratch = new_scratch(t - s)
-    left = split(ranked, s, t, cut, out, 0, scratch)
+    scratch = new_scratch(ranked, t - s)
+    left = split(ranked, s, t, cut, out, 0, totals, opened, scratch)
     ranks[:] = scratch.ranks
     return left
 
@@ -214,7 +217,8 @@ def split_node(ranked, s, t, cut, out, ranks):
 def grow_subtree(ranked, s, t, depth, key, out):
     """Grow the subtree of a node, its root first; returns the number of nodes."""
     limits, lists = ranked.limits, ranked.lists
-    scratch, order = new_scratch(t - s), np.empty(lists.shape[0], np.int64)
+    scratch, order = new_scratch(ranked, t - s), np.empty(lists.shape[0], np.int64)
+    totals = new_totals(ranked.criterion, ranked.rows)
     waiting, keys = np.empty((t - s + 1, 2), np.int64), np.empty(t - s + 1, np.uint64)
     measure(ranked, s, t, out, 0)
     waiting[0, 0], waiting[0, 1], keys[0] = 0, depth, key
@@ -224,10 +228,9 @@ def grow_subtree(ranked, s, t, depth, key, out):
         size -= 1
         node, level, key = waiting[size, 0], waiting[size, 1], keys[size]
         s, t = out.begin[node], out.end[node]
-        of = Targets(ranked.rows.target[s:t], ranked.rows.weight, s)
-        side, whole = whole_side(ranked.criterion, of)
-        cut = best_cut(ranked, s, t, key, side, whole, order, scratch)
-        left = split(ranked, s, t, cut, out, node, scratch)
+        opened = open_node(ranked.criterion, ranked.rows, s, t, totals)
+        cut = best_cut(ranked, s, t, key, totals, opened, order, scratch)
+        left = split(ranked, s, t, cut, out, node, totals, opened, scratch)
         if left == 0:
             continue
         out.first_child[node] = free

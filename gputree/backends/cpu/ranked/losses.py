@@ -15,15 +15,20 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gputree.arithmetic.bits import highest_bit, lowest_bit
 from gputree.backends.cpu.cut import admits
 from gputree.backends.cpu.jit import borrowing, pasted, pick
+from gputree.backends.cpu.ranked import formulas
+from gputree.backends.cpu.ranked.lists import RANK, partition_values
 from gputree.base.dtypes import Int64s
+from gputree.compilation import overload
+from gputree.criteria.dispatch import formula
+from gputree.criteria.pinball import Pinball
 
 ALL, ONE, TWO_UP = np.uint64(2**64 - 1), np.uint64(1), np.uint64(2**64 - 2)
 WORD, IN_WORD = 6, 63
-RANK = np.int32(2**30 - 1)  # of an element of a list
 
 NO_LOSS = np.int64(2**62)
 
@@ -55,15 +60,14 @@ class RankedCut(NamedTuple):
     place: int
 
 
-@borrowing
-def no_cut():
-    """The cut that every other precedes."""
+@formula(formulas.no_cut, Pinball)
+def no_cut(criterion):
     return RankedCut(NO_LOSS, np.int64(0), np.uint64(0), np.int64(-1), False, np.int64(0))
 
 
 @borrowing
 def precedes(a, b):
-    """Return True if cut `a` is chosen before cut `b`: the one tie rule of ranked lists.
+    """Return True if cut `a` is chosen before cut `b`: the one tie rule of losses.
 
     The lowest loss, then the most even one: where nothing is gained, or the same, a chain of cuts
     that split off single rows would be as deep as rows are many. Then as all cuts.
@@ -190,18 +194,84 @@ def quantile_of(criterion, elements, of):
     return np.float64(of.target[elements[i] & RANK]), np.float64(total) / np.float64(whole)
 
 
-@borrowing
+@formula(formulas.new_totals, Pinball, how=overload)
+def new_totals(criterion, rows):
+    return np.int64(0)  # all are scalars
+
+
+class Sides(NamedTuple):
+    """Ranks of both sides of a cut, as bits; scratch for values in another order."""
+
+    left: NDArray[np.uint64]
+    right: NDArray[np.uint64]
+    values: Int64s
+
+
+@formula(formulas.new_sides, Pinball, how=overload)
+def new_sides(criterion, rows, size):
+    words = (size >> 6) + 1
+    return Sides(np.empty(words, np.uint64), np.empty(words, np.uint64), np.empty(size, np.int64))
+
+
+@formula(formulas.measure_targets, Pinball)
+def measure_targets(criterion, rows, s, t, out, node):
+    side, whole = whole_side(criterion, Targets(rows.target[s:t], rows.weight, s))
+    p = q = side.quantile
+    if criterion.up == criterion.down and side.balance == 0:
+        q += 1  # the median is the mean of the two in the middle
+    of = Targets(rows.target[s:t], rows.weight, s)
+    out.loss[node], out.weight[node] = loss_of(side, of), whole
+    out.quantile[node, 0], out.quantile[node, 1] = rows.row[s + p], rows.row[s + q]
+
+
+@formula(formulas.open_node, Pinball)
+def open_node(criterion, rows, s, t, totals):
+    """Side of all rows, and their weight."""
+    return whole_side(criterion, Targets(rows.target[s:t], rows.weight, s))
+
+
+@formula(formulas.precedes, Pinball)
+def loss_precedes(criterion, a, b):
+    return precedes(a, b)
+
+
+@formula(formulas.is_best, Pinball)
+def is_best(criterion, cut, rows, size, opened):
+    return cut.loss == 0 and 2 * cut.evenness == opened[1]
+
+
+@formula(formulas.gain_of, Pinball)
+def gain_of(criterion, cut, out, node, totals, opened):
+    decrease = np.float64(out.loss[node] - cut.loss) * criterion.unit
+    return decrease, decrease / np.float64(out.weight[node])
+
+
+@formula(formulas.partition_targets, Pinball)
+def partition_targets(criterion, rows, s, ranks, left, sides):
+    partition_values(rows.target, s, ranks, left, sides.values)
+    partition_values(rows.weight, s, ranks, left, sides.values)
+
+
+@formula(formulas.group_keys, Pinball, how=overload)
+def quantiles_and_means(criterion, elements, begin, rows, s):
+    """Quantiles and means of groups, whose elements ascend: presorted lists are stable."""
+    of = Targets(rows.target[s : s + elements.size], rows.weight, s)
+    quantile, mean = np.empty(begin.size - 1), np.empty(begin.size - 1)
+    for g in range(begin.size - 1):
+        quantile[g], mean[g] = quantile_of(criterion, elements[begin[g] : begin[g + 1]], of)
+    return quantile, mean
+
+
+@formula(formulas.sweep, Pinball)
 def sweep(
-    criterion, limits, elements, known, missing_left, of, node, whole, left, right, cut,
+    criterion, limits, elements, known, missing_left, rows, s, totals, opened, sides, cut,
     column, column_rank,
 ):  # fmt: skip
-    """The better of `cut` and the best cut of a column's list.
-
-    `known` elements have a value; the rows of the others are on the left from the beginning if
-    `missing_left`. The side `node` has all rows, of weight `whole`; `left` and `right` are scratch,
-    words of bits.
-    """
+    """Move row after row to the left, with the sums and the quantile of each side."""
     size = elements.size
+    of = Targets(rows.target[s : s + size], rows.weight, s)
+    left, right = sides.left, sides.right
+    node, whole = opened
     words = (size >> WORD) + 1
     for word in range(words):
         left[word] = 0

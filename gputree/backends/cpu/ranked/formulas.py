@@ -1,0 +1,71 @@
+"""The parts of growth over ranked lists that depend on the criterion, as stubs.
+
+Kernels call them, and the type of the criterion selects the formula: those of losses are in
+`losses`, those of sums over several targets in `sums`.
+"""
+
+from __future__ import annotations
+
+from gputree.criteria.dispatch import stub
+
+
+@stub
+def new_totals(criterion, rows):
+    """Memory for the statistics of a node that `open_node` finds."""
+
+
+@stub
+def new_sides(criterion, rows, size):
+    """Memory for the sides of a cut, in nodes of at most `size` rows."""
+
+
+@stub
+def measure_targets(criterion, rows, s, t, out, node):
+    """Write the weight of a node and what it predicts; the loss is 0 where no cut gains."""
+
+
+@stub
+def open_node(criterion, rows, s, t, totals):
+    """Statistics of a node that is searched: scalars; arrays are written into `totals`."""
+
+
+@stub
+def group_keys(criterion, elements, begin, rows, s):
+    """Two arrays by which groups of equal values, from ``begin[g]`` on, are ordered."""
+
+
+@stub
+def sweep(
+    criterion, limits, elements, known, missing_left, rows, s, totals, opened, sides, cut,
+    column, column_rank,
+):  # fmt: skip
+    """The better of `cut` and the best cut of a column's list.
+
+    `known` elements have a value; the rows of the others are on the left from the beginning if
+    `missing_left`. `totals` and `opened` are the node's, and `sides` is scratch.
+    """
+
+
+@stub
+def no_cut(criterion):
+    """The cut that every other precedes; its column is -1."""
+
+
+@stub
+def precedes(criterion, a, b):
+    """Return True if cut `a` is chosen before cut `b`."""
+
+
+@stub
+def is_best(criterion, cut, rows, size, opened):
+    """Return True if no cut by a later column precedes `cut` in a node of `size` rows."""
+
+
+@stub
+def gain_of(criterion, cut, out, node, totals, opened):
+    """Decrease of the loss by a cut of a node, and per unit of weight."""
+
+
+@stub
+def partition_targets(criterion, rows, s, ranks, left, sides):
+    """Partition the targets and weights of a node's rows, as `partition_values`."""

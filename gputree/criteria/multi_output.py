@@ -1,0 +1,72 @@
+"""Criteria of several targets: means of the impurities of each, and the targets in fixed point.
+
+The statistics of a node are those of its targets, one after the other: sums in regression, class
+weights in classification, whose cells are numbered from `offset` on.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gputree.arithmetic.fixed_point import Targets, Weights, fix_targets
+from gputree.base.dtypes import Floats, Int64s
+from gputree.errors import InputError
+
+# Sums over targets of squared weights stay below 2**63 while total**2 x targets does.
+SQUARE_BITS = 62
+
+
+class SquaredErrors(NamedTuple):
+    """Mean of the variances of the targets, whose sums count in ``scale x unit``."""
+
+    scale: Floats  # (k,) powers of two, at most 1
+    unit: float
+    rounded: bool  # weight x target is not an integer of units
+
+
+class Ginis(NamedTuple):
+    """Mean of the Gini impurities of the targets; sums of squared weights fit int64."""
+
+    offset: Int64s  # (k + 1,)
+    unit: float
+
+
+class WideGinis(NamedTuple):
+    """`Ginis` on larger totals: squares are taken in float64."""
+
+    offset: Int64s  # (k + 1,)
+    unit: float
+
+
+class Entropies(NamedTuple):
+    """Mean of the entropies of the targets, in bits; weights count in `unit`."""
+
+    offset: Int64s  # (k + 1,)
+    unit: float
+
+
+def class_criterion(name: str, n_classes: tuple[int, ...], weights: Weights) -> Any:
+    """Return the criterion of classification by its name, for so many classes of each target."""
+    offset = np.concatenate([[0], np.cumsum(n_classes)])
+    if name == "entropy":
+        return Entropies(offset, weights.unit)
+    bits = 2 * int(weights.total).bit_length() + len(n_classes).bit_length()
+    return (Ginis if bits <= SQUARE_BITS else WideGinis)(offset, weights.unit)
+
+
+def fix_several(
+    name: str, y: NDArray[Any], weights: Weights
+) -> tuple[SquaredErrors, list[Targets]]:
+    """Return the criterion of regression by its name, and the columns of y in fixed point."""
+    if name != "squared_error":
+        raise InputError(
+            f"criterion={name!r} takes one target; got y of {y.shape[1]} columns. Write "
+            "criterion='squared_error', or fit a tree for each target."
+        )
+    targets = [fix_targets(np.ascontiguousarray(column), weights) for column in y.T]
+    unit = max(found.unit for found in targets)
+    scale = np.array([found.unit / unit for found in targets])
+    return SquaredErrors(scale, unit, targets[0].rounded), targets

@@ -1,0 +1,183 @@
+"""From validated arrays to a `Tree` of several targets: fixed point, ranked lists, statistics."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gputree.arithmetic.fixed_point import Targets, Weights, fix_weights
+from gputree.backends import new_ranked_grower
+from gputree.backends.ranked import NodeRows, RankedNodes
+from gputree.base.progress import Progress
+from gputree.compilation import kernel
+from gputree.criteria.multi_output import class_criterion, fix_several
+from gputree.criteria.named import class_impurity, target_impurity
+from gputree.errors import InputError
+from gputree.estimators.growing import (
+    BinaryShape,
+    Grown,
+    Options,
+    Statistics,
+    check_statistics,
+    close_tree,
+    new_limits,
+    over_table,
+    tree_of_statistics,
+)
+from gputree.estimators.growing_categories import add_category_tests
+from gputree.estimators.growing_ranked import grown_nodes
+from gputree.growth.assembly import breadth_first, over_leaves, renumber
+from gputree.inputs.tables import Table
+
+_ON_CPU = "trees of several targets are grown on the CPU, from a table in memory"
+
+
+def forbid_with_targets(table: Table, options: Options) -> None:
+    """Raise for what trees of several targets do not take.
+
+    Raises
+    ------
+    ValueError
+        Names the parameter, and what to write.
+    """
+    refused = (
+        (options.device == "cuda", "device='cuda'", f"{_ON_CPU}. Write device='cpu'."),
+        (table.sharding is not None, "a table in batches or in partitions", f"{_ON_CPU}."),
+        (
+            options.draws_cuts,
+            "splitter='random', or extremely randomized trees",
+            "all cuts are compared. Write splitter='exact', or use a random forest.",
+        ),
+        (
+            not options.exact,
+            "splitter='binned'",
+            "columns are not binned. Write splitter='exact'.",
+        ),
+        (
+            options.categorical_split in ("exhaustive", "one_vs_rest"),
+            f"categorical_split={options.categorical_split!r}",
+            "categories are ordered by their means. Write categorical_split='ordered'.",
+        ),
+        (
+            options.signs is not None,
+            "monotonic_cst",
+            "its constraints are on one prediction. Leave it out.",
+        ),
+        (
+            options.interactions is not None,
+            "interaction_cst",
+            "its search of cuts has no such limits. Leave it out.",
+        ),
+    )
+    for is_given, what, reason in refused:
+        if is_given:
+            raise InputError(f"Several targets are not supported with {what}: {reason}")
+
+
+def grow_targets(
+    table: Table, target: NDArray[Any], sample_weight: NDArray | None, options: Options
+) -> Grown:
+    """Grow a CART tree of several targets, as `gputree.estimators.growing.grow_tree` does.
+
+    Parameters
+    ----------
+    table : Table of n rows
+        In memory; the tree is grown on the CPU.
+    target : float64 array of shape (n, k), or class codes
+        Of ``options.target_classes`` classes each, where these are given.
+    sample_weight : float64 or integer array of shape (n,), or None
+    options : Options
+    """
+    forbid_with_targets(table, options)
+    values: Any = table.on("cpu", options.n_threads)
+    target, sample_weight = over_table(table, target, sample_weight)
+    n = len(target)
+    kept = np.arange(n) if sample_weight is None else np.flatnonzero(sample_weight)
+    weights = fix_weights(None if sample_weight is None else sample_weight[kept], kept.size)
+    classes, targets = options.target_classes, None
+    criterion: Any
+    if classes:
+        criterion = class_criterion(options.criterion, classes, weights)
+        arranged = (target[kept] + criterion.offset[:-1]).astype(np.int32)
+    else:
+        criterion, targets = fix_several(options.criterion, target[kept], weights)
+        arranged = np.stack([found.target for found in targets], axis=1)
+    weight = None if weights.weight is None else weights.weight.copy()
+    rows = NodeRows(kept.astype(np.int32), arranged, weight)
+    limits = new_limits(weights, options, rounded=targets is not None and targets[0].rounded)
+    grower: Any = new_ranked_grower(values, criterion, limits, rows, options.n_threads)
+    with Progress(kept.size, enabled=options.verbose) as progress:
+        grown = grower.grow(options.key)
+        progress.level(0, 0, kept.size, grown.begin.size)
+    width = sum(classes) or len(criterion.scale)
+    check_statistics(grown.begin.size, width)
+    nodes, parent, depth = renumber(grown_nodes(grown, values.values))
+    by_level = breadth_first(grown.first_child)[0]
+    grown = RankedNodes._make(field[by_level] for field in grown)
+    grown = grown._replace(first_child=nodes.first_child)
+    shape = BinaryShape(parent, depth, nodes.end - nodes.begin, grown.weight[:, None])
+    if targets is None:
+        found = _class_statistics(grown, rows, criterion.offset, weights, options.criterion)
+    else:
+        place = np.empty(n, np.int32)
+        place[kept] = np.arange(kept.size)
+        found = _target_statistics(grown, place[rows.row], weights, targets, options.criterion)
+    options = options._replace(n_classes=sum(classes))
+    tree = tree_of_statistics(nodes, shape, found, options, table.shape[1])
+    if table.columns.nominal.any():
+        tree = add_category_tests(tree, nodes, grower, table.columns)
+    return Grown(close_tree(tree, shape, options), {"refined_pairs": 0, "scanned_pairs": 0})
+
+
+def _class_statistics(
+    grown: RankedNodes, rows: NodeRows, offset: NDArray, weights: Weights, criterion: str
+) -> Statistics:
+    """Class weights of all targets, weights and impurities of nodes."""
+    leaf = np.flatnonzero(grown.first_child < 0)
+    sums = np.zeros((leaf.size, offset[-1]), np.int64)
+    weight = np.ones(rows.row.size, np.int64) if rows.weight is None else rows.weight
+    _add_classes(grown.begin[leaf], grown.end[leaf], rows.target, weight, sums)
+    sums = over_leaves(grown.first_child, sums)
+    parts = [sums[:, a:b] for a, b in zip(offset, offset[1:], strict=False)]
+    impurity = np.zeros(len(sums))
+    for part in parts:
+        impurity += class_impurity(criterion, part)
+    unit = weights.unit * weights.scale
+    of_classes, whole = (
+        np.multiply(units, unit, dtype=np.float64) for units in (sums, grown.weight)
+    )
+    return Statistics(of_classes, whole, impurity / len(parts))
+
+
+@kernel
+def _add_classes(
+    begin: NDArray, end: NDArray, target: NDArray, weight: NDArray, sums: NDArray
+) -> None:
+    """Add up the class weights of leaves."""
+    for leaf in range(begin.size):
+        for i in range(begin[leaf], end[leaf]):
+            for j in range(target.shape[1]):
+                sums[leaf, target[i, j]] += weight[i]
+
+
+def _target_statistics(
+    grown: RankedNodes, place: NDArray, weights: Weights, targets: list[Targets], criterion: str
+) -> Statistics:
+    """Means, weights and mean impurities of nodes; `place` are their rows, among all."""
+    k, whole = len(targets), grown.weight
+    means, impurity = np.empty((whole.size, k)), np.zeros(whole.size)
+    for j, found in enumerate(targets):
+        sums = [whole, *(_of_nodes(grown, values[place]) for values in found[:3])]
+        means[:, j] = found.centre + sums[1] * found.unit / whole
+        impurity += target_impurity(criterion, np.stack(sums, axis=1), found)
+    unit = weights.unit * weights.scale
+    return Statistics(means, np.multiply(whole, unit, dtype=np.float64), impurity / k)
+
+
+def _of_nodes(grown: RankedNodes, values: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Sums of the values of rows, one leaf after the other, in all nodes."""
+    sums = np.concatenate([[0], np.cumsum(values)])
+    found: NDArray[np.int64] = sums[grown.end] - sums[grown.begin]
+    return found
