@@ -195,9 +195,24 @@ def sort_keys(keys, m, bits, low, high, counts, out):
 
 
 @borrowing
+def count_second(scan, rank, rows, low, cells):
+    """Like `count_ranks`, for two ranks and two classes."""
+    whole = second = np.int64(0)
+    for i in range(np.uintp(rows.size)):
+        weight = scan.weight[i] & -(np.int64(rank[np.uintp(rows[i])]) - low)
+        whole += weight
+        second += weight & -scan.target[i]
+    cells[2], cells[3] = whole - second, second
+    cells[0], cells[1] = scan.total[0] - cells[2], scan.total[1] - second
+
+
+@borrowing
 def count_ranks(scan, rank, rows, low, span, cells):
     """Sum the statistics of a node's rows by their ranks in a column, from `low` on."""
     channels = np.uintp(scan.total.size)
+    if span == 2 and channels == 2:  # sums of one rank, without a memory access for each row
+        count_second(scan, rank, rows, low, cells)
+        return
     for b in range(np.uintp(span) * channels):
         cells[b] = 0
     for i in range(np.uintp(rows.size)):
