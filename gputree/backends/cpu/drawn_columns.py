@@ -301,7 +301,7 @@ def grow_of_drawn(
         drawn = new_drawn_ranks(ranks, table, task, draws, most)
     channels = 3 if regression else max(task.n_classes, 2)
     free = grow_drawn(rules, channels, entries, nodes, values, drawn, out)
-    return Subtrees._make([out.root, *(field[:free].copy() for field in out[1:])])
+    return Subtrees._make([out.root, *(field[:free] for field in out[1:])])
 
 
 def grow_ranked_some(source: EntrySource, task: Task, nodes: SmallNodes) -> Subtrees:
