@@ -206,7 +206,7 @@ def count_second(scan, rank, rows, low, cells):
     cells[0], cells[1] = scan.total[0] - cells[2], scan.total[1] - second
 
 
-@borrowing
+@pasted
 def count_ranks(scan, rank, rows, low, span, cells):
     """Sum the statistics of a node's rows by their ranks in a column, from `low` on."""
     channels = np.uintp(scan.total.size)
@@ -250,7 +250,7 @@ def scan_cells(scan, limits, cells, f, n_cells, best):
     return best, last
 
 
-@borrowing
+@pasted
 def scan_counts(scan, limits, cells, f, low, span, cut):
     """The better of `cut` and the best cut of column f, which is counted by rank from `low` on."""
     rank = tie_rank(limits, scan.key, f)
@@ -323,7 +323,7 @@ def scan_kept(scan, limits, ranks, keys, f, low, shift, n_bins, best, last):
     return best, last
 
 
-@borrowing
+@pasted
 def scan_bins(scan, limits, ranks, binning, f, low, high, cut):
     """The better of `cut` and the best cut of column f, whose keys are listed.
 
@@ -359,7 +359,7 @@ def scan_bins(scan, limits, ranks, binning, f, low, high, cut):
     return new_cut(best, f, False, last, False, 0.0, rank) if last >= 0 else cut
 
 
-@borrowing
+@pasted
 def read_column(scan, limits, rows, ranks, f, nominal):
     """Count column f in a node, or list its keys.
 
@@ -432,7 +432,7 @@ def scan_read(scan, limits, ranks, subsets, binning, f, low, high, counted, cut)
     return cut
 
 
-@borrowing
+@pasted
 def best_rank_cut(scan, rows, limits, active, ranks):
     """Best cut of a node over the columns that it draws; more are drawn until there is one.
 
@@ -463,7 +463,7 @@ def best_rank_cut(scan, rows, limits, active, ranks):
     return cut, active
 
 
-@borrowing
+@pasted
 def mark_ranks(scan, rows, ranks, subsets, cut, left_side):
     """Mark each of a node's rows with its side of a cut.
 
