@@ -67,8 +67,6 @@ CELLS_PER_ROW = 4
 # Digits that keys are sorted by have at least so many bits: to clear their counters takes as long
 # as to sort a few hundred rows.
 LEAST_BITS = 8
-# Maximum number of keys with the same first bits that are sorted by insertion.
-MOST_ALIKE = 32
 
 
 class DrawnRanks(NamedTuple):
@@ -128,19 +126,14 @@ def rank_keys(keys, m, out):
 
 @borrowing
 def place_by_digit(keys, m, base, shift, width, counts, out):
-    """Sort the first m keys stably by `width` bits of their distance from `base`.
-
-    Returns the maximum number of keys with the same bits.
-    """
+    """Sort the first m keys stably by `width` bits of their distance from `base`."""
     one, mask = np.uintp(1), (np.uintp(1) << np.uintp(width)) - np.uintp(1)
     base, shift = np.uintp(base), np.uintp(shift)
     for b in range(mask + np.uintp(2)):
         counts[b] = 0
     for i in range(np.uintp(m)):
         counts[(((np.uintp(keys[i]) - base) >> shift) & mask) + one] += 1
-    most = np.int64(0)
     for b in range(mask + one):
-        most = max(most, counts[b + one])
         counts[b + one] += counts[b]
     for i in range(np.uintp(m)):
         key = keys[i]
@@ -148,40 +141,18 @@ def place_by_digit(keys, m, base, shift, width, counts, out):
         place = counts[digit]
         counts[digit] = place + 1
         out[np.uintp(place)] = key
-    return most
-
-
-@borrowing
-def insert_keys(keys, m):
-    """Sort the first m keys by insertion, each of which is close to its place."""
-    one = np.uintp(1)
-    for i in range(one, np.uintp(m)):
-        key, to = keys[i], i
-        # The keys before i are sorted, but for the one at `to`, which is free.
-        while to > 0 and keys[to - one] > key:
-            keys[to] = keys[to - one]
-            to -= one
-        keys[to] = key
 
 
 @borrowing
 def sort_keys(keys, m, bits, low, high, counts, out):
-    """Sort the first m keys, of ranks ``low .. high``, to `out`; `keys` are used up.
+    """Sort the first m keys, of ranks ``low .. high``, to `out`, digit by digit.
 
-    By their first bits, and the few with the same ones by insertion; or digit by digit.
+    `keys` are used up.
     """
-    width = top = np.int64(0)
+    width = np.int64(0)
     while (high - low) >> width > 0:
         width += 1
-    while 2 << top <= 2 * m and top < width:
-        top += 1
-    alike = place_by_digit(keys, m, low << bits, bits + width - top, top, counts, out)
-    if top == width:
-        return
-    if alike <= MOST_ALIKE:
-        insert_keys(out, m)
-        return
-    digits, most = 2, -(-width // 2)
+    digits, most = 1, width
     while most > LEAST_BITS and 1 << most > 2 * m:
         digits += 1
         most = -(-width // digits)
