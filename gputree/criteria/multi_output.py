@@ -48,6 +48,10 @@ class Entropies(NamedTuple):
     unit: float
 
 
+OF_CLASSES = (Ginis, WideGinis, Entropies)
+OF_SUMS = (SquaredErrors, *OF_CLASSES)
+
+
 def class_criterion(name: str, n_classes: tuple[int, ...], weights: Weights) -> Any:
     """Return the criterion of classification by its name, for so many classes of each target."""
     offset = np.concatenate([[0], np.cumsum(n_classes)])

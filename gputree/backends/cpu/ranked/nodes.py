@@ -17,7 +17,7 @@ from gputree.backends.cpu.interactions import (
     push_sets,
 )
 from gputree.backends.cpu.jit import borrowing, inner, kernel
-from gputree.backends.cpu.ranked import losses, sums  # noqa: F401  register formulas
+from gputree.backends.cpu.ranked import class_sums, directions, losses  # noqa: F401  register
 from gputree.backends.cpu.ranked.formulas import (
     gain_of,
     is_best,

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from gputree.backends.cpu.cut import narrow, new_cut, score_to_beat
 from gputree.backends.cpu.cut import precedes as cut_precedes
-from gputree.backends.cpu.jit import borrowing, inner, pick
+from gputree.backends.cpu.jit import borrowing, pick
 from gputree.backends.cpu.ranked import formulas
 from gputree.backends.cpu.ranked.bounds import (
     LANES,
@@ -29,20 +29,13 @@ from gputree.base.dtypes import Floats, Int64s
 from gputree.compilation import jitable, overload
 from gputree.criteria import dispatch
 from gputree.criteria.dispatch import formula
-from gputree.criteria.logarithm import xlog2x
-from gputree.criteria.multi_output import Entropies, Ginis, SquaredErrors, WideGinis
-
-ROOT_2 = 1.4142135623730951
-COMMON = 2.0**-44  # rounding of scores, relative to their base
-
-OF_CLASSES = (Ginis, WideGinis, Entropies)
-OF_SUMS = (SquaredErrors, *OF_CLASSES)
+from gputree.criteria.multi_output import OF_CLASSES, OF_SUMS, SquaredErrors
 
 
 class Totals(NamedTuple):
     """Sums of a node; in regression also the means of the targets: integers, and their rests.
 
-    Deviations of its rows from the means are those of `bounds`; none where cuts are not bounded.
+    Deviations of its rows from the means are those of `bounds`.
     """
 
     sums: Int64s
@@ -129,10 +122,12 @@ def padded(width):
 def needed_bound(opened, best, least):
     """Bound that a cut needs to score above `best`, and as much as a cut with a bound from below.
 
-    Scores are rounded relative to the base that they have in common.
+    The latter only where the bounds are those of the scores themselves.
     """
-    rounding = COMMON * opened.base / opened.factor
-    return max(max((best - opened.base) / opened.factor, least) - rounding, 0.0)
+    level = (best - opened.base - opened.rounding) / opened.factor
+    if opened.is_least:
+        level = max(level, least - 2.0 * opened.rounding / opened.factor)
+    return max(level, 0.0)
 
 
 # ------------------------------------------------------------------ by criterion
@@ -200,7 +195,6 @@ def sweep(
     return new_cut(best, column, missing_left, place, False, 0.0, column_rank)
 
 
-# ----------------------------------------------------------------- of regression
 @formula(formulas.new_totals, SquaredErrors, how=overload)
 def new_target_totals(criterion, rows, size):
     k = rows.target.shape[1]
@@ -256,7 +250,7 @@ def open_targets(criterion, rows, s, t, totals):
     # exact scores are of sums rounded by less than a unit, and of products with the weight
     unit = 1.0 + np.float64(whole) * ROUNDING
     error = error_of(size, t - s, unit)
-    return Opened(whole, 0.0, 1.0, error)
+    return Opened(whole, 0.0, 1.0, error, 0.0, True)
 
 
 @formula(add_targets, SquaredErrors)
@@ -281,254 +275,3 @@ def squared_score(criterion, totals, left, moved, whole):
 @formula(gain_per_weight, SquaredErrors)
 def squared_gain(criterion, value, totals, whole):
     return value * criterion.unit * criterion.unit / np.float64(criterion.scale.size)
-
-
-# ------------------------------------------------------------- of classification
-@formula(formulas.new_totals, *OF_CLASSES, how=overload)
-def new_class_totals(criterion, rows, size):
-    width = n_deviations(criterion)
-    return Totals(
-        np.empty(n_sums(criterion), np.int64), np.empty(0, np.int64), np.empty(0),
-        np.zeros((size, padded(width))), np.empty(width),
-    )  # fmt: skip
-
-
-@dispatch.stub
-def n_deviations(criterion):
-    """Number of deviations of a row that bound scores."""
-
-
-@formula(n_deviations, Ginis, WideGinis)
-def n_indicators(criterion):
-    """One of two classes, and all of more."""
-    count = 0
-    for j in range(criterion.offset.size - 1):
-        classes = criterion.offset[j + 1] - criterion.offset[j]
-        count += classes if classes > 2 else classes - 1
-    return count
-
-
-@formula(n_deviations, Entropies)
-def no_deviations(criterion):
-    return 0
-
-
-@formula(scale_of, *OF_CLASSES)
-def class_scale(criterion, j):
-    return 1.0
-
-
-@formula(n_sums, *OF_CLASSES)
-def n_cells(criterion):
-    return criterion.offset[-1]
-
-
-@formula(formulas.measure_targets, *OF_CLASSES)
-def measure_classes(criterion, rows, s, t, out, node):
-    out.weight[node] = weight_of(rows, s, t)
-    out.loss[node] = 0
-    for i in range(s + 1, t):
-        for j in range(rows.target.shape[1]):
-            if rows.target[i, j] != rows.target[s, j]:
-                out.loss[node] = 1
-                return
-
-
-@borrowing
-def sum_classes(criterion, rows, s, t, sums):
-    """Write the class weights of a node."""
-    for c in range(sums.size):
-        sums[c] = 0
-    for i in range(s, t):
-        add_targets(criterion, sums, rows, i, np.int64(pick(rows.weight, i, 1)))
-
-
-@formula(formulas.open_node, Entropies)
-def open_unbounded(criterion, rows, s, t, totals):
-    """Class weights; all cuts are scored."""
-    sum_classes(criterion, rows, s, t, totals.sums)
-    return Opened(weight_of(rows, s, t), 0.0, 1.0, np.inf)
-
-
-@formula(formulas.open_node, Ginis, WideGinis)
-def open_classes(criterion, rows, s, t, totals):
-    """Class weights, and deviations of indicators of classes from their shares.
-
-    Both of two classes deviate alike: they count by one indicator, times the root of 2.
-    """
-    sums, offset, deviation, size = totals.sums, criterion.offset, totals.deviation, totals.size
-    sum_classes(criterion, rows, s, t, sums)
-    whole, base = weight_of(rows, s, t), 0.0
-    for c in range(sums.size):
-        base += np.float64(sums[c]) * np.float64(sums[c])
-    base /= np.float64(whole)
-    column = 0
-    # `column` is the first indicator of target j
-    for j in range(offset.size - 1):
-        classes = offset[j + 1] - offset[j]
-        first = offset[j] + (classes == 2)
-        for c in range(first, offset[j + 1] if classes > 1 else first):
-            share = np.float64(sums[c]) / np.float64(whole)
-            size[column] = 0.0
-            for i in range(s, t):
-                units = np.float64(pick(rows.weight, i, 1))
-                value = units - units * share if rows.target[i, j] == c else -units * share
-                value *= ROOT_2 if classes == 2 else 1.0
-                deviation[i - s, column] = value
-                size[column] += abs(value)
-            column += 1
-    return Opened(whole, base, np.float64(whole), error_of(size, t - s, 0.0))
-
-
-@formula(add_targets, *OF_CLASSES)
-def add_to_classes(criterion, sums, rows, i, units):
-    for j in range(rows.target.shape[1]):
-        sums[np.intp(rows.target[i, j])] += units
-
-
-@formula(score_of, Ginis)
-def gini_score(criterion, totals, left, moved, whole):
-    square_left = square_right = np.int64(0)
-    for c in range(left.size):
-        b = totals.sums[c] - left[c]
-        square_left += left[c] * left[c]
-        square_right += b * b
-    return np.float64(square_left) / np.float64(moved) + np.float64(square_right) / np.float64(
-        whole - moved
-    )
-
-
-@formula(score_of, WideGinis)
-def wide_gini_score(criterion, totals, left, moved, whole):
-    parts = (0.0, 0.0, 0.0, 0.0)
-    for j in range(criterion.offset.size - 1):
-        square_left = square_right = 0.0
-        for c in range(criterion.offset[j], criterion.offset[j + 1]):
-            a, b = np.float64(left[c]), np.float64(totals.sums[c] - left[c])
-            square_left += a * a
-            square_right += b * b
-        value = square_left / np.float64(moved) + square_right / np.float64(whole - moved)
-        parts = (parts[1], parts[2], parts[3], parts[0] + value)
-    return (parts[0] + parts[2]) + (parts[1] + parts[3])
-
-
-@formula(gain_per_weight, Ginis, WideGinis)
-def gini_gain(criterion, value, totals, whole):
-    weight = np.float64(whole)
-    parts = (0.0, 0.0, 0.0, 0.0)
-    for j in range(criterion.offset.size - 1):
-        square = 0.0
-        for c in range(criterion.offset[j], criterion.offset[j + 1]):
-            square += np.float64(totals.sums[c]) * np.float64(totals.sums[c])
-        parts = (parts[1], parts[2], parts[3], parts[0] + square)
-    square = (parts[0] + parts[2]) + (parts[1] + parts[3])
-    return (value - square / weight) / weight / np.float64(criterion.offset.size - 1)
-
-
-@formula(score_of, Entropies)
-def entropy_score(criterion, totals, left, moved, whole):
-    unit = criterion.unit
-    sides = xlog2x(np.float64(moved) * unit) + xlog2x(np.float64(whole - moved) * unit)
-    parts = (0.0, 0.0, 0.0, 0.0)
-    for j in range(criterion.offset.size - 1):
-        value = 0.0
-        for c in range(criterion.offset[j], criterion.offset[j + 1]):
-            a = np.float64(left[c]) * unit
-            b = np.float64(totals.sums[c] - left[c]) * unit
-            value += xlog2x(a) + xlog2x(b)
-        parts = (parts[1], parts[2], parts[3], parts[0] + (value - sides))
-    return (parts[0] + parts[2]) + (parts[1] + parts[3])
-
-
-@formula(gain_per_weight, Entropies)
-def entropy_gain(criterion, value, totals, whole):
-    unit = criterion.unit
-    parts = (0.0, 0.0, 0.0, 0.0)
-    for j in range(criterion.offset.size - 1):
-        weight = within = 0.0
-        for c in range(criterion.offset[j], criterion.offset[j + 1]):
-            a = np.float64(totals.sums[c]) * unit
-            weight += a
-            within += xlog2x(a)
-        parts = (parts[1], parts[2], parts[3], parts[0] + (within - xlog2x(weight)))
-    weight = np.float64(whole) * unit
-    found = (parts[0] + parts[2]) + (parts[1] + parts[3])
-    return (value - found) / weight / np.float64(criterion.offset.size - 1)
-
-
-# ------------------------------------------------------------------- categories
-# Steps towards the first principal direction: its order of the groups is what counts.
-STEPS = 16
-
-
-@borrowing
-def group_weight(elements, begin, end, rows, s):
-    """Weight of some elements."""
-    weight = np.int64(0)
-    for i in range(begin, end):
-        weight += np.int64(pick(rows.weight, s + np.int64(elements[i] & RANK), 1))
-    return weight
-
-
-@formula(formulas.group_keys, *OF_SUMS, how=overload)
-def principal_keys(criterion, elements, begin, rows, s):
-    """Places of groups along the first principal direction of their means, and first means.
-
-    Of one target, or of two classes, that is the order of the means, which is optimal.
-    """
-    m, k = begin.size - 1, n_sums(criterion)
-    means, weights, sums = np.empty((m, k)), np.empty(m), np.empty(k, np.int64)
-    for g in range(m):
-        sums[:] = 0
-        weights[g] = np.float64(group_weight(elements, begin[g], begin[g + 1], rows, s))
-        for i in range(begin[g], begin[g + 1]):
-            rank = s + np.int64(elements[i] & RANK)
-            add_targets(criterion, sums, rows, rank, np.int64(pick(rows.weight, rank, 1)))
-        for j in range(k):
-            means[g, j] = np.float64(sums[j]) * scale_of(criterion, j) / weights[g]
-    return project(means, weights), means[:, 0].copy()
-
-
-@inner
-def project(means, weights):
-    """Project means (m, k) of some weights on their first principal direction.
-
-    Its last component that is not 0 is positive.
-    """
-    m, k = means.shape
-    middle, direction, following = np.zeros(k), np.zeros(k), np.zeros(k)
-    for g in range(m):
-        for j in range(k):
-            middle[j] += weights[g] * means[g, j]
-    middle /= weights.sum()
-    # from the group that varies most, by steps of the power method
-    farthest, most = 0, -1.0
-    for g in range(m):
-        spread = 0.0
-        for j in range(k):
-            spread += (means[g, j] - middle[j]) ** 2
-        if weights[g] * spread > most:
-            farthest, most = g, weights[g] * spread
-    direction[:] = means[farthest] - middle
-    for _ in range(STEPS):
-        largest = np.abs(direction).max()
-        if largest == 0.0:
-            break
-        direction /= largest
-        following[:] = 0.0
-        for g in range(m):
-            along = 0.0
-            for j in range(k):
-                along += (means[g, j] - middle[j]) * direction[j]
-            for j in range(k):
-                following[j] += weights[g] * along * (means[g, j] - middle[j])
-        direction[:] = following
-    for j in range(k - 1, -1, -1):
-        if direction[j] != 0.0:
-            direction /= direction[j]
-            break
-    places = np.zeros(m)
-    for g in range(m):
-        for j in range(k):
-            places[g] += (means[g, j] - middle[j]) * direction[j]
-    return places

@@ -1,0 +1,208 @@
+"""Sums of several targets of classes: their class weights, and the decrease of their impurities."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gputree.backends.cpu.jit import borrowing, pick
+from gputree.backends.cpu.ranked import formulas
+from gputree.backends.cpu.ranked.bounds import Opened, error_of
+from gputree.backends.cpu.ranked.sums import (
+    Totals,
+    add_targets,
+    gain_per_weight,
+    n_sums,
+    padded,
+    scale_of,
+    score_of,
+    weight_of,
+)
+from gputree.compilation import overload
+from gputree.criteria.dispatch import formula
+from gputree.criteria.logarithm import LOG2_E, xlog2x
+from gputree.criteria.multi_output import OF_CLASSES, Entropies, Ginis, WideGinis
+
+COMMON = 2.0**-44  # rounding of scores, relative to the terms that they are made of
+
+
+@formula(formulas.new_totals, *OF_CLASSES, how=overload)
+def new_class_totals(criterion, rows, size):
+    width = n_deviations(criterion)
+    return Totals(
+        np.empty(n_sums(criterion), np.int64), np.empty(0, np.int64), np.empty(0),
+        np.zeros((size, padded(width))), np.empty(width),
+    )  # fmt: skip
+
+
+@borrowing
+def n_deviations(criterion):
+    """Number of indicators of classes that deviate: one of two classes, and all of more."""
+    count = 0
+    for j in range(criterion.offset.size - 1):
+        classes = criterion.offset[j + 1] - criterion.offset[j]
+        count += classes if classes > 2 else classes - 1
+    return count
+
+
+@formula(scale_of, *OF_CLASSES)
+def class_scale(criterion, j):
+    return 1.0
+
+
+@formula(n_sums, *OF_CLASSES)
+def n_cells(criterion):
+    return criterion.offset[-1]
+
+
+@formula(formulas.measure_targets, *OF_CLASSES)
+def measure_classes(criterion, rows, s, t, out, node):
+    out.weight[node] = weight_of(rows, s, t)
+    out.loss[node] = 0
+    for i in range(s + 1, t):
+        for j in range(rows.target.shape[1]):
+            if rows.target[i, j] != rows.target[s, j]:
+                out.loss[node] = 1
+                return
+
+
+@borrowing
+def sum_classes(criterion, rows, s, t, sums):
+    """Write the class weights of a node."""
+    for c in range(sums.size):
+        sums[c] = 0
+    for i in range(s, t):
+        add_targets(criterion, sums, rows, i, np.int64(pick(rows.weight, i, 1)))
+
+
+@borrowing
+def deviate(criterion, rows, s, t, whole, totals, by_share):
+    """Write deviations of indicators of classes from their shares, over the roots of the latter.
+
+    The last only if `by_share`. Both of two classes deviate alike: one indicator stands for both.
+    """
+    sums, offset, deviation, size = totals.sums, criterion.offset, totals.deviation, totals.size
+    column = 0
+    # `column` is the first indicator of target j
+    for j in range(offset.size - 1):
+        classes = offset[j + 1] - offset[j]
+        first = offset[j] + (classes == 2)
+        for c in range(first, offset[j + 1] if classes > 1 else first):
+            share = np.float64(sums[c]) / np.float64(whole)
+            square = 1.0 / share if by_share else 1.0
+            if classes == 2:
+                square += 1.0 / (1.0 - share) if by_share else 1.0
+            scale = np.sqrt(square) if 0 < sums[c] < whole else 0.0
+            size[column] = 0.0
+            for i in range(s, t):
+                units = np.float64(pick(rows.weight, i, 1))
+                value = units - units * share if rows.target[i, j] == c else -units * share
+                deviation[i - s, column] = value * scale
+                size[column] += abs(value * scale)
+            column += 1
+
+
+@formula(formulas.open_node, Entropies)
+def open_entropies(criterion, rows, s, t, totals):
+    """Class weights, and deviations of indicators of classes."""
+    sum_classes(criterion, rows, s, t, totals.sums)
+    whole, unit = weight_of(rows, s, t), criterion.unit
+    deviate(criterion, rows, s, t, whole, totals, True)
+    size = np.float64(totals.sums.size + 2 * criterion.offset.size)
+    rounding = COMMON * size * (abs(xlog2x(np.float64(whole) * unit)) + 1.0)
+    base, factor = entropy_base(criterion, totals), np.float64(whole) * unit * LOG2_E
+    return Opened(whole, base, factor, error_of(totals.size, t - s, 0.0), rounding, False)
+
+
+@formula(formulas.open_node, Ginis, WideGinis)
+def open_ginis(criterion, rows, s, t, totals):
+    """Class weights, and deviations of indicators of classes."""
+    sum_classes(criterion, rows, s, t, totals.sums)
+    whole, base = weight_of(rows, s, t), 0.0
+    deviate(criterion, rows, s, t, whole, totals, False)
+    for c in range(totals.sums.size):
+        base += np.float64(totals.sums[c]) * np.float64(totals.sums[c])
+    base /= np.float64(whole)
+    error = error_of(totals.size, t - s, 0.0)
+    return Opened(whole, base, np.float64(whole), error, COMMON * base, True)
+
+
+@formula(add_targets, *OF_CLASSES)
+def add_to_classes(criterion, sums, rows, i, units):
+    for j in range(rows.target.shape[1]):
+        sums[np.intp(rows.target[i, j])] += units
+
+
+@formula(score_of, Ginis)
+def gini_score(criterion, totals, left, moved, whole):
+    square_left = square_right = np.int64(0)
+    for c in range(left.size):
+        b = totals.sums[c] - left[c]
+        square_left += left[c] * left[c]
+        square_right += b * b
+    return np.float64(square_left) / np.float64(moved) + np.float64(square_right) / np.float64(
+        whole - moved
+    )
+
+
+@formula(score_of, WideGinis)
+def wide_gini_score(criterion, totals, left, moved, whole):
+    parts = (0.0, 0.0, 0.0, 0.0)
+    for j in range(criterion.offset.size - 1):
+        square_left = square_right = 0.0
+        for c in range(criterion.offset[j], criterion.offset[j + 1]):
+            a, b = np.float64(left[c]), np.float64(totals.sums[c] - left[c])
+            square_left += a * a
+            square_right += b * b
+        value = square_left / np.float64(moved) + square_right / np.float64(whole - moved)
+        parts = (parts[1], parts[2], parts[3], parts[0] + value)
+    return (parts[0] + parts[2]) + (parts[1] + parts[3])
+
+
+@formula(gain_per_weight, Ginis, WideGinis)
+def gini_gain(criterion, value, totals, whole):
+    weight = np.float64(whole)
+    parts = (0.0, 0.0, 0.0, 0.0)
+    for j in range(criterion.offset.size - 1):
+        square = 0.0
+        for c in range(criterion.offset[j], criterion.offset[j + 1]):
+            square += np.float64(totals.sums[c]) * np.float64(totals.sums[c])
+        parts = (parts[1], parts[2], parts[3], parts[0] + square)
+    square = (parts[0] + parts[2]) + (parts[1] + parts[3])
+    return (value - square / weight) / weight / np.float64(criterion.offset.size - 1)
+
+
+@formula(score_of, Entropies)
+def entropy_score(criterion, totals, left, moved, whole):
+    unit = criterion.unit
+    sides = xlog2x(np.float64(moved) * unit) + xlog2x(np.float64(whole - moved) * unit)
+    parts = (0.0, 0.0, 0.0, 0.0)
+    for j in range(criterion.offset.size - 1):
+        value = 0.0
+        for c in range(criterion.offset[j], criterion.offset[j + 1]):
+            a = np.float64(left[c]) * unit
+            b = np.float64(totals.sums[c] - left[c]) * unit
+            value += xlog2x(a) + xlog2x(b)
+        parts = (parts[1], parts[2], parts[3], parts[0] + (value - sides))
+    return (parts[0] + parts[2]) + (parts[1] + parts[3])
+
+
+@borrowing
+def entropy_base(criterion, totals):
+    """Score of a node without a cut."""
+    unit = criterion.unit
+    parts = (0.0, 0.0, 0.0, 0.0)
+    for j in range(criterion.offset.size - 1):
+        weight = within = 0.0
+        for c in range(criterion.offset[j], criterion.offset[j + 1]):
+            a = np.float64(totals.sums[c]) * unit
+            weight += a
+            within += xlog2x(a)
+        parts = (parts[1], parts[2], parts[3], parts[0] + (within - xlog2x(weight)))
+    return (parts[0] + parts[2]) + (parts[1] + parts[3])
+
+
+@formula(gain_per_weight, Entropies)
+def entropy_gain(criterion, value, totals, whole):
+    weight = np.float64(whole) * criterion.unit
+    decrease = value - entropy_base(criterion, totals)
+    return decrease / weight / np.float64(criterion.offset.size - 1)
