@@ -70,6 +70,8 @@ def add_eight(elements, first, last, deviation, c, square):
         d5 += deviation[rank, c + np.uintp(5)]
         d6 += deviation[rank, c + np.uintp(6)]
         d7 += deviation[rank, c + np.uintp(7)]
+        if i < 0 or (i + 1 < last and elements[i + 1] < 0):
+            continue  # no cut
         low = (d0 * d0 + d1 * d1) + (d2 * d2 + d3 * d3)
         square[np.uintp(i - first)] += low + ((d4 * d4 + d5 * d5) + (d6 * d6 + d7 * d7))
 
@@ -86,6 +88,8 @@ def add_four(elements, first, last, deviation, c, square):
         d1 += deviation[rank, c + np.uintp(1)]
         d2 += deviation[rank, c + np.uintp(2)]
         d3 += deviation[rank, c + np.uintp(3)]
+        if i < 0 or (i + 1 < last and elements[i + 1] < 0):
+            continue  # no cut
         square[np.uintp(i - first)] += (d0 * d0 + d1 * d1) + (d2 * d2 + d3 * d3)
 
 
