@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 
     from gputree.backends.base import Backend, Bools, DeviceTable, Int64s, Limits, Sharding, Task
     from gputree.backends.cpu.ranked.grower import RankedGrower
+    from gputree.backends.interactions import Interactions
     from gputree.backends.lists import ListBackend
     from gputree.backends.ranked import NodeRows
 
@@ -142,12 +143,17 @@ def get_list_backend(device: str) -> type[ListBackend]:
 
 
 def new_ranked_grower(
-    table: Any, criterion: Any, limits: Limits, rows: NodeRows, n_threads: int
+    table: Any,
+    criterion: Any,
+    limits: Limits,
+    rows: NodeRows,
+    n_threads: int,
+    interactions: Interactions | None = None,
 ) -> RankedGrower:
     """Return the growth over ranked lists of a table on the CPU."""
     from gputree.backends.cpu.ranked.grower import RankedGrower
 
-    return RankedGrower(table.bare(), criterion, limits, rows, n_threads)
+    return RankedGrower(table.bare(), criterion, limits, rows, n_threads, interactions)
 
 
 def _is_cuda(device: str) -> bool:

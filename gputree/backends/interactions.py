@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from gputree.errors import InputError
 
-# Maximum number of columns in all sets together; "pairwise" has as many for 2,000 columns.
+# Maximum number of columns in all sets together; "pairwise" has as many for 1,448 columns.
 MOST_COLUMNS = 1 << 22
 
 
@@ -36,9 +36,20 @@ class Interactions(NamedTuple):
 
     def children(self, sets: NDArray[np.int64], feature: NDArray[np.integer]) -> NDArray[np.int64]:
         """The sets of the children of nodes that are cut by columns of theirs."""
-        d = int(self.column.max(initial=0)) + 1
-        owner = np.repeat(np.arange(self.first.size - 1), np.diff(self.first))
-        return self.below[np.searchsorted(owner * d + self.column, sets * d + feature)]
+        first, last = self.first[sets], self.first[sets + 1]
+        while (
+            first < last
+        ).any():  # columns before `first` are lower, those from `last` on are not
+            middle = np.minimum((first + last) // 2, self.column.size - 1)
+            is_lower = (self.column[middle] < feature) & (first < last)
+            first, last = np.where(is_lower, middle + 1, first), np.where(is_lower, last, middle)
+        return self.below[first]
+
+    def without(self, columns: list[int]) -> Interactions:
+        """The same sets without some columns."""
+        kept = ~np.isin(self.column, columns)
+        first = np.concatenate([[0], np.cumsum(kept)])[self.first]
+        return Interactions(first, self.column[kept], self.below[kept], self.root)
 
     def mask(self, sets: NDArray[np.int64], d: int) -> NDArray[np.bool_]:
         """Mark the columns, of d, that may split nodes with the given sets, shape (m, d)."""
@@ -67,9 +78,35 @@ def interactions_of(groups: tuple[frozenset[int], ...]) -> Interactions:
             column.append(f)
             below.append(number[rest])
         first.append(len(column))
-        if len(column) > MOST_COLUMNS:
-            raise InputError(
-                f"Interaction constraints of {len(groups):,} groups lead to too many sets of "
-                "columns: pass fewer groups, or some that overlap less."
-            )
+        _require_few(len(column), len(groups))
     return Interactions(np.array(first), np.array(column, np.int64), np.array(below, np.int64))
+
+
+def pairs_of(d: int) -> Interactions:
+    """`interactions_of` all pairs of d columns, which are not listed.
+
+    After the set of the root there is one below a cut of each column, all with all columns; then
+    that of each pair.
+    """
+    if d < 3:
+        return interactions_of((frozenset(range(d)),))
+    _require_few(2 * d * d, d * (d - 1) // 2)
+    every, (low, high) = np.arange(d), np.triu_indices(d, 1)
+    number = d + 1 + np.arange(low.size)  # of the set of each pair
+    below = np.empty((d, d), np.int64)
+    below[low, high] = below[high, low] = number
+    below[every, every] = 1 + every
+    return Interactions(
+        np.concatenate([np.arange(d + 1) * d, d * (d + 1) + 2 * np.arange(low.size + 1)]),
+        np.concatenate([np.tile(every, d + 1), np.stack([low, high], axis=1).ravel()]),
+        np.concatenate([1 + every, below.ravel(), np.repeat(number, 2)]),
+    )
+
+
+def _require_few(columns: int, groups: int) -> None:
+    """Raise if the sets of some groups have too many columns."""
+    if columns > MOST_COLUMNS:
+        raise InputError(
+            f"Interaction constraints of {groups:,} groups lead to too many sets of columns: pass "
+            "fewer groups, or some that overlap less."
+        )

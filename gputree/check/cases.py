@@ -212,6 +212,18 @@ CASES = [
         lambda: numbers(900, 6, 0, np.float32, weighted=True),
     ),
     Case(
+        "gini, interaction constraints, categories, drawn columns",
+        Classifier,
+        {
+            **MIXED,
+            "max_bins": 16,
+            "max_features": 2,
+            "random_state": 0,
+            "interaction_cst": [[0, 2], [1, 3, 4], [0, 4]],
+        },
+        lambda: mixed(600, 3),
+    ),
+    Case(
         "categories, Poisson, weights",
         Regressor,
         {**MIXED, "criterion": "poisson", "max_depth": 8},

@@ -35,8 +35,11 @@ from gputree.tree.branches import BranchLists
 
 T = TypeVar("T")
 
-# Types of integers, the narrowest first.
-_NARROW = (np.uint8, np.uint16, np.uint32, np.int64)
+# Types of integers, the narrowest first, with the least value and a bound above the greatest.
+_NARROW = [
+    (dtype, np.iinfo(dtype).min, float(np.iinfo(dtype).max) + 1)
+    for dtype in (np.uint8, np.uint16, np.uint32, np.int64)
+]
 
 
 class CompactTree(NamedTuple):
@@ -303,10 +306,11 @@ def _impurity(criterion: str, statistics: NDArray[np.float64]) -> NDArray[np.flo
 def _narrow(values: NDArray) -> NDArray:
     """Convert integers to the narrowest type that can represent them; leave others as they are."""
     lowest, highest = values.min(), values.max()
-    for dtype in _NARROW:
-        if np.iinfo(dtype).min <= lowest and highest < float(np.iinfo(dtype).max) + 1:
+    for dtype, least, bound in _NARROW:
+        if least <= lowest and highest < bound:
             narrow = values.astype(dtype)
-            return narrow if (narrow == values).all() else values
+            whole = values.dtype.kind in "iu" or (narrow == values).all()
+            return narrow if whole else values
     return values
 
 

@@ -113,12 +113,11 @@ class Cart(TreeParameters, BaseDecisionTree):
         self, table: Table, target: NDArray, drawn: list[Any], seeds: list[int]
     ) -> list[WholeTree] | None:
         """Grow trees that differ in `drawn` weights and in seeds; None where they need levels."""
-        keys = []
-        for seed in seeds:
-            self.random_state = seed
-            options = self._options(len(target), table.shape[1], table.device)
-            keys.append(options.key)
-        return grow_whole_trees(table, target, drawn, options._replace(warns=False), keys)
+        d = table.shape[1]
+        options = self._options(len(target), d, table.device)._replace(warns=False)
+        draws = options.max_features < d or options.draws_cuts or options.random_ties
+        keys = [_column_key(seed, draws) for seed in seeds]
+        return grow_whole_trees(table, target, drawn, options, keys)
 
     @property
     def _formula(self) -> str:

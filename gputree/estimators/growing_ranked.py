@@ -68,9 +68,10 @@ def is_ranked(estimator: Any) -> bool:
         raise InputError(
             f"{kind} draws cuts, and criterion={criterion!r} compares all. Use a random forest."
         )
-    limits = "its search of cuts has no such limits"
-    order = "its leaves predict quantiles, whose order is not that of means"
-    reasons = {"monotonic_cst": order, "interaction_cst": limits, "forced_splits": limits}
+    reasons = {
+        "monotonic_cst": "its leaves predict quantiles, whose order is not that of means",
+        "forced_splits": "its search of cuts has no such limits",
+    }
     for name, reason in reasons.items():
         if getattr(estimator, name, None) is not None:
             raise _refused(estimator, name, f"{reason}. Leave {name} out.")
@@ -102,7 +103,8 @@ def grow_ranked(
     fixed = fix_ranked(target[order], weights, options.quantile)
     limits = new_limits(fixed.weights, options, rounded=False)
     rows = NodeRows(order.copy(), fixed.target.copy(), _copied(fixed.weights.weight))
-    grower: Any = new_ranked_grower(values, fixed.criterion, limits, rows, options.n_threads)
+    shared = options.n_threads, options.interactions
+    grower: Any = new_ranked_grower(values, fixed.criterion, limits, rows, *shared)
     with Progress(order.size, enabled=options.verbose) as progress:
         grown = grower.grow(options.key)
         progress.level(0, 0, order.size, grown.begin.size)

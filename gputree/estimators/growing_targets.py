@@ -65,11 +65,6 @@ def forbid_with_targets(table: Table, options: Options) -> None:
             "monotonic_cst",
             "its constraints are on one prediction. Leave it out.",
         ),
-        (
-            options.interactions is not None,
-            "interaction_cst",
-            "its search of cuts has no such limits. Leave it out.",
-        ),
     )
     for is_given, what, reason in refused:
         if is_given:
@@ -107,7 +102,8 @@ def grow_targets(
     weight = None if weights.weight is None else weights.weight.copy()
     rows = NodeRows(kept.astype(np.int32), arranged, weight)
     limits = new_limits(weights, options, rounded=targets is not None and targets[0].rounded)
-    grower: Any = new_ranked_grower(values, criterion, limits, rows, options.n_threads)
+    shared = options.n_threads, options.interactions
+    grower: Any = new_ranked_grower(values, criterion, limits, rows, *shared)
     with Progress(kept.size, enabled=options.verbose) as progress:
         grown = grower.grow(options.key)
         progress.level(0, 0, kept.size, grown.begin.size)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
 from functools import lru_cache
-from itertools import chain, combinations
+from itertools import chain
 from numbers import Integral
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.backends.interactions import Interactions, interactions_of
+from gputree.backends.interactions import Interactions, interactions_of, pairs_of
 from gputree.base.texts import hint
 from gputree.errors import InputError
 
@@ -39,20 +39,15 @@ def interactions(estimator: Any, d: int) -> Interactions | None:
 @lru_cache(maxsize=8)  # pairs are many, and every tree of a forest has the same
 def _named(name: str, d: int) -> Interactions:
     """The sets of columns of groups that have a name."""
-    return interactions_of(_groups_of_name(name, d))
-
-
-def _groups_of_name(name: str, d: int) -> tuple[frozenset[int], ...]:
-    size = 1 if name == "no_interactions" else min(2, d)
-    return tuple(map(frozenset, combinations(range(d), size)))
+    if name == "pairwise":
+        return pairs_of(d)
+    return interactions_of(tuple(frozenset({f}) for f in range(d)))
 
 
 def _groups(estimator: Any, d: int) -> tuple[frozenset[int], ...] | None:
     given = estimator.interaction_cst
     if given is None:
         return None
-    if isinstance(given, str):
-        return _groups_of_name(given, d)
     names = {name: f for f, name in enumerate(getattr(estimator, "feature_names_in_", ()))}
     if not all(map(_is_group, given)):
         raise InputError(
@@ -81,8 +76,10 @@ def _is_group(group: Any) -> bool:
     return iterable and all(isinstance(f, Hashable) for f in group)
 
 
-def within(estimator: Any, d: int, columns: NDArray[np.intp]) -> list[list[int]] | None:
+def within(estimator: Any, d: int, columns: NDArray[np.intp]) -> list[list[int]] | str | None:
     """The groups of an estimator over d columns, as places in some `columns` of these."""
+    if isinstance(estimator.interaction_cst, str):
+        return str(estimator.interaction_cst)  # of some columns, the same groups are all pairs
     groups = _groups(estimator, d)
     if groups is None:
         return None

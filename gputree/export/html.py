@@ -67,9 +67,9 @@ def export_html(
     node (with shift its subtree), arrow keys go from node to node, the wheel zooms, dragging moves,
     the search finds conditions and predictions, and hovering shows the full path. *Prune* shows the
     tree at each step of its cost-complexity path, with the error of the validation rows there;
-    *Colour* tints the boxes by class, the share of a class or the mean; *What if* takes a value for
-    each column that the tree tests, and marks the way of such a row and its prediction. The page
-    makes no network requests.
+    *Colour* tints the boxes by class, the proportion of a class or the mean; *What if* takes a
+    value for each column that the tree tests, and marks the way of such a row and its prediction.
+    The page makes no network requests.
 
     Parameters
     ----------

@@ -17,7 +17,7 @@ from gputree.backends.cuda import kernels
 pytestmark = needs_emulator
 
 KB = 1024
-# Shared memory that a block may request: of compute capability 8.6 and 8.9, of 7.5, and the least.
+# Compute capability 8.6 and 8.9, then 7.5, then what every device has.
 CARDS = [Card(20, 99 * KB), Card(14, 64 * KB), Card(1, 48 * KB)]
 
 
@@ -33,7 +33,7 @@ def card(request):
     [("gini", 1, {"max_depth": 4}), ("squared_error", None, {"max_features": 2})],
 )
 def test_trees(card, criterion, finish_rows, limits):
-    """By levels, and by subtrees in shared memory."""
+    """Levels, and subtrees in shared memory."""
     sample = table(criterion, weighted=False, n=120, d=4, seed=3)
     task = make_task(criterion, sample, **limits)
     assert_same_tree(sample, task, finish_rows=finish_rows, max_bins=8)
@@ -63,7 +63,7 @@ def test_forests(card):
 
 @of_source
 def test_a_block_has_what_its_card_grants(card):
-    """Up to 48 KB unasked, more where the kernel requests it, never more than the card has."""
+    """Up to 48 KB by default, more where the kernel requests it, never more than the card has."""
     code = 'extern "C" __global__ void k(int* o) { __shared__ int s[256]; s[0] = 1; o[0] = s[0]; }'
     cupy = kernels.cupy()
     kernel, o = cupy.RawModule(code=code).get_function("k"), cupy.zeros(1, dtype=np.int32)

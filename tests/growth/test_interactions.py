@@ -29,7 +29,7 @@ from gputree import (
 )
 from gputree.backends import interactions
 from gputree.backends.base import Monotonic
-from gputree.backends.interactions import interactions_of
+from gputree.backends.interactions import interactions_of, pairs_of
 from gputree.check.cases import InParts
 
 
@@ -133,6 +133,8 @@ KINDS = [
     DecisionTreeRegressor(splitter="random", random_state=0, device="cpu"),
     RandomForestClassifier(n_estimators=3, random_state=0),
     RandomForestRegressor(n_estimators=3, max_features=3, random_state=0),
+    DecisionTreeRegressor(criterion="absolute_error"),
+    RandomForestRegressor(2, criterion="quantile", quantile=0.3, max_features=2, random_state=0),
     ExtraTreesClassifier(n_estimators=3, random_state=0),
     ExtraTreesRegressor(n_estimators=3, random_state=0),
     C45Classifier(pruning=None, min_samples_leaf=1, average_gain_rule=False),
@@ -196,6 +198,29 @@ def test_threads_and_whole_trees_in_a_call_change_nothing():
     assert_equal(limited, forests[0])
 
 
+@pytest.mark.parametrize("whole", [1, 10**6])
+def test_ranked_lists(monkeypatch, whole):
+    """Nodes searched column by column, and in subtrees: each has the cut of a tree of one split.
+
+    That is grown on the rows of the node and on the columns that may split it.
+    """
+    monkeypatch.setattr("gputree.backends.cpu.ranked.grower.MOST_WHOLE", whole)
+    X, classes = mixed_table(150)
+    y = classes + np.nan_to_num(X[:, 1])
+    one = DecisionTreeRegressor(criterion="absolute_error", max_depth=1, n_jobs=1)
+    grown = clone(one).set_params(max_depth=5, interaction_cst=GROUPS["lists"]).fit(X, y)
+    tree, reached = grown.tree_, grown.decision_path(X).toarray() > 0
+    used = [frozenset()] * tree.n_nodes
+    for node in np.flatnonzero(~tree.is_leaf):
+        columns, rows = columns_allowed(used[node], GROUPS["lists"]), reached[:, node]
+        alone = clone(one).fit(X[rows][:, columns], y[rows]).tree_
+        found = columns[alone.feature[0]], alone.threshold[0]
+        assert (tree.feature[node], tree.threshold[node]) == found
+        assert tree.gain[node] == pytest.approx(alone.gain[0])  # in other units
+        for child in tree.first_child[node] + np.arange(2):
+            used[child] = used[node] | {int(tree.feature[node])}
+
+
 ON_DEVICES = [
     C45Classifier(pruning=None, min_samples_leaf=1),
     DecisionTreeClassifier(max_leaf_nodes=20),
@@ -208,7 +233,7 @@ ON_DEVICES = [
 @pytest.mark.parametrize("model", ON_DEVICES, ids=lambda model: type(model).__name__)
 @pytest.mark.parametrize("groups", ["lists", *(pytest.param(g, marks=FULL) for g in SHORT)])
 def test_devices(cuda_device, model, groups):
-    """By levels down to the leaves, and by subtrees of small nodes."""
+    """Levels down to the leaves, and subtrees of small nodes."""
     X, y = mixed_table(120)
     given = GROUPS[groups] if groups == "lists" else groups
     nominal = None if getattr(model, "monotonic_cst", None) else [4, 5]
@@ -265,6 +290,19 @@ def test_columns_by_name_and_those_in_no_group(tmp_path):
 def test_errors_are_those_of_scikit_learn(kind, groups, message):
     with pytest.raises(ValueError, match=message):
         kind(interaction_cst=groups).fit(*mixed_table())
+
+
+@pytest.mark.parametrize("d", [1, 2, 3, 7])
+def test_pairs_are_the_groups_of_two(d):
+    groups = tuple(map(frozenset, combinations(range(d), min(2, d))))
+    for found, expected in zip(pairs_of(d), interactions_of(groups), strict=True):
+        assert np.array_equal(found, expected)
+
+
+def test_pairs_of_too_many_columns():
+    """They are refused before they are listed."""
+    with pytest.raises(ValueError, match="of 4,999,950,000 groups lead to too many sets"):
+        pairs_of(100_000)
 
 
 def test_too_many_sets_of_columns(monkeypatch):

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from gputree.arithmetic.hashing import mix
 from gputree.backends.base import Bools
-from gputree.backends.cpu.interactions import number_allowed
+from gputree.backends.cpu.interactions import column_in, number_allowed
 from gputree.backends.cpu.jit import borrowing, kernel, pasted, pick
 from gputree.backends.cpu.monotonic import keeps_order
 from gputree.backends.rules import midpoint
@@ -26,7 +26,7 @@ _TIES = np.uint64(0x7469657362796861)
 def list_columns(columns, order):
     """List the columns that may split a node in the first places of `order`."""
     for i in range(number_allowed(columns, order.size)):
-        order[i] = i if columns is None else columns.column[columns.first + i]
+        order[i] = column_in(columns, i)
 
 
 @borrowing

@@ -49,6 +49,12 @@ def number_allowed(columns, d):
 
 
 @borrowing
+def column_in(columns, i):
+    """The column at a place among those that may split a node."""
+    return i if columns is None else columns.column[columns.first + i]
+
+
+@borrowing
 def place_of(columns, f):
     """Place of column f among those that may split a node, or of the next one."""
     first, last = columns.first, columns.last

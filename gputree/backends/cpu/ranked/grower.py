@@ -25,6 +25,7 @@ from gputree.backends.cpu.ranked.nodes import (
     search_node,
     split_node,
 )
+from gputree.backends.interactions import Interactions
 from gputree.backends.ranked import NodeRows, RankedNodes
 from gputree.base.dtypes import Int64s
 from gputree.base.memory import require_memory
@@ -39,13 +40,14 @@ SUBTREES_PER_THREAD = 4
 
 
 class Open(NamedTuple):
-    """A node that may be split: its number, range, depth and key."""
+    """A node that may be split: its number, range, depth and key, and its set of columns."""
 
     number: int
     s: int
     t: int
     depth: int
     key: np.uint64
+    columns: int
 
 
 class RankedGrower:
@@ -60,6 +62,7 @@ class RankedGrower:
     limits : Limits
     rows : NodeRows
         Ascending by target. They are used up; afterwards they are in the order of the leaves.
+    interactions : Interactions or None
     """
 
     def __init__(
@@ -69,6 +72,7 @@ class RankedGrower:
         limits: Limits,
         rows: NodeRows,
         n_threads: int,
+        interactions: Interactions | None = None,
     ) -> None:
         n, d = rows.row.size, table.missing.size
         if n > MOST_RANKS:
@@ -83,7 +87,7 @@ class RankedGrower:
 
         self._run(rank, [(f,) for f in range(d)])
         self._table = table
-        self._ranked = Ranked(criterion, limits, lists, rows, table.categories > 0)
+        self._ranked = Ranked(criterion, limits, lists, rows, table.categories > 0, interactions)
 
     def grow(self, key: int) -> RankedNodes:
         """Grow the tree; the root's draws are hashed with `key`. The root is the first node."""
@@ -93,7 +97,9 @@ class RankedGrower:
             shared = n // (SUBTREES_PER_THREAD * self._n_threads)
             whole = min(whole, max(shared, FEWEST_SHARED))
         parts: list[RankedNodes] = [new_nodes(1)]  # of one node each
-        level, small = [Open(0, 0, n, 0, np.uint64(key))], []
+        interactions = self._ranked.interactions
+        root = 0 if interactions is None else interactions.root
+        level, small = [Open(0, 0, n, 0, np.uint64(key), root)], []
         while level:
             large = [node for node in level if node.t - node.s > whole]
             small += [node for node in level if node.t - node.s <= whole]
@@ -125,13 +131,18 @@ class RankedGrower:
         ]
         children, partitions = [], []
         lefts = self._run(split_node, splits)
-        for (node, *_), left, of_node in zip(found, lefts, ranks, strict=True):
+        for (node, *_), cut, left, of_node in zip(found, cuts, lefts, ranks, strict=True):
             if left:
                 parts[node.number].first_child[0] = first = len(parts)
                 parts += [new_nodes(1), new_nodes(1)]
                 middle, keys = node.s + left, child_key(np.array([node.key]), np.arange(2))
-                children.append(Open(first, node.s, middle, node.depth + 1, keys[0]))
-                children.append(Open(first + 1, middle, node.t, node.depth + 1, keys[1]))
+                columns = 0
+                if ranked.interactions is not None:
+                    of = np.array([node.columns]), np.array([cut.column])
+                    columns = int(ranked.interactions.children(*of)[0])
+                below = node.depth + 1
+                children.append(Open(first, node.s, middle, below, keys[0], columns))
+                children.append(Open(first + 1, middle, node.t, below, keys[1], columns))
                 for a, b in self._column_spans(node):
                     partitions.append((ranked.lists, a, b, node.s, node.t, of_node))
         self._run(partition_lists, partitions)
@@ -146,13 +157,22 @@ class RankedGrower:
         """The best cut of each node, given with what `open_large` returns."""
         d, most = self._ranked.nominal.size, self._ranked.limits.max_features
         criterion = self._ranked.criterion
-        all_columns = np.ones(d, np.bool_)
-        order = [drawn_columns(most, node.key, all_columns) for node, *_ in found]
+        allowed = np.ones((len(found), d), np.bool_)
+        if self._ranked.interactions is not None:
+            sets = np.array([node.columns for node, _ in found], np.int64)
+            allowed = self._ranked.interactions.mask(sets, d)
+        number = allowed.sum(axis=1)
+        order = [
+            drawn_columns(most, node.key, allowed[j])[: number[j]]
+            for j, (node, _) in enumerate(found)
+        ]
         cuts, done = [no_cut(criterion) for _ in found], min(most, d)
         tasks = [
             (j, order[j][a:b])
             for j, (node, *_) in enumerate(found)
-            for a, b in even_spans(done, node.t - node.s, self._n_threads, FEWEST_SHARED)
+            for a, b in even_spans(
+                min(done, int(number[j])), node.t - node.s, self._n_threads, FEWEST_SHARED
+            )
         ]
         while tasks:
             parts = [(self._ranked, *found[j], columns) for j, columns in tasks]
@@ -160,7 +180,7 @@ class RankedGrower:
             for (j, _), cut in zip(tasks, results, strict=True):
                 cuts[j] = cut if precedes(criterion, cut, cuts[j]) else cuts[j]
             # of a node without a cut, one column more
-            without = [j for j, cut in enumerate(cuts) if cut.column < 0 and done < d]
+            without = [j for j, cut in enumerate(cuts) if cut.column < 0 and done < number[j]]
             tasks = [(j, order[j][done : done + 1]) for j in without]
             done += 1
         return cuts
@@ -170,7 +190,8 @@ class RankedGrower:
         most = 2 * (rows // max(limits.min_samples_leaf, 1)) + 1
         levels = min(max(limits.max_depth - node.depth, 0), 40)
         out = new_nodes(min(most, (2 << levels) - 1))
-        count = grow_subtree(self._ranked, node.s, node.t, node.depth, node.key, out)
+        root = node.s, node.t, node.depth, node.key, node.columns
+        count = grow_subtree(self._ranked, *root, out)
         return RankedNodes._make(field[:count].copy() for field in out)
 
 

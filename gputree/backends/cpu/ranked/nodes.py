@@ -10,6 +10,12 @@ from numpy.typing import NDArray
 from gputree.arithmetic.hashing import child_key
 from gputree.backends.base import Limits
 from gputree.backends.cpu.cut import draw_columns, tie_rank
+from gputree.backends.cpu.interactions import (
+    allowed_on_stack,
+    column_in,
+    number_allowed,
+    push_sets,
+)
 from gputree.backends.cpu.jit import borrowing, inner, kernel
 from gputree.backends.cpu.ranked import losses, sums  # noqa: F401  register formulas
 from gputree.backends.cpu.ranked.formulas import (
@@ -45,6 +51,7 @@ class Ranked(NamedTuple):
     lists: NDArray[np.int32]  # (d, E), node by node
     rows: NodeRows
     nominal: Bools  # (d,)
+    interactions: Any  # `Interactions`, or None
 
 
 def new_nodes(size: int) -> RankedNodes:
@@ -113,7 +120,7 @@ def is_constant(elements, known):
 @borrowing
 def search_column(ranked, s, t, key, f, totals, opened, scratch, cut):
     """The better of `cut` and the best cut of a node by column f; it was opened."""
-    criterion, limits, lists, rows, nominal = ranked
+    criterion, limits, lists, rows, nominal, _ = ranked
     elements = lists[f, s:t]
     known = known_end(elements)
     if is_constant(elements, known):
@@ -131,18 +138,22 @@ def search_column(ranked, s, t, key, f, totals, opened, scratch, cut):
 
 
 @borrowing
-def best_cut(ranked, s, t, key, totals, opened, order, scratch):
-    """The best cut of a node over all columns, or those drawn; beyond, until some is admitted."""
-    d, most, criterion = order.size, ranked.limits.max_features, ranked.criterion
+def best_cut(ranked, s, t, key, allowed, totals, opened, order, scratch):
+    """The best cut of a node over the columns that may split it, or those drawn of them.
+
+    Beyond these, until some cut is admitted.
+    """
+    d, criterion = number_allowed(allowed, order.size), ranked.criterion
+    most = ranked.limits.max_features
     cut, is_first = no_cut(criterion), most >= d and not ranked.limits.random_ties
     # `cut` is the best of the columns order[:c]
     for c in range(d):
         if c >= most and cut.column >= 0:
             break
         if most >= d:
-            order[c] = c
+            order[c] = column_in(allowed, c)
         elif c == 0 or c >= most:
-            draw_columns(key, None, order, c, max(most, c + 1))
+            draw_columns(key, allowed, order, c, max(most, c + 1))
         cut = search_column(ranked, s, t, key, order[c], totals, opened, scratch, cut)
         if is_first and is_best(criterion, cut, ranked.rows, t - s, opened):
             break  # of two rows, most columns need no search
@@ -156,7 +167,7 @@ def split(ranked, s, t, cut, out, node, totals, opened, scratch):
     The node stays a leaf if there is no cut, or one that gains too little. ``scratch.ranks`` become
     the ranks in the children.
     """
-    criterion, limits, lists, rows, nominal = ranked
+    criterion, limits, lists, rows, nominal, _ = ranked
     if cut.column < 0:
         return 0
     decrease, gain = gain_of(criterion, cut, out, node, totals, opened)
@@ -214,12 +225,13 @@ def split_node(ranked, s, t, cut, out, ranks, totals, opened):
 
 # --------------------------------------------------------------------- of small nodes
 @kernel
-def grow_subtree(ranked, s, t, depth, key, out):
-    """Grow the subtree of a node, its root first; returns the number of nodes."""
+def grow_subtree(ranked, s, t, depth, key, columns, out):
+    """Grow the subtree of a node with a set of columns, its root first; returns how many nodes."""
     limits, lists = ranked.limits, ranked.lists
     scratch, order = new_scratch(ranked, t - s), np.empty(lists.shape[0], np.int64)
     totals = new_totals(ranked.criterion, ranked.rows, t - s)
     waiting, keys = np.empty((t - s + 1, 2), np.int64), np.empty(t - s + 1, np.uint64)
+    sets = np.full(t - s + 1, columns)
     measure(ranked, s, t, out, 0)
     waiting[0, 0], waiting[0, 1], keys[0] = 0, depth, key
     size, free = np.int64(may_split(limits, out, 0, depth)), 1
@@ -229,12 +241,14 @@ def grow_subtree(ranked, s, t, depth, key, out):
         node, level, key = waiting[size, 0], waiting[size, 1], keys[size]
         s, t = out.begin[node], out.end[node]
         opened = open_node(ranked.criterion, ranked.rows, s, t, totals)
-        cut = best_cut(ranked, s, t, key, totals, opened, order, scratch)
+        allowed = allowed_on_stack(ranked.interactions, sets, size)
+        cut = best_cut(ranked, s, t, key, allowed, totals, opened, order, scratch)
         left = split(ranked, s, t, cut, out, node, totals, opened, scratch)
         if left == 0:
             continue
         out.first_child[node] = free
         before = size
+        push_sets(allowed, cut.column, sets, size)
         for child in range(2):
             ends = (s, s + left) if child == 0 else (s + left, t)
             measure(ranked, ends[0], ends[1], out, free + child)
