@@ -25,6 +25,7 @@ from gputree.cli.tables import (
     feature_names,
     label_of,
     label_of_all,
+    require_one_target,
 )
 from gputree.cli.training import files_of
 from gputree.cli.weights import add_weights, check_values
@@ -69,6 +70,7 @@ def _evaluate(arguments: argparse.Namespace) -> None:
     check_inputs(arguments.model, *files)
     check_output(arguments.output, *files, arguments.model)
     estimator = load(arguments.model)
+    require_one_target(estimator)
     with watched_memory(arguments.memory):
         found, tables = _summed(estimator, arguments, files)
     escape_unknown_characters()

@@ -366,12 +366,17 @@ def _as_trained(
     return table, weight
 
 
+def require_one_target(estimator: Any) -> None:
+    """Raise ValueError for a model of several targets, which no command compares with a table."""
+    n_outputs = getattr(estimator, "n_outputs_", 1)
+    forbid_targets(n_outputs, "This command", "Score or prune it by rows in Python.")
+
+
 def _target_of(estimator: Any, arguments: argparse.Namespace) -> str | None:
     """Name of the target column; None where a table lacks columns, which readers say."""
     from gputree.datasets.readers import read_names
 
-    n_outputs = getattr(estimator, "n_outputs_", 1)
-    forbid_targets(n_outputs, "This command", "Score or prune it by rows in Python.")
+    require_one_target(estimator)
     if arguments.target is not None:
         return str(arguments.target)
     if arguments.data == STANDARD:

@@ -262,7 +262,7 @@ class Forest(ForestParameters, Reporting, StandardErrors):
     def _new_tree(self, **others: Any) -> Any:
         """An estimator of one tree with this one's parameters and `others`, on its columns."""
         given = self.get_params(deep=False)
-        names = _parameters(self._tree_class)
+        names = _parameters(self._tree_class)  # type: ignore[arg-type]
         params = {name: given[name] for name in names if name in given}
         params["ties"] = "random" if self._draws_anything else "first"
         if self._draws_cuts:

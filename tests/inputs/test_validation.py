@@ -174,7 +174,6 @@ def test_predict_checks_the_columns():
 # --------------------------------------------------------------------- targets
 BAD_TARGETS = {
     "absent": (None, ValueError, "requires y to be passed, but the target y is None"),
-    "two columns": (np.zeros((50, 2)), ValueError, r"one target column.*\(50, 2\)"),
     "three dimensions": (np.zeros((50, 1, 1)), ValueError, "dim 3"),
     "a number": (3, ValueError, r"should be a 1d array, got an array of shape \(\)"),
     "short": (np.zeros(40), ValueError, r"inconsistent numbers of samples: \[50, 40\]"),
