@@ -45,6 +45,12 @@ class Interactions(NamedTuple):
             first, last = np.where(is_lower, middle + 1, first), np.where(is_lower, last, middle)
         return self.below[first]
 
+    def without(self, columns: list[int]) -> Interactions:
+        """The same sets without some columns."""
+        kept = ~np.isin(self.column, columns)
+        first = np.concatenate([[0], np.cumsum(kept)])[self.first]
+        return Interactions(first, self.column[kept], self.below[kept], self.root)
+
     def mask(self, sets: NDArray[np.int64], d: int) -> NDArray[np.bool_]:
         """Mark the columns, of d, that may split nodes with the given sets, shape (m, d)."""
         may_split = np.zeros((sets.size, d), np.bool_)

@@ -61,7 +61,8 @@ def add_edit(parser: argparse.ArgumentParser) -> None:
         "--grow",
         action=_Edit,
         metavar="TEXT",
-        help="grow a node again: 'NODE', or with limits 'NODE: max_depth=6,min_samples_leaf=20'",
+        help="grow a node again: 'NODE', or with limits 'NODE: max_depth=6,min_samples_leaf=20'; "
+        "exclude=COLUMN, which may be repeated, leaves a column out",
     )
     parser.add_argument(
         "--replay",
@@ -209,9 +210,12 @@ def _parse_split(text: str) -> tuple[int, str]:
 def _parse_limits(text: str) -> tuple[int, dict[str, Any]]:
     """Return the node, and limits of growth."""
     node, _, rest = text.partition(":")
-    limits = {}
+    limits: dict[str, Any] = {}
     for item in filter(None, map(str.strip, rest.split(","))):
         name, equals, value = item.partition("=")
+        if equals and name.strip() == "exclude":
+            limits.setdefault("exclude", []).append(value.strip())
+            continue
         try:
             limits[name.strip().replace("-", "_")] = json.loads(value)
         except ValueError:

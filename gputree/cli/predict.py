@@ -29,7 +29,8 @@ def add_predict(parser: argparse.ArgumentParser) -> None:
     with_examples(
         parser,
         "Write the prediction of each row of a table, in its order, under the heading "
-        "`prediction`. Rows are read in batches, however many they are.",
+        "`prediction`; those of several targets as prediction_0, prediction_1 and so on. Rows are "
+        "read in batches, however many they are.",
         "gputree predict adult.gputree new.csv --proba -o predictions.csv",
         "gputree predict adult.gputree new.csv --keep id,name -o predictions.csv",
         "zcat big.csv.gz | gputree predict big.gputree - | sort | uniq -c",
@@ -53,7 +54,8 @@ def add_predict(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--proba",
         action="store_true",
-        help="add the probability of each class, as probability_CLASS",
+        help="add the probability of each class, as probability_CLASS; of several targets, as "
+        "probability_0_CLASS",
     )
     parser.add_argument(
         "--quantiles",
@@ -127,22 +129,17 @@ def columns_of_output(
             try:
                 kept = {name: X[name] for name in arguments.keep}
                 X = X.select(features)
-                columns = {"prediction": estimator.predict(X)}
+                columns = _named("prediction", estimator.predict(X))
+                classes = getattr(estimator, "classes_", None)
                 if arguments.proba:
-                    shares = estimator.predict_proba(X).T
-                    pairs = zip(estimator.classes_, shares, strict=True)
-                    columns |= {f"probability_{label}": share for label, share in pairs}
+                    columns |= _named("probability", estimator.predict_proba(X), classes)
                 if arguments.quantiles:
                     found = estimator.predict_quantiles(X, [*arguments.quantiles.values()])
                     pairs = zip(arguments.quantiles, found.T, strict=True)
                     columns |= {f"quantile_{level}": values for level, values in pairs}
                 if arguments.standard_error:
                     errors = estimator.predict_standard_error(X)
-                    if hasattr(estimator, "classes_"):
-                        pairs = zip(estimator.classes_, errors.T, strict=True)
-                        columns |= {f"standard_error_{label}": values for label, values in pairs}
-                    else:
-                        columns["standard_error"] = errors
+                    columns |= _named("standard_error", errors, classes)
             except InputError as error:
                 raise InputError(f"{label_of(file)}: {error}") from error
             if same := sorted(kept.keys() & columns):
@@ -151,6 +148,19 @@ def columns_of_output(
                     "table."
                 )
             yield kept | columns
+
+
+def _named(name: str, values: Any, classes: Any = None) -> Columns:
+    """Columns of `values`: one by its name, else by the numbers of targets and by classes."""
+    if isinstance(values, list):  # of each target the classes
+        parts = [
+            _named(f"{name}_{j}", *pair) for j, pair in enumerate(zip(values, classes, strict=True))
+        ]
+        return {key: column for part in parts for key, column in part.items()}
+    if values.ndim == 1:
+        return {name: values}
+    labels = range(values.shape[1]) if classes is None else classes
+    return {f"{name}_{label}": column for label, column in zip(labels, values.T, strict=True)}
 
 
 @contextmanager

@@ -162,7 +162,7 @@ def _lines(model: Any, arguments: argparse.Namespace) -> Iterable[str]:
     from gputree.export.text import text_lines
 
     if not has_rules(model):
-        return text_lines(describe(model), max_depth=arguments.max_depth)
+        return text_lines(describe(model, of_targets=True), max_depth=arguments.max_depth)
     if arguments.max_depth is not None:
         raise UsageError("--max-depth is for trees, and this model has rules.")
     return [f"{model.rules_}\n"]

@@ -26,6 +26,7 @@ from gputree.cli.streams import STANDARD, table_origin
 from gputree.cli.weights import Weight, check_name, taken_out, with_column
 from gputree.datasets.file_format import WEIGHTS, FileFormat
 from gputree.errors import InputError
+from gputree.inputs.targets import forbid_targets
 
 
 def add_reading(parser: Any, is_format_taken: bool = False) -> None:
@@ -369,6 +370,8 @@ def _target_of(estimator: Any, arguments: argparse.Namespace) -> str | None:
     """Name of the target column; None where a table lacks columns, which readers say."""
     from gputree.datasets.readers import read_names
 
+    n_outputs = getattr(estimator, "n_outputs_", 1)
+    forbid_targets(n_outputs, "This command", "Score or prune it by rows in Python.")
     if arguments.target is not None:
         return str(arguments.target)
     if arguments.data == STANDARD:

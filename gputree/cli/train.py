@@ -78,7 +78,13 @@ def add_train(parser: argparse.ArgumentParser) -> None:
         ".names (--target class); - for CSV from standard input; several files, a folder of them, "
         "or a pattern such as 'data/*.parquet'",
     )
-    add("--target", required=True, metavar="COL", help="the column to predict")
+    add(
+        "--target",
+        required=True,
+        action=_OneTarget,
+        metavar="COL",
+        help="the column to predict; Python trains models of several",
+    )
     add(
         "-o",
         "--output",
@@ -121,6 +127,16 @@ def add_train(parser: argparse.ArgumentParser) -> None:
     add_memory(parser)
     add_columns(parser)
     add_options(parser)
+
+
+class _OneTarget(argparse.Action):
+    """Refuse a second target, which would replace the first."""
+
+    def __call__(self, parser: Any, namespace: Any, values: Any, option: Any = None) -> None:
+        """Take the name of the column."""
+        if getattr(namespace, self.dest) is not None:
+            raise argparse.ArgumentError(self, "names one column; Python trains models of several")
+        setattr(namespace, self.dest, values)
 
 
 def _share(text: str) -> float:

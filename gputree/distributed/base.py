@@ -78,6 +78,7 @@ class OverPartitions(ClientParameters, TableEstimator):
     _plain: ClassVar[type]
     _is_classifier: ClassVar[bool]
     _keeps_all: ClassVar[bool] = False  # rows of weight zero, too
+    _takes_targets = False
 
     categorical_features: Any
     ordered_categories: Any

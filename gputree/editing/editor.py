@@ -106,7 +106,8 @@ class TreeEditor(EditedNodes):
         node : int, or a path
         **limits : parameters of the estimator
             In place of those that it has, such as ``max_depth`` (from the root) or
-            ``min_samples_leaf``; not those of all of the tree, such as ``class_weight``.
+            ``min_samples_leaf``, and ``exclude``, a list of columns that take no part; not those of
+            all of the tree, such as ``class_weight``.
             `max_leaf_nodes` limits the leaves of the whole tree.
 
         Notes

@@ -34,6 +34,7 @@ from gputree.estimators.named_cuts import names_of, place_of
 from gputree.estimators.subtrees import CartSubtrees, ancestors
 from gputree.export.describe import describe
 from gputree.export.html import losses_of, page_data, routed
+from gputree.inputs.targets import forbid_targets
 from gputree.inputs.validation import check_table, check_weights
 from gputree.prediction.losses import RoutedRows, encode_target, node_loss, require_known_labels
 from gputree.pruning import (
@@ -87,6 +88,7 @@ class EditedNodes:
         if isinstance(estimator, type) or not hasattr(estimator, "tree_"):
             unfitted = estimator() if isinstance(estimator, type) else clone(estimator)
             estimator = unfitted.fit(X, y, sample_weight)
+        forbid_targets(estimator.tree_.n_outputs, "TreeEditor", "Fit one estimator a target.")
         if estimator.tree_.soft_lower is not None:
             raise InputError("A tree with soft thresholds is not edited: fit without them.")
         self._estimator, self._before = estimator, list(getattr(estimator, "edits_", []))

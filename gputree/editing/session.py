@@ -153,7 +153,7 @@ def _in_words(edit: Edit) -> str:
     if kind == "prune":
         return "prune" if len(edit["paths"]) == 1 else f"prune {len(edit['paths'])} nodes"
     if kind == "grow":
-        limits = [f"{name}={value}" for name, value in edit.get("limits", {}).items()]
+        limits = [f"{name}={_listed(value)}" for name, value in edit.get("limits", {}).items()]
         return " ".join(["grow", *limits])
     column, threshold = edit["column"], edit.get("threshold")
     name = f"x{column}" if isinstance(column, int) else column
@@ -165,6 +165,10 @@ def _in_words(edit: Edit) -> str:
         )
     words = edit.get("categories")
     return f"split by {name}" + ("" if words is None else " in " + ", ".join(map(str, words)))
+
+
+def _listed(value: Any) -> str:
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
 _ACTIONS: dict[str, Callable[[EditingSession, dict[str, Any]], dict[str, Any]]] = {

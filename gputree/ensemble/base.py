@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from copy import copy
+from functools import cache
 from inspect import signature
 from typing import Any, ClassVar, Self, overload
 
@@ -32,6 +33,7 @@ from gputree.ensemble.draws import (
     Origin,
     Strata,
     draw_count,
+    is_by_class,
     seed_of,
     tree_seed,
 )
@@ -48,6 +50,7 @@ from gputree.estimators.growing_ranked import is_ranked
 from gputree.estimators.parameters import ForestParameters
 from gputree.estimators.reporting import Reporting
 from gputree.inputs.tables import Table
+from gputree.inputs.targets import forbid_targets, listed
 from gputree.inputs.validation import check_weight_range, check_weights, compare_columns
 from gputree.prediction.forest import leaves
 from gputree.tree.importance import mean_importances
@@ -71,6 +74,7 @@ class Forest(ForestParameters, Reporting, StandardErrors):
     _grows_on_device = True
 
     _tree_class: ClassVar[type[Cart]]
+    _takes_targets = True
     _averages: ClassVar[bool] = True  # what its trees predict, all alike
     # Whether trees draw their cuts, too.
     _draws_cuts: ClassVar[bool] = False
@@ -80,7 +84,7 @@ class Forest(ForestParameters, Reporting, StandardErrors):
         self._forbid_options()
         before = copy(self)
         rows = self._read_rows(X, y, sample_weight)
-        self.n_outputs_ = 1
+        self._forbid_targets()
         kept = self._kept_trees(before, rows.given)
         if len(kept) < self.n_estimators:
             self._set_draws(kept, rows)
@@ -94,10 +98,20 @@ class Forest(ForestParameters, Reporting, StandardErrors):
         if self.oob_score and not self.bootstrap:
             raise InputError(WITHOUT_BOOTSTRAP)
 
+    def _forbid_targets(self) -> None:
+        """Raise ValueError for parameters that are for one target, where there are several."""
+        given = {
+            "quantreg": self.quantreg,
+            "max_samples by class": is_by_class(self.max_samples),
+        }
+        for name in (name for name, is_given in given.items() if is_given):
+            forbid_targets(self.n_outputs_, f"{name} of {type(self).__name__}", "Leave it out.")
+
     def _read_rows(self, X: Any, y: Any, sample_weight: Any) -> Any:
         """Learn the columns and the target; return the rows to grow on."""
         table = self._learn_table(X)
         target = self._check_target(to_host(y), table.shape[0])
+        self.n_outputs_ = 1 if target.ndim == 1 else target.shape[1]
         weight = check_weights(to_host(sample_weight), target)
         if not self._balances_subsamples:
             weight = self._combine_weights(weight, target)
@@ -218,10 +232,16 @@ class Forest(ForestParameters, Reporting, StandardErrors):
                 "X must have the columns and the categories of the fit before when "
                 "warm_start==True; pass both as one data type, or a CodedTable."
             )
-        if not np.array_equal(getattr(self, "classes_", 0), getattr(before, "classes_", 0)):
+        if self.n_outputs_ != before.n_outputs_:
             raise InputError(
-                f"y must have the classes of the fit before when warm_start==True: "
-                f"{before.classes_.tolist()}; got {self.classes_.tolist()}."
+                "y must have the targets of the fit before when warm_start==True: "
+                f"{before.n_outputs_}; got {self.n_outputs_}."
+            )
+        mine, theirs = (listed(getattr(f, "classes_", [])) for f in (self, before))
+        if mine != theirs:
+            raise InputError(
+                "y must have the classes of the fit before when warm_start==True: "
+                f"{theirs}; got {mine}."
             )
 
     @property
@@ -242,7 +262,7 @@ class Forest(ForestParameters, Reporting, StandardErrors):
     def _new_tree(self, **others: Any) -> Any:
         """An estimator of one tree with this one's parameters and `others`, on its columns."""
         given = self.get_params(deep=False)
-        names = signature(self._tree_class).parameters
+        names = _parameters(self._tree_class)
         params = {name: given[name] for name in names if name in given}
         params["ties"] = "random" if self._draws_anything else "first"
         if self._draws_cuts:
@@ -337,7 +357,7 @@ class Forest(ForestParameters, Reporting, StandardErrors):
         return {"trees": len(self._trees), "leaves": leaves}
 
     def _training_mean(self) -> float:
-        if self._trees[0].task == "classification":
+        if self._trees[0].task == "classification":  # no report is of several targets
             return np.nan
         return float(np.mean([tree.statistics[0, 0] for tree in self._trees]))
 
@@ -428,3 +448,9 @@ class Forest(ForestParameters, Reporting, StandardErrors):
     def _keep_targets(self, table: Table, target: NDArray, weight: Weight) -> None:
         """Keep the targets that quantiles are computed from."""
         raise NotImplementedError
+
+
+@cache
+def _parameters(kind: type) -> list[str]:
+    """Names of the parameters of a class, which take a millisecond to read."""
+    return list(signature(kind).parameters)

@@ -35,8 +35,11 @@ from gputree.tree.branches import BranchLists
 
 T = TypeVar("T")
 
-# Types of integers, the narrowest first.
-_NARROW = (np.uint8, np.uint16, np.uint32, np.int64)
+# Types of integers, the narrowest first, with the least value and a bound above the greatest.
+_NARROW = [
+    (dtype, np.iinfo(dtype).min, float(np.iinfo(dtype).max) + 1)
+    for dtype in (np.uint8, np.uint16, np.uint32, np.int64)
+]
 
 
 class CompactTree(NamedTuple):
@@ -53,13 +56,14 @@ class CompactTree(NamedTuple):
     gain: NDArray[np.float64]  # (S,)
     n_rows: NDArray  # (L,)
     # (L,); (N,) where sums over leaves are rounded; None where it is the sum of class weights, and
-    # greater than 0
+    # greater than 0: not of several targets
     weight: NDArray | None
     statistics: NDArray  # (L, K); (N, K) where sums over leaves are rounded, and of means
     impurity: NDArray[np.float64] | None  # (N,) None where class weights give it
     lower: NDArray[np.float64] | None  # (N,)
     upper: NDArray[np.float64] | None
     lists: BranchLists | None  # None where all splits are thresholds
+    target_classes: tuple[int, ...] = ()  # earlier pickles lack it
 
     @classmethod
     def of(cls, tree: Tree) -> CompactTree:
@@ -71,7 +75,8 @@ class CompactTree(NamedTuple):
         classifies = tree.task == "classification"
         if classifies:
             statistics = _of_leaves(tree, statistics)
-            if _same(impurity, _impurity(tree.criterion, tree.statistics)):
+            of_one = not tree.target_classes
+            if of_one and _same(impurity, _impurity(tree.criterion, tree.statistics)):
                 impurity = None
         weight = None
         if not (classifies and tree.weight.all() and _same(tree.weight, _sums(tree.statistics))):
@@ -93,6 +98,7 @@ class CompactTree(NamedTuple):
             lower=tree.lower,
             upper=tree.upper,
             lists=tree.branch_lists if subset.any() else None,
+            target_classes=tree.target_classes,
         )
 
     @classmethod
@@ -172,6 +178,7 @@ class CompactTree(NamedTuple):
             gain=of_splits(self.gain, np.float64, 0.0),
             lower=self.lower,
             upper=self.upper,
+            target_classes=self.target_classes,
             **lists._asdict(),
         )
 
@@ -248,6 +255,11 @@ class Trees(Sequence[CompactTree]):
         return LazySequence(self._trees, CompactTree.expand, "trees")
 
     @property
+    def target_ends(self) -> tuple[int, ...]:
+        """Columns of predictions before each target, and all of them."""
+        return self._trees[0].expand().target_ends
+
+    @property
     def node_ends(self) -> NDArray[np.int64]:
         """Nodes of all trees before each, and of all: of shape (trees + 1,)."""
         return np.cumsum([0, *(tree.n_nodes for tree in self._trees)])
@@ -294,10 +306,11 @@ def _impurity(criterion: str, statistics: NDArray[np.float64]) -> NDArray[np.flo
 def _narrow(values: NDArray) -> NDArray:
     """Convert integers to the narrowest type that can represent them; leave others as they are."""
     lowest, highest = values.min(), values.max()
-    for dtype in _NARROW:
-        if np.iinfo(dtype).min <= lowest and highest < float(np.iinfo(dtype).max) + 1:
+    for dtype, least, bound in _NARROW:
+        if least <= lowest and highest < bound:
             narrow = values.astype(dtype)
-            return narrow if (narrow == values).all() else values
+            whole = values.dtype.kind in "iu" or (narrow == values).all()
+            return narrow if whole else values
     return values
 
 

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.metrics import accuracy_score, r2_score
+from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted
 
 from gputree.backends.arrays import to_host
@@ -38,7 +38,8 @@ from gputree.estimators.parameters import (
 )
 from gputree.estimators.table_estimator import TableRegressor
 from gputree.inputs.tables import Table
-from gputree.inputs.validation import check_labels, check_targets
+from gputree.inputs.targets import ends_of, labels_of_codes, listed, padded, target_columns
+from gputree.inputs.validation import check_labels, check_target_labels
 from gputree.prediction.forest import mean_answers
 from gputree.prediction.quantiles import LeafTargets
 
@@ -63,8 +64,7 @@ class ForestClassifier(ForestClassificationParameters, TableClassifier, Forest):
         is_name = isinstance(self.class_weight, str)
         return is_name and self.class_weight == BALANCED_SUBSAMPLE
 
-    @explained
-    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+    def _joined(self, X: Any) -> NDArray[np.float64]:
         return self._descend(mean_answers, X)
 
     def _strata(self, rows: Any) -> Strata | None:
@@ -79,19 +79,28 @@ class ForestClassifier(ForestClassificationParameters, TableClassifier, Forest):
         return Strata.of(rows.target, draws)
 
     def _known_target(self, y: Any) -> NDArray:
-        classes, codes = check_labels(self, y, self._draws.n)
-        if not np.array_equal(classes, self.classes_):
+        columns = target_columns(y) if self._has_targets else None
+        check: Any = check_labels if columns is None else check_target_labels
+        classes, codes = check(self, y if columns is None else columns, self._draws.n)
+        if listed(classes) != listed(self.classes_):
             raise InputError(
-                f"y must have the classes of fit: {self.classes_.tolist()}; got {classes.tolist()}."
+                f"y must have the classes of fit: {listed(self.classes_)}; got {listed(classes)}."
             )
         return codes
 
     def _score_out_of_bag(self, table: Table, target: NDArray) -> None:
         found = self.oob_decision_function_ = self._out_of_bag(table)
+        if self._has_targets:  # of shape (n_rows, most classes, n_outputs), as in scikit-learn
+            self.oob_decision_function_ = padded(found, ends_of(self.classes_))
         predicted = ~np.isnan(found[:, 0])
-        pairs = self.classes_[target[predicted]], self.classes_[found[predicted].argmax(axis=1)]
-        score = self.oob_score if callable(self.oob_score) else accuracy_score
+        pairs = labels_of_codes(self.classes_, target[predicted]), self._answer(found[predicted])
+        score = self.oob_score if callable(self.oob_score) else _accuracy
         self.oob_score_ = float(score(*pairs)) if predicted.any() else np.nan
+
+
+def _accuracy(labels: NDArray[Any], found: NDArray[Any]) -> float:
+    """Fraction of rows whose labels are all found."""
+    return float((labels == found).reshape(len(labels), -1).all(axis=1).mean())
 
 
 class ForestRegressor(ForestRegressionParameters, TableRegressor, Forest):
@@ -104,7 +113,8 @@ class ForestRegressor(ForestRegressionParameters, TableRegressor, Forest):
 
     @explained
     def predict(self, X: Any) -> NDArray[np.float64]:
-        return self._descend(mean_answers, X)[:, 0]
+        found = self._descend(mean_answers, X)
+        return found if self.n_outputs_ > 1 else found[:, 0]
 
     @explained
     def predict_quantiles(
@@ -173,11 +183,16 @@ class ForestRegressor(ForestRegressionParameters, TableRegressor, Forest):
         self._leaf_targets = LeafTargets.of(trees, values, target, weight, threads)
 
     def _known_target(self, y: Any) -> NDArray:
-        return check_targets(self, y, self._draws.n, self.criterion)
+        found = self._check_target(y, self._draws.n)
+        counts = self.n_outputs_, 1 if found.ndim == 1 else found.shape[1]
+        if counts[0] != counts[1]:
+            raise InputError(f"y must have {counts[0]} targets, as in fit; got {counts[1]}.")
+        return found
 
     def _score_out_of_bag(self, table: Table, target: NDArray) -> None:
-        found = self.oob_prediction_ = self._out_of_bag(table)[:, 0]
-        predicted = ~np.isnan(found)
+        found = self._out_of_bag(table)
+        predicted = ~np.isnan(found[:, 0])
+        found = self.oob_prediction_ = found if self.n_outputs_ > 1 else found[:, 0]
         score = self.oob_score if callable(self.oob_score) else r2_score
         self.oob_score_ = (
             float(score(target[predicted], found[predicted])) if predicted.any() else np.nan
@@ -293,6 +308,7 @@ class ExtraTreesClassifier(ForestClassifier):
     bootstrap: bool = False
 
     _draws_cuts = True
+    _takes_targets = False
     device = "cpu"
     _lacks = ForestClassifier._lacks | DRAWN_CUTS_LACK
     _refuses = refuses("ExtraTreesClassifier")
@@ -333,6 +349,7 @@ class ExtraTreesRegressor(ForestRegressor):
     bootstrap: bool = False
 
     _draws_cuts = True
+    _takes_targets = False
     device = "cpu"
     _lacks = ForestRegressor._lacks | DRAWN_CUTS_LACK
     _refuses = refuses("ExtraTreesRegressor")

@@ -47,7 +47,7 @@ class TableRows:
         """Code the table, and return the estimator that trees are copies of."""
         forest, table = self.forest, self.table
         device, threads = "cpu", n_threads(forest.n_jobs)
-        searches_bins = not (forest._draws_cuts or is_ranked(forest))
+        searches_bins = not (forest._draws_cuts or is_ranked(forest) or self.target.ndim == 2)
         if not forest._draws_cuts:
             device = table.device or forest._new_tree()._device()
         grower = forest._new_tree(verbose=0)
@@ -93,8 +93,21 @@ class TableRows:
         weight = self.weight if counts is None else counts
         if self.forest._balances_subsamples:
             weight = np.ones(self.n_rows) if weight is None else weight
-            weight = weight * balancing(np.bincount(self.target, weight))[self.target]
+            weight = balanced(self.target, weight)
         return weight
+
+
+def balanced(target: NDArray[Any], weight: NDArray[Any]) -> NDArray[np.float64]:
+    """Weights of rows with which all classes have the same; of several targets, by their product.
+
+    The total weight is that before, as far as classes have weight.
+    """
+    if target.ndim == 1:
+        return weight * balancing(np.bincount(target, weight))[target]
+    factors = [balancing(np.bincount(of_one, weight))[of_one] for of_one in target.T]
+    found = weight * np.prod(factors, axis=0)
+    scaled: NDArray[np.float64] = found * (weight.sum() / found.sum())
+    return scaled
 
 
 def balancing(of_class: NDArray[Any]) -> NDArray[np.float64]:

@@ -12,6 +12,7 @@ from gputree.base.warnings import warn
 from gputree.ensemble.compact import CompactTree, Trees
 from gputree.ensemble.draws import Origin
 from gputree.errors import InputError, InputTypeError
+from gputree.inputs.targets import listed
 
 # What a fit with `oob_score` leaves.
 OUT_OF_BAG = ("oob_score_", "oob_decision_function_", "oob_prediction_")
@@ -66,11 +67,16 @@ def _require_alike(first: Any, second: Any) -> None:
             f"The columns of both {kinds[0]}s must have the same names and categories to join "
             "them; grow both on one data type, or on a CodedTable."
         )
-    classes = [getattr(forest, "classes_", np.zeros(0)).tolist() for forest in (first, second)]
+    classes = [listed(getattr(forest, "classes_", [])) for forest in (first, second)]
     if classes[0] != classes[1]:
         raise InputError(
             f"Both {kinds[0]}s must have the same classes to join them: {classes[0]} and "
             f"{classes[1]}."
+        )
+    counts = first.n_outputs_, second.n_outputs_
+    if counts[0] != counts[1]:
+        raise InputError(
+            f"Both {kinds[0]}s must have as many targets to join them: {counts[0]} and {counts[1]}."
         )
     targets: list[Any] = [getattr(forest, "_leaf_targets", None) for forest in (first, second)]
     if targets[0] is targets[1] is None:

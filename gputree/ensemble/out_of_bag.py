@@ -22,6 +22,7 @@ from gputree.errors import InputError
 from gputree.estimators.arguments import explained
 from gputree.estimators.table_estimator import TableEstimator
 from gputree.inputs.tables import Table
+from gputree.inputs.targets import most_probable
 from gputree.inputs.validation import check_weights
 from gputree.prediction.descent import walk
 from gputree.prediction.forest import PackedForest, PackedTree, mean_answers
@@ -106,15 +107,16 @@ class OutOfBag(TableEstimator):
         Each tree predicts the rows that it has not drawn, before and after the values of one column
         are permuted among them: the increase of its error is the importance of the column to the
         tree. The error is the fraction of wrong classes, so that it is the decrease of the
-        accuracy, or the mean squared error. Permutations are hashes of the forest's seed, the tree
-        and the column: the importances do not depend on `n_jobs`.
+        accuracy, or the mean squared error; of several targets the mean of theirs. Permutations are
+        hashes of the forest's seed, the tree and the column: the importances do not depend on
+        `n_jobs`.
 
         Parameters
         ----------
         X : array-like, data frame, sparse matrix or CodedTable of shape (n_rows, n_features)
             The rows of `fit`, in their order; a forest does not keep them, and only their number
             is checked.
-        y : array-like of shape (n_rows,)
+        y : array-like of shape (n_rows,) or (n_rows, n_outputs)
             As in `fit`.
         sample_weight : array-like of shape (n_rows,), default=None
             Weights of the rows in the errors; rows of weight zero take no part.
@@ -197,7 +199,7 @@ def permutation_importances(
     drawn : callable
     origins : sequence of Origin
     values : float32 or float64 array of shape (n, d)
-    target : class codes, or float64 targets, of shape (n,)
+    target : class codes, or float64 targets, of shape (n,) or (n, n_outputs)
         The error is the fraction of wrong classes, or the mean squared error.
     weight : float64 array of shape (n,), or None
     n_threads : int
@@ -218,8 +220,10 @@ def permutation_importances(
             return np.full(d, np.nan)
         increase, whole = np.zeros(d), float(rows.size if weight is None else weight[rows].sum())
         tree = packed[t]
-        said = tree.predictions.argmax(axis=1) if classifies else tree.predictions[:, 0]
-        said = said[tree.number]
+        said: NDArray[Any] = tree.predictions
+        if classifies:
+            said = most_probable(said, trees.target_ends)
+        said = said.reshape(len(said), *target.shape[1:])[tree.number]
         for begin in range(0, rows.size, at_once):
             part = rows[begin : begin + at_once]
             changed, true = np.ascontiguousarray(values[part]), target[part]
@@ -245,4 +249,6 @@ def _error(
     walk(values, tree.nodes, tree.depth, stop)
     found = said[stop]
     losses = (found - true) ** 2 if true.dtype.kind == "f" else found != true
+    if losses.ndim == 2:
+        losses = losses.mean(axis=1)
     return float(losses.sum() if weight is None else (losses * weight).sum())

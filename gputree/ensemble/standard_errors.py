@@ -16,6 +16,7 @@ from gputree.base.warnings import warn
 from gputree.ensemble.out_of_bag import OutOfBag
 from gputree.errors import InputError
 from gputree.estimators.arguments import explained
+from gputree.inputs.targets import by_target, ends_of
 from gputree.prediction.answers import Before
 from gputree.prediction.forest import PackedForest, leaves
 
@@ -29,7 +30,7 @@ class StandardErrors(OutOfBag):
     _descend: Callable[..., NDArray]
 
     @explained
-    def predict_standard_error(self, X: Any) -> NDArray[np.float64]:
+    def predict_standard_error(self, X: Any) -> Any:
         """Standard errors of predictions: their spread over training tables, were there others.
 
         By the infinitesimal jackknife with its correction for the number of trees, as ranger's
@@ -48,7 +49,8 @@ class StandardErrors(OutOfBag):
         -------
         errors : float64 array of shape (n_rows,), of classifiers (n_rows, n_classes)
             In the unit of the target, or of the probability of each class. NaN where the trees are
-            too few: the estimate of the variance is negative then.
+            too few: the estimate of the variance is negative then. Of several targets of shape
+            (n_rows, n_outputs), of classifiers a list of arrays.
 
         Raises
         ------
@@ -77,7 +79,10 @@ class StandardErrors(OutOfBag):
             )
         with np.errstate(invalid="ignore"):
             errors: Floats = np.sqrt(found)
-        return errors if hasattr(self, "classes_") else errors[:, 0]
+        classes = getattr(self, "classes_", None)
+        if isinstance(classes, list):
+            return by_target(errors, ends_of(classes))
+        return errors[:, 0] if classes is None and self.n_outputs_ == 1 else errors
 
     def _even_draws(self) -> list[NDArray[Any]]:
         """Number of times that each tree has drawn each row, of trees that drew rows evenly."""

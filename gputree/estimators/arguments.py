@@ -221,11 +221,17 @@ def monotonic_signs(estimator: Any, columns: Columns) -> NDArray[np.int8] | None
     Raises
     ------
     ValueError
-        There are more than two classes; the values or their number are others; a name is none of
-        the table; or a column with a sign holds categories.
+        There are several targets, or more than two classes; the values or their number are others;
+        a name is none of the table; or a column with a sign holds categories.
     """
     if estimator.monotonic_cst is None:
         return None
+    if getattr(estimator, "n_outputs_", 1) > 1:
+        raise InputError(
+            "Monotonicity constraints are not supported with multiple outputs. "
+            f"{type(estimator).__name__} got y with {estimator.n_outputs_} targets and "
+            f"monotonic_cst={estimator.monotonic_cst!r}."
+        )
     n_classes = getattr(estimator, "n_classes_", 0)
     if n_classes > MOST_CLASSES:
         raise InputError(

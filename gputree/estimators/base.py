@@ -66,7 +66,7 @@ class BaseDecisionTree(Reporting, TableEstimator):
         target = self._check_target(y, table.shape[0])
         weight = self._combine_weights(check_weights(sample_weight, target), target)
         check_weight_range(weight)
-        self.n_outputs_ = 1
+        self.n_outputs_ = 1 if target.ndim == 1 else target.shape[1]
         identifiers = self._warn_of_identifiers(table, weight)
         self._grow_and_prune(table, target, weight, (X, y, sample_weight))
         warn_of_winners(identifiers, self.tree_, self._called)
@@ -77,6 +77,8 @@ class BaseDecisionTree(Reporting, TableEstimator):
     ) -> None:
         """Keep the tree of some rows; `given` are they as `fit` takes them."""
         pruner = self._pruner()
+        if pruner is not None:
+            pruner.check_targets(self.n_outputs_)
         if isinstance(pruner, ValidationPruner):
             growing, validation_rows = pruner.hold_out(table.shape[0])
             self._grow(table.take(growing), target[growing], take_weights(weight, growing))

@@ -34,6 +34,7 @@ from gputree.estimators.documentation import (
 from gputree.estimators.forced_splits import grow_forced
 from gputree.estimators.growing import UNLIMITED_DEPTH, Options, grow_tree, grow_whole_trees
 from gputree.estimators.growing_ranked import grow_ranked, is_ranked
+from gputree.estimators.growing_targets import grow_targets
 from gputree.estimators.interaction_groups import interactions
 from gputree.estimators.parameters import (
     ClassificationParameters,
@@ -45,6 +46,7 @@ from gputree.estimators.parameters import (
 from gputree.estimators.table_estimator import TableRegressor
 from gputree.growth.assembly import WholeTree
 from gputree.inputs.tables import Table
+from gputree.inputs.targets import forbid_targets
 from gputree.pruning import CostComplexity, cost_complexity_path
 from gputree.tree import Tree
 
@@ -53,6 +55,7 @@ class Cart(TreeParameters, BaseDecisionTree):
     """Parameters, growth and the pruning path of both CART estimators."""
 
     _grows_on_device = True
+    _takes_targets = True
     growth_report_: dict[str, Any]
 
     _shares_codes = True
@@ -83,7 +86,11 @@ class Cart(TreeParameters, BaseDecisionTree):
         signs = monotonic_signs(self, table.columns)
         options = self._options(n, table.shape[1], table.device)._replace(signs=signs)
         search = grow_ranked if is_ranked(self) else grow_tree
+        if target.ndim == 2:
+            search = grow_targets
         if self.forced_splits is not None:
+            kind = type(self).__name__
+            forbid_targets(self.n_outputs_, f"forced_splits of {kind}", "Leave it out.")
             self.growth_report_ = {"device": "cpu"}
             return grow_forced(self, table, target, weight, options)
 
@@ -100,18 +107,17 @@ class Cart(TreeParameters, BaseDecisionTree):
         plain = self.max_leaf_nodes is None and self.ccp_alpha == 0.0
         plain = plain and monotonic_signs(self, table.columns) is None
         numeric = not table.columns.nominal.any() and table.sharding is None
-        return plain and numeric and hasattr(self, "n_classes_")
+        return plain and numeric and isinstance(getattr(self, "n_classes_", None), int)
 
     def _grow_whole(
         self, table: Table, target: NDArray, drawn: list[Any], seeds: list[int]
     ) -> list[WholeTree] | None:
         """Grow trees that differ in `drawn` weights and in seeds; None where they need levels."""
-        keys = []
-        for seed in seeds:
-            self.random_state = seed
-            options = self._options(len(target), table.shape[1], table.device)
-            keys.append(options.key)
-        return grow_whole_trees(table, target, drawn, options._replace(warns=False), keys)
+        d = table.shape[1]
+        options = self._options(len(target), d, table.device)._replace(warns=False)
+        draws = options.max_features < d or options.draws_cuts or options.random_ties
+        keys = [_column_key(seed, draws) for seed in seeds]
+        return grow_whole_trees(table, target, drawn, options, keys)
 
     @property
     def _formula(self) -> str:
@@ -122,9 +128,11 @@ class Cart(TreeParameters, BaseDecisionTree):
         """The parameters' meaning for a table of n rows and d columns."""
         max_features = column_count(self.max_features, d)
         draws_cuts, random_ties = self.splitter == "random", self.ties == "random"
+        n_classes: int | list[int] = getattr(self, "n_classes_", 0)
         return Options(
             criterion=self._formula,
-            n_classes=getattr(self, "n_classes_", 0),
+            n_classes=n_classes if isinstance(n_classes, int) else sum(n_classes),
+            target_classes=() if isinstance(n_classes, int) else tuple(n_classes),
             max_depth=None if self.max_depth is None else min(int(self.max_depth), UNLIMITED_DEPTH),
             min_samples_split=max(count_rows(self.min_samples_split, n), 2),
             min_samples_leaf=count_rows(self.min_samples_leaf, n),
@@ -164,7 +172,7 @@ class Cart(TreeParameters, BaseDecisionTree):
         ----------
         X : array-like, data frame, sparse matrix or CodedTable of shape (n_rows, n_features)
             As for `fit`.
-        y : array-like of shape (n_rows,)
+        y : array-like of shape (n_rows,) or (n_rows, n_outputs)
         sample_weight : array-like of shape (n_rows,), default=None
 
         Returns
@@ -286,4 +294,5 @@ class DecisionTreeRegressor(RegressionParameters, TableRegressor, Cart):
     @explained
     def predict(self, X: Any) -> NDArray[np.float64]:
         check_is_fitted(self, "tree_")
-        return self._take(self.tree_.answers[:, 0], X)
+        answers = self.tree_.answers
+        return self._take(answers[:, 0] if self.tree_.n_outputs == 1 else answers, X)

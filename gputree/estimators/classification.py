@@ -21,20 +21,33 @@ from gputree.errors import InputError
 from gputree.estimators.arguments import explained
 from gputree.estimators.base import BaseDecisionTree
 from gputree.estimators.coded_table import CodedTable
-from gputree.estimators.costs import check_costs, cost_weights, given_costs
+from gputree.estimators.costs import check_costs, cost_weights, forbid_costs_of_targets, given_costs
 from gputree.estimators.table_estimator import TableEstimator
 from gputree.inputs.costs import Costs, class_costs, least_cost, weighs_errors
 from gputree.inputs.labels import CodedLabels, exact_labels
 from gputree.inputs.tables import Table
-from gputree.inputs.validation import check_labels, check_weight_range, code_dtype
+from gputree.inputs.targets import (
+    by_target,
+    encode_labels,
+    ends_of,
+    labels_of_codes,
+    most_probable,
+    target_columns,
+)
+from gputree.inputs.validation import (
+    check_labels,
+    check_target_labels,
+    check_weight_range,
+    code_dtype,
+)
 
 
 class LogProbabilities:
     """Mixin of classifiers that have `predict_proba`."""
 
-    predict_proba: Callable[..., NDArray[np.float64]]
+    predict_proba: Callable[..., Any]
 
-    def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
+    def predict_log_proba(self, X: Any) -> Any:
         """Natural logarithm of `predict_proba`.
 
         Parameters
@@ -44,28 +57,30 @@ class LogProbabilities:
         Returns
         -------
         log_probabilities : float64 array of shape (n_rows, n_classes)
+            Of several targets a list of them.
         """
+        found = self.predict_proba(X)
         with np.errstate(divide="ignore"):
-            return np.log(self.predict_proba(X))
+            return list(map(np.log, found)) if isinstance(found, list) else np.log(found)
 
 
 class TableClassifier(LogProbabilities, ClassifierMixin, TableEstimator):
     """A classifier on tables: labels, class weights."""
 
-    classes_: NDArray[Any]
-    n_classes_: int
-    class_weight: dict[Any, float] | str | None
+    classes_: Any  # labels, or a list of those of each target
+    n_classes_: Any
+    class_weight: dict[Any, float] | list[dict[Any, float]] | str | None
     classes: ArrayLike | str | None
     misclassification_costs: Any
     costs_: Costs | None = None
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Accuracy: the fraction of rows whose prediction is their label.
+        """Accuracy: the fraction of rows whose prediction is their label, or all of their labels.
 
         Parameters
         ----------
         X : array-like of shape (n_rows, n_features)
-        y : array-like of shape (n_rows,)
+        y : array-like of shape (n_rows,) or (n_rows, n_outputs)
         sample_weight : array-like of shape (n_rows,), default=None
 
         Returns
@@ -77,6 +92,11 @@ class TableClassifier(LogProbabilities, ClassifierMixin, TableEstimator):
             for rows, part in X._slices():
                 hit[rows] = self.predict(part) == np.asarray(y[rows])
             return float(np.average(hit, weights=sample_weight))
+        if self._has_targets:
+            hit = encode_labels(self.classes_, y) == most_probable(
+                self._joined(X), ends_of(self.classes_)
+            )
+            return float(np.average(hit.all(axis=1), weights=sample_weight))
         return float(super().score(X, exact_labels(y), sample_weight))
 
     @explained
@@ -91,11 +111,13 @@ class TableClassifier(LogProbabilities, ClassifierMixin, TableEstimator):
 
         Returns
         -------
-        labels : array of shape (n_rows,)
+        labels : array of shape (n_rows,), or (n_rows, n_outputs) of several targets
+            Of targets of text and of numbers, objects.
         """
-        return self._answer(self.predict_proba(X))
+        return self._answer(self._joined(X))
 
-    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+    @explained
+    def predict_proba(self, X: Any) -> Any:
         """Probability of each class.
 
         A tree predicts its fraction of the weight in the node where a row stops, a forest the mean
@@ -108,15 +130,42 @@ class TableClassifier(LogProbabilities, ClassifierMixin, TableEstimator):
         Returns
         -------
         probabilities : float64 array of shape (n_rows, n_classes)
+            Of several targets a list of them.
         """
+        joined = self._joined(X)
+        return by_target(joined, ends_of(self.classes_)) if self._has_targets else joined
+
+    def _joined(self, X: Any) -> NDArray[np.float64]:
+        """Probabilities of the classes, those of one target after the other."""
         raise NotImplementedError
 
+    @property
+    def _has_targets(self) -> bool:
+        """Return whether the classifier is fitted to several targets."""
+        return isinstance(getattr(self, "classes_", None), list)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_label = tags.target_tags.multi_output
+        return tags
+
     def _check_target(self, y: Any, n_rows: int) -> NDArray[Any]:
+        columns = target_columns(y) if self._takes_targets else None
+        if columns is not None:
+            return self._check_targets(columns, n_rows)
         self.classes_, codes = check_labels(self, y, n_rows)
         if self.classes is not None:
             self.classes_, codes = declare_classes(self, y, self.classes_, codes)
         self.n_classes_ = self.classes_.size
         self.costs_ = check_costs(self, self.classes_)
+        return codes
+
+    def _check_targets(self, columns: list[Any], n_rows: int) -> NDArray[Any]:
+        """Class codes of several targets, of shape (n_rows, n_outputs); classes are learned."""
+        forbid_costs_of_targets(self, len(columns))
+        self.classes_, codes = check_target_labels(self, columns, n_rows)
+        self.n_classes_ = [labels.size for labels in self.classes_]
+        self.costs_ = None
         return codes
 
     def _combine_weights(
@@ -134,10 +183,7 @@ class TableClassifier(LogProbabilities, ClassifierMixin, TableEstimator):
     ) -> NDArray[np.float64] | None:
         if self.class_weight is None:
             return weight
-        if isinstance(self.class_weight, str):  # balanced
-            by_class = compute_sample_weight(self.class_weight, self.classes_[codes])
-        else:  # of every class, even if these rows lack it
-            by_class = compute_sample_weight(self.class_weight, self.classes_)[codes]
+        by_class = self._class_weights(codes)
         if not (np.isfinite(by_class) & (by_class >= 0.0)).all():
             raise InputError(
                 f"The 'class_weight' parameter of {type(self).__name__} must give finite, "
@@ -145,12 +191,38 @@ class TableClassifier(LogProbabilities, ClassifierMixin, TableEstimator):
             )
         return by_class if weight is None else weight * by_class
 
+    def _class_weights(self, codes: NDArray[Any]) -> NDArray[np.float64]:
+        """Weight of each row by its class; of several targets, the product of their weights."""
+        given = self.class_weight
+        if codes.ndim == 1:
+            if isinstance(given, list):
+                raise InputError(
+                    f"The 'class_weight' parameter of {type(self).__name__} must be a dict where y "
+                    "has one target; got a list."
+                )
+            return _weights_of_classes(given, self.classes_, codes)
+        k = codes.shape[1]
+        if isinstance(given, dict):
+            raise InputError(
+                "For multi-output, class_weight should be a list of dicts, or the string "
+                "'balanced'."
+            )
+        if isinstance(given, list) and len(given) != k:
+            raise InputError(
+                "For multi-output, number of elements in class_weight should match number of "
+                f"outputs. Got {len(given)} element(s) while having {k} outputs."
+            )
+        each = given if isinstance(given, list) else [given] * k
+        weights = map(_weights_of_classes, each, self.classes_, codes.T)
+        found: NDArray[np.float64] = np.prod(list(weights), axis=0)
+        return found
+
     def _loss_weights(self, weight: NDArray[np.float64], codes: NDArray) -> NDArray[np.float64]:
         """Combine weights as `_combine_weights`, also for labels not seen in `fit`, of code -1.
 
         They keep their weights. Where no error of the others costs, these have weight 0.
         """
-        seen = np.flatnonzero(codes >= 0)
+        seen = np.flatnonzero(codes >= 0 if codes.ndim == 1 else (codes >= 0).all(axis=1))
         if seen.size == 0:
             return weight
         codes, found = codes[seen], weight.copy()
@@ -164,6 +236,8 @@ class TableClassifier(LogProbabilities, ClassifierMixin, TableEstimator):
 
     def _answer(self, shares: NDArray[np.float64]) -> NDArray[Any]:
         """Labels of the highest probability, or of the minimum expected cost."""
+        if self._has_targets:
+            return labels_of_codes(self.classes_, most_probable(shares, ends_of(self.classes_)))
         if self.costs_ is not None and self._weighs_errors:
             return self.classes_[least_cost(shares, self.costs_)]
         return self.classes_[shares.argmax(axis=1)]
@@ -191,12 +265,14 @@ class TreeClassifier(TableClassifier, BaseDecisionTree):
     @explained
     def predict(self, X: Any) -> NDArray[Any]:
         if self._has_fractions or self._weighs_errors:
-            return self._answer(self.predict_proba(X))
+            return self._answer(self._joined(X))
+        if self._has_targets:  # labels of nodes
+            return self._take(self._answer(self.tree_.predictions), X)
         return self._take(self.classes_[self.tree_.predictions.argmax(axis=1)], X)
 
-    @explained
-    def predict_proba(self, X: Any) -> NDArray[np.float64]:
-        return self._descend(prediction.class_distributions, X)
+    def _joined(self, X: Any) -> NDArray[np.float64]:
+        found: NDArray[np.float64] = self._descend(prediction.class_distributions, X)
+        return found
 
     @property
     def _has_fractions(self) -> bool:
@@ -204,6 +280,17 @@ class TreeClassifier(TableClassifier, BaseDecisionTree):
         check_is_fitted(self, "tree_")
         tree = self.tree_
         return tree.soft_lower is not None or bool((tree.missing_child == MISSING_TO_ALL).any())
+
+
+def _weights_of_classes(
+    given: dict[Any, float] | str | None, classes: NDArray[Any], codes: NDArray[Any]
+) -> NDArray[np.float64]:
+    """Weight of each row by its class, of one target."""
+    if isinstance(given, str):  # balanced
+        found: NDArray[np.float64] = compute_sample_weight(given, classes[codes])
+    else:  # of every class, even if these rows lack it
+        found = compute_sample_weight(given, classes)[codes]
+    return found
 
 
 DECLARED = "declared"

@@ -17,12 +17,21 @@ from numpy.typing import NDArray
 from gputree.arithmetic.fixed_point import fix_weights
 from gputree.errors import InputError
 from gputree.inputs.costs import Costs, class_costs
+from gputree.inputs.targets import forbid_targets
 
 if TYPE_CHECKING:
     from gputree.base.sklearn import InvalidParameterError
 
 # Costs are distinguished in these steps of the largest: a factor of all of them changes nothing.
 STEP = 2.0**-40
+
+
+def forbid_costs_of_targets(estimator: Any, n_outputs: int) -> None:
+    """Raise ValueError for the parameters of labels that are for one target."""
+    for name in ("classes", "misclassification_costs"):
+        if getattr(estimator, name, None) is not None:
+            kind = type(estimator).__name__
+            forbid_targets(n_outputs, f"The {name!r} parameter of {kind}", "Leave it out.")
 
 
 def check_costs(estimator: Any, classes: NDArray[Any]) -> Costs | None:

@@ -194,14 +194,23 @@ PARAMETERS = entries(
         Whether `fit` keeps the trees of the fit before and adds new ones up to `n_estimators`."""
 )
 
-OF_CLASSES = PARAMETERS | entries(CLASSIFICATION_CRITERION)
+OF_CLASSES = (
+    PARAMETERS
+    | entries(CLASSIFICATION_CRITERION)
+    | entries(
+        """class_weight : dict, list of dict, "balanced" or None, default=None
+        Weights of classes, multiplied into the sample weights. Of several targets, a list of the
+        weights of each, which are multiplied."""
+    )
+)
 
 OF_TARGETS = PARAMETERS | entries(REGRESSION_CRITERION)
 
 OF_FORESTS = entries(
-    """class_weight : dict, "balanced", "balanced_subsample" or None, default=None
+    """class_weight : dict, list of dict, "balanced", "balanced_subsample" or None, default=None
         Weights of classes, multiplied into the sample weights; "balanced_subsample" balances the
-        classes in the rows that each tree has drawn.
+        classes in the rows that each tree has drawn. Of several targets, a list of the weights of
+        each, which are multiplied.
     splitter : "exact", "binned" or "best", default="exact"
         Consider every cut between two values, or only the boundaries of `max_bins` bins of the
         table. "best" is scikit-learn's name for "exact".
@@ -234,8 +243,9 @@ OF_MULTIWAY_TREES = PARAMETERS | entries(
 
 ATTRIBUTES = entries(
     """classes_ : array of shape (`n_classes_`,)
-        Class labels, ascending.
+        Class labels, ascending. Of several targets, in trees of CART and random forests, a list.
     n_classes_ : int
+        Of several targets a list of int.
     costs_ : float64 array of shape (n_classes_, n_classes_), or None
         `misclassification_costs` divided by the maximum; None where all errors cost the same.
     tree_ : Tree
@@ -253,8 +263,10 @@ ATTRIBUTES = entries(
     oob_score_ : float
         Score of the rows that at least one tree has not drawn; with `oob_score`.
     oob_decision_function_ : float64 array of shape (n_rows, n_classes)
-        Class probabilities of each row by the trees that have not drawn it; NaN where all have.
-    oob_prediction_ : float64 array of shape (n_rows,)
+        Class probabilities of each row by the trees that have not drawn it; NaN where all have. Of
+        several targets of shape (n_rows, n_classes, n_outputs), as in scikit-learn, n_classes the
+        maximum.
+    oob_prediction_ : float64 array of shape (n_rows,) or (n_rows, n_outputs)
         Prediction of each row by the trees that have not drawn it; NaN where all have.
     estimator_errors_ : float64 array of shape (n_trials,)
         Weighted training error of each of these.
@@ -273,7 +285,7 @@ ATTRIBUTES = entries(
     feature_names_in_ : array of shape (`n_features_in_`,)
         Their names, where X has string names.
     n_outputs_ : int
-        1.
+        Number of targets.
     cp_table_ : CPTable
         With ``pruning=CostComplexityCV()``, that of the pruner: rpart's cptable.
     growth_report_ : dict

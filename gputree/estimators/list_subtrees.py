@@ -25,6 +25,7 @@ from gputree.estimators.subtrees import (
     Codes,
     Subtrees,
     ancestors,
+    divided,
     levels_left,
     limited,
 )
@@ -73,11 +74,13 @@ class ListSubtrees(Subtrees):
         self, limits: dict[str, Any], below: tuple[Tree, int] | None = None
     ) -> tuple[ListGrowth, Any]:
         """Growth over the table, of the subtree `below` a node, and the columns that it uses up."""
+        limits, exclude = divided(limits)
         options = self._options(limits)
         if below is not None:
             tree, node = below
             depth = levels_left(options.max_depth, int(tree.depth[node]))
-            options = options._replace(max_depth=depth, interactions=self.interactions(tree, node))
+            sets = self.interactions(tree, node, exclude)
+            options = options._replace(max_depth=depth, interactions=sets)
         columns = self.table.lists(self.n_threads)
         return ListGrowth.over(columns, self.target, self.weight, options), columns[0]
 

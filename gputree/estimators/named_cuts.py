@@ -28,7 +28,10 @@ def place_of(names: Sequence[Any], column: Any) -> int:
         return names.index(column)
     if isinstance(column, (int, np.integer)) and 0 <= column < len(names):
         return int(column)
-    raise InputError(f"There is no column {column!r}.{hint(str(column), map(str, names))}")
+    called = [f"x{name}" if isinstance(name, int) else name for name in names]
+    if column in called:  # as exports call columns without a name
+        return called.index(column)
+    raise InputError(f"There is no column {column!r}.{hint(str(column), map(str, called))}")
 
 
 def cut_of(

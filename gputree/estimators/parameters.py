@@ -23,7 +23,7 @@ from gputree.estimators.growing_categories import CategoricalSplit
 from gputree.pruning import PRUNERS, Pruner
 
 Kind = TypeVar("Kind", bound=type)
-ClassWeight = dict[Any, float] | str | None
+ClassWeight = dict[Any, float] | list[dict[Any, float]] | str | None
 
 # Maximum number of threads: no machine has more, and a typo is reported.
 MOST_JOBS = 1 << 16
@@ -174,7 +174,8 @@ class ClassificationParameters:
     class_weight: ClassWeight = None
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "criterion": [StrOptions({*CRITERIA["classification"], "log_loss"})]
+        "criterion": [StrOptions({*CRITERIA["classification"], "log_loss"})],
+        "class_weight": [dict, list, StrOptions({"balanced"}), None],
     }
 
 
@@ -197,7 +198,7 @@ class ForestClassificationParameters(ClassificationParameters, ForestParameters)
     max_features: float | str | None = "sqrt"
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "class_weight": [dict, StrOptions({"balanced", BALANCED_SUBSAMPLE}), None],
+        "class_weight": [dict, list, StrOptions({"balanced", BALANCED_SUBSAMPLE}), None],
         "max_samples": [*VALID["max_samples"], dict, StrOptions({"balanced"})],
     }
 

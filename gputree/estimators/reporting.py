@@ -25,6 +25,7 @@ from gputree.errors import InputError
 from gputree.estimators.arguments import explained
 from gputree.evaluation import Lines, Report, Weight, answers, report, usage_lines
 from gputree.inputs.labels import exact_labels
+from gputree.inputs.targets import forbid_targets
 from gputree.inputs.validation import check_weights
 from gputree.tree import Tree
 
@@ -66,9 +67,12 @@ class Reporting:
         Raises
         ------
         ValueError
-            X, y or sample_weight do not match the fitted model, or have different lengths.
+            X, y or sample_weight do not match the fitted model, or have different lengths; or the
+            model has several targets.
         """
         check_is_fitted(self)
+        kind = type(self).__name__
+        forbid_targets(getattr(self, "n_outputs_", 1), f"{kind}.report", f"Use {kind}.score.")
         y = column_or_1d(exact_labels(to_host(y)), warn=True)
         check_consistent_length(X, y)
         y = _checked(self, y)

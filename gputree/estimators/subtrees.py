@@ -7,7 +7,7 @@ rows of a node is, bit for bit, the one that growth of the whole tree has there.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from copy import copy
 from typing import Any, NamedTuple
 
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from gputree.arithmetic.hashing import child_key
 from gputree.backends import new_backend
 from gputree.backends.base import Splits
-from gputree.backends.interactions import Interactions
+from gputree.backends.interactions import Interactions, interactions_of
 from gputree.backends.rules import missing_goes_left
 from gputree.base.dtypes import NO_CHILD, NO_FEATURE, NO_THRESHOLD, Bools, Floats, Int64s
 from gputree.base.sklearn import InvalidParameterError
@@ -36,6 +36,7 @@ from gputree.estimators.growing import (
 from gputree.estimators.growing_categories import as_tests
 from gputree.estimators.growing_ranked import is_ranked
 from gputree.estimators.interaction_groups import interactions
+from gputree.estimators.named_cuts import names_of, place_of
 from gputree.growth.assembly import GrownNodes
 from gputree.inputs.tables import Table
 from gputree.prediction import stopping_shares
@@ -106,6 +107,14 @@ def limited(estimator: Any, limits: dict[str, Any]) -> Any:
     return changed
 
 
+def divided(limits: dict[str, Any]) -> tuple[dict[str, Any], list[Any]]:
+    """Divide the limits of growth into parameters and the columns that are excluded."""
+    exclude = limits.get("exclude", [])
+    if not isinstance(exclude, list):
+        raise InputError(f"'exclude' lists columns by name or index, got {exclude!r}.")
+    return {name: value for name, value in limits.items() if name != "exclude"}, exclude
+
+
 def levels_left(max_depth: int | None, depth: int) -> int | None:
     """Return the levels below a node that the depth limit of its tree admits; None for all."""
     if max_depth is None:
@@ -134,15 +143,21 @@ class Subtrees:
             self._last = tree, node, rows_of(tree, node, self.values, self.n_threads)
         return self._last[2]
 
-    def interactions(self, tree: Tree, node: int) -> Interactions | None:
+    def interactions(
+        self, tree: Tree, node: int, exclude: Sequence[Any] = ()
+    ) -> Interactions | None:
         """The sets of columns that may split a node and those below it; None if all columns may."""
-        found = interactions(self.estimator, self.table.shape[1])
-        if found is None:
+        d = self.table.shape[1]
+        found = interactions(self.estimator, d)
+        if found is None and not exclude:
             return None
+        if found is None:
+            found = interactions_of((frozenset(range(d)),))
         below = np.array([found.root])
         for above in ancestors(tree, node):
             below = found.children(below, tree.feature[[above]])
-        return found._replace(root=int(below[0]))
+        found = found._replace(root=int(below[0]))
+        return found.without([place_of(names_of(self.estimator), name) for name in exclude])
 
     def allowed(self, tree: Tree, node: int) -> Bools | None:
         """Mark the columns (d,) that may split a node; None without constraints."""
@@ -254,6 +269,7 @@ class CartSubtrees(Subtrees):
 
     def grow(self, tree: Tree, node: int, limits: dict[str, Any]) -> Tree:
         """Grow the subtree of a node; depth and leaves are limited as of the whole tree."""
+        limits, exclude = divided(limits)
         options = self.options(limits)
         depth_left = levels_left(options.max_depth, int(tree.depth[node]))
         options = options._replace(max_depth=depth_left)
@@ -267,9 +283,8 @@ class CartSubtrees(Subtrees):
                 )
             options = options._replace(max_leaf_nodes=options.max_leaf_nodes - others)
         rows = self.rows(tree, node)
-        options = options._replace(
-            key=int(self._key(tree, node, options.key)), interactions=self.interactions(tree, node)
-        )
+        key, sets = self._key(tree, node, options.key), self.interactions(tree, node, exclude)
+        options = options._replace(key=int(key), interactions=sets)
         backend = self._backend(rows, options)
         shape = rows.size, self.table.shape[1]
         units = self.weights, self.targets

@@ -35,8 +35,12 @@ from gputree.estimators.column_warnings import (
     warn_of_mixed_columns,
 )
 from gputree.inputs.tables import Table
-from gputree.inputs.validation import check_table, check_targets
+from gputree.inputs.targets import target_columns
+from gputree.inputs.validation import check_table, check_target_numbers, check_targets
 from gputree.pruning import Pruner, get_pruner
+
+# Criteria of trees of several targets.
+OF_SEVERAL_TARGETS = ("gini", "entropy", "log_loss", "squared_error")
 
 # Attributes that reading a table and its target leaves, some of them for some estimators.
 LEARNED = (
@@ -57,6 +61,9 @@ class TableEstimator(CallbackSupport, BaseEstimator):
     # write instead.
     _lacks: ClassVar[dict[str, str]] = {}
     _refuses: ClassVar[dict[tuple[str, str], str]] = {}
+
+    # Whether y may have several columns.
+    _takes_targets: ClassVar[bool] = False
 
     # Whether a table on a CUDA device is grown on where it is.
     _grows_on_device: ClassVar[bool] = False
@@ -87,7 +94,8 @@ class TableEstimator(CallbackSupport, BaseEstimator):
             Numbers and categories; None, NaN or NA where missing. float32 and float64 keep
             their precision.
         y : array-like of shape (n_rows,)
-            Class labels: integers, strings or booleans. Of regressors, finite targets.
+            Class labels: integers, strings or booleans. Of regressors, finite targets. Trees of
+            CART and random forests take several targets, of shape (n_rows, n_outputs), too.
         sample_weight : array-like of shape (n_rows,), default=None
             Non-negative weights; rows of weight zero take no part. A forest with `bootstrap` draws
             rows in proportion to them, which count as often as they are drawn. Boosting has them
@@ -116,7 +124,10 @@ class TableEstimator(CallbackSupport, BaseEstimator):
         raise NotImplementedError
 
     def _check_target(self, y: Any, n_rows: int) -> NDArray[Any]:
-        """Class codes, or targets, of so many rows; classes are learned."""
+        """Class codes, or targets, of so many rows, of shape (n,) or (n, n_outputs).
+
+        Classes are learned.
+        """
         raise NotImplementedError
 
     def _combine_weights(
@@ -224,6 +235,9 @@ class TableEstimator(CallbackSupport, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
         tags.input_tags.sparse = True
+        plain = getattr(self, "splitter", "exact") in ("exact", "best")
+        plain = plain and getattr(self, "criterion", None) in OF_SEVERAL_TARGETS
+        tags.target_tags.multi_output = self._takes_targets and plain
         return tags
 
 
@@ -233,6 +247,9 @@ class TableRegressor(RegressorMixin, TableEstimator):
     criterion: Any
 
     def _check_target(self, y: Any, n_rows: int) -> NDArray[np.float64]:
+        columns = target_columns(y) if self._takes_targets else None
+        if columns is not None:
+            return check_target_numbers(self, columns, n_rows, self.criterion)
         return check_targets(self, y, n_rows, self.criterion)
 
     def predict(self, X: Any) -> NDArray[np.float64]:
@@ -246,7 +263,7 @@ class TableRegressor(RegressorMixin, TableEstimator):
 
         Returns
         -------
-        targets : float64 array of shape (n_rows,)
+        targets : float64 array of shape (n_rows,), or (n_rows, n_outputs) of several targets
         """
         raise NotImplementedError
 

@@ -189,8 +189,7 @@ class Boosted(BoostedParameters, Reporting, TableClassifier):
         raise NotImplementedError
 
     # ------------------------------------------------------------ votes
-    @explained
-    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+    def _joined(self, X: Any) -> NDArray[np.float64]:
         (last,) = deque(self.staged_predict_proba(X), maxlen=1)  # only the last is kept
         return last
 

@@ -20,6 +20,7 @@ from gputree.criteria.named import OF_REGRESSION
 from gputree.errors import InputError
 from gputree.export.model import labels_of, model_of
 from gputree.inputs.costs import Costs
+from gputree.inputs.targets import most_probable
 from gputree.tree import Tree
 from gputree.tree.sums import add_up
 
@@ -73,6 +74,7 @@ class Description:
     # of a longer set the others are counted; None names all
     most_categories: int | None = MOST_CATEGORIES
     costs: Costs | None = None  # (K, K): as of `gputree.export.model.Model`
+    target_classes: Sequence[Sequence[str]] = ()  # names of classes of each of several targets
 
     def condition(self, node: int) -> Condition:
         """The condition that leads from the parent of `node` (not the root) to it."""
@@ -97,11 +99,21 @@ class Description:
         """The class with the largest weight (the first of equals), or the mean target.
 
         Where errors of more than two classes have costs, the class of the minimum expected cost. A
-        node without cases predicts as its nearest ancestor with some.
+        node without cases predicts as its nearest ancestor with some. Of several targets a list.
         """
         if self.class_names is None:
-            return self.number(self._answers[node, 0])
+            return self.words_of(self._answers[node])
         return self.class_names[self.label(node)]
+
+    def words_of(self, prediction: Floats) -> str:
+        """A mean target, or the list of those, or of the labels, of several targets."""
+        if self.tree.n_outputs == 1:
+            return self.number(prediction[0])
+        words = list(map(self.number, prediction))
+        if self.target_classes:
+            codes = most_probable(prediction[None], self.tree.target_ends)[0]
+            words = [names[k] for names, k in zip(self.target_classes, codes, strict=True)]
+        return f"[{', '.join(words)}]"
 
     def label(self, node: int) -> int:
         """The class that `answer` names."""
@@ -118,7 +130,10 @@ class Description:
         return self.tree.answers
 
     def support(self, node: int) -> str:
-        """``weight`` or ``weight/errors`` (classification), ``weight, mse 2.5`` (regression)."""
+        """``weight`` or ``weight/errors`` (classification), ``weight, mse 2.5`` (regression).
+
+        Of classes of several targets ``weight, gini 0.2``.
+        """
         tree = self.tree
         weight = self.number(tree.weight[node])
         if self.class_names is None:
@@ -129,14 +144,18 @@ class Description:
 
     @property
     def error_name(self) -> str:
-        """Label of the impurity of a regression tree; empty for classification."""
+        """Label of the impurity of a regression tree, or of several targets; else empty."""
+        if self.target_classes:
+            return self.tree.criterion
         return OF_REGRESSION[self.tree.criterion].label if self.tree.task == "regression" else ""
 
     def weights(self, node: int) -> str:
-        """The weight of every class, ``[a 3, b 1]``."""
-        names = self.class_names or ()
-        pairs = zip(names, self.tree.statistics[node], strict=True)
-        return f"[{', '.join(f'{name} {self.number(value)}' for name, value in pairs)}]"
+        """The weight of every class, ``[a 3, b 1]``; of each of several targets such a list."""
+        lists, weights = [], iter(self.tree.statistics[node])
+        for names in self.target_classes or [self.class_names or ()]:
+            words = (f"{name} {self.number(next(weights))}" for name in names)
+            lists.append(f"[{', '.join(words)}]")
+        return " ".join(lists)
 
     def number(self, value: float) -> str:
         """Format `value`; see `format_number`."""
@@ -177,15 +196,22 @@ def describe(
     class_names: Sequence[str] | None = None,
     decimals: int | None = 4,
     all_categories: bool = False,
+    of_targets: bool = False,
 ) -> Description:
     """Name the parts of a fitted estimator or a Tree; `model_of` has the names and errors."""
-    model = model_of(estimator_or_tree, feature_names, class_names, only_shown=True, by_costs=True)
+    model = model_of(
+        estimator_or_tree, feature_names, class_names,
+        only_shown=True, by_costs=True, of_targets=of_targets,
+    )  # fmt: skip
     features = list(map(on_one_line, model.feature_names))
     classes = None
     if model.classes is not None:
         classes = [on_one_line(str(label)) for label in model.classes]
     most = None if all_categories else MOST_CATEGORIES
-    return Description(model.tree, features, classes, decimals, model.categories, most, model.costs)
+    targets = [[on_one_line(str(label)) for label in labels] for labels in model.target_classes]
+    return Description(
+        model.tree, features, classes, decimals, model.categories, most, model.costs, targets
+    )
 
 
 def shown_part(whole: Description, max_depth: int | None) -> Description:

@@ -124,8 +124,8 @@ def explain(
           humidity = high: no 3
     """
     require_estimator(estimator, "explain")
-    description = describe(estimator, feature_names, class_names, decimals)
-    model = model_of(estimator, by_costs=True)
+    description = describe(estimator, feature_names, class_names, decimals, of_targets=True)
+    model = model_of(estimator, by_costs=True, of_targets=True)
     return Explanations(_explanation(description, model, row) for row in estimator._values(X))
 
 
@@ -156,7 +156,7 @@ def _explanation(description: Description, model: Model, row: NDArray) -> Explan
     for node in sorted(stops):  # as prediction adds them up
         out += stops[node] * tree.predictions[node]
     if description.class_names is None:
-        return Explanation(description.number(out[0]), {}, tuple(steps))
+        return Explanation(description.words_of(out), {}, tuple(steps))
     shares = dict(zip(description.class_names, out.tolist(), strict=True))
     (label,) = labels_of(out[None], description.costs)
     return Explanation(description.class_names[label], shares, tuple(steps))
@@ -194,9 +194,11 @@ def _step(description: Description, node: int, share: float, note: str) -> Step:
 def _mix(description: Description, node: int) -> str:
     """Weights of the classes that are there, or the mean or quantile of targets and the weight."""
     tree, number = description.tree, description.number
+    if description.target_classes:
+        return description.weights(node)
     if description.class_names is None:
         answer = _ANSWERS.get(tree.criterion, "mean")
-        return f"{answer} {number(tree.answers[node, 0])} of {number(tree.weight[node])}"
+        return f"{answer} {description.answer(node)} of {number(tree.weight[node])}"
     pairs = zip(description.class_names, tree.statistics[node], strict=True)
     return ", ".join(f"{name} {number(value)}" for name, value in pairs if value) or "no rows"
 

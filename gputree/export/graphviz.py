@@ -72,7 +72,9 @@ def export_graphviz(
     0 -> 2 [label=" > 2.45 "];
     }
     """
-    whole = describe(estimator_or_tree, feature_names, class_names, decimals, all_categories)
+    whole = describe(
+        estimator_or_tree, feature_names, class_names, decimals, all_categories, of_targets=True
+    )
     shown = shown_part(whole, max_depth)
     lines = ["digraph tree {"]
     if rotate:

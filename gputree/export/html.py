@@ -67,9 +67,9 @@ def export_html(
     node (with shift its subtree), arrow keys go from node to node, the wheel zooms, dragging moves,
     the search finds conditions and predictions, and hovering shows the full path. *Prune* shows the
     tree at each step of its cost-complexity path, with the error of the validation rows there;
-    *Colour* tints the boxes by class, the share of a class or the mean; *What if* takes a value for
-    each column that the tree tests, and marks the way of such a row and its prediction. The page
-    makes no network requests.
+    *Colour* tints the boxes by class, the proportion of a class or the mean; *What if* takes a
+    value for each column that the tree tests, and marks the way of such a row and its prediction.
+    The page makes no network requests.
 
     Parameters
     ----------
@@ -156,10 +156,11 @@ def page_data(
     decimals: int | None = 4,
 ) -> dict[str, Any]:
     """Input of the page's script, as JSON has it; parameters are those of `export_html`."""
-    description = describe(estimator_or_tree, feature_names, class_names, decimals)
+    description = describe(estimator_or_tree, feature_names, class_names, decimals, of_targets=True)
     model = model_of(
-        estimator_or_tree, description.feature_names, class_names, only_shown=True, by_costs=True
-    )
+        estimator_or_tree, description.feature_names, class_names,
+        only_shown=True, by_costs=True, of_targets=True,
+    )  # fmt: skip
     return _data(description) | _tests(model)
 
 
@@ -177,7 +178,7 @@ def _data(description: Description) -> dict[str, Any]:
         "condition": ["", *(str(description.condition(node)) for node in nodes[1:])],
         "prediction": [description.answer(node) for node in nodes],
         "support": [description.support(node) for node in nodes],
-        "bars": _mean_bars(tree.answers[:, 0]) if names is None else _class_bars(tree.predictions),
+        "bars": _bars(tree),
         "details": [_details(description, node) for node in nodes],
         "alpha": [a if np.isfinite(a) else None for a in alpha.tolist()],
         "colors": [class_color(k) for k in range(tree.n_classes)],
@@ -230,6 +231,15 @@ def _words(model: Model, feature: int) -> list[str] | None:
         return None
     codes = [max(tree.branches(node)[0], default=-1) for node in nodes.tolist()]
     return list(map(str, range(1 + max(codes))))
+
+
+def _bars(tree: Tree) -> list[list[tuple[float, int]]]:
+    """Bars of the nodes; none of several targets."""
+    if tree.n_outputs > 1:
+        return [[] for _ in range(tree.n_nodes)]
+    if tree.task == "regression":
+        return _mean_bars(tree.answers[:, 0])
+    return _class_bars(tree.predictions)
 
 
 def _class_bars(value: Floats) -> list[list[tuple[float, int]]]:

@@ -21,7 +21,13 @@ from gputree.base.dtypes import (
 )
 from gputree.errors import InputError, InputTypeError
 from gputree.inputs.costs import Costs, least_cost
+from gputree.inputs.targets import forbid_targets
 from gputree.tree import Tree
+
+_FOR_TARGETS = (
+    "export_json and save_model keep it, to_sklearn and to_onnx convert it, export_text, "
+    "export_html, export_graphviz and plot_tree show it; or fit one estimator a target."
+)
 
 
 @dataclass(frozen=True)
@@ -82,6 +88,8 @@ class Model(Names):
     """Tree with the names of its columns, codes and classes."""
 
     tree: Tree
+    # labels of each of several targets, of classes; `classes` is None then
+    target_classes: tuple[NDArray[Any], ...] = ()
     # (K, K): what errors cost, where that decides between classes; None where the highest
     # probability does
     costs: Costs | None = None
@@ -120,20 +128,24 @@ def model_of(
     *,
     only_shown: bool = False,
     by_costs: bool = False,
+    of_targets: bool = False,
 ) -> Model:
     """The model of a fitted estimator or a Tree.
 
     Names that are None are the estimator's, else x0, x1, ... and 0, 1, ... Texts and pictures are
     `only_shown`: they have a soft threshold as the threshold that it is around. Formats that write
     the class which a node predicts do so `by_costs`, also where it is that of the minimum expected
-    cost.
+    cost; those of several targets are `of_targets`.
 
     Raises NotFittedError; TypeError for what is none of gputree's; ValueError where the number of
-    names does not fit the tree, or soft thresholds or costs are what the format cannot say.
+    names does not fit the tree, or soft thresholds, costs or several targets are what the format
+    cannot say.
     """
     tree = tree_of(estimator_or_tree)
     if not only_shown:
         forbid_soft_thresholds(tree)
+    if not of_targets:
+        forbid_targets(tree.n_outputs, "This format", _FOR_TARGETS)
     weighs = getattr(estimator_or_tree, "_weighs_errors", False)
     costs: Costs | None = estimator_or_tree.costs_ if weighs else None
     if costs is not None and not by_costs:
@@ -152,12 +164,17 @@ def model_of(
         features = [f"x{j}" for j in range(tree.n_features)] if found is None else list(found)
     if tree.task == "regression":
         return Model(features, None, categories, tree, ordered=ordered)
+    if tree.target_classes:
+        if class_names is not None:
+            forbid_targets(tree.n_outputs, "class_names", "Leave it out.")
+        targets = getattr(estimator_or_tree, "classes_", map(np.arange, tree.target_classes))
+        return Model(features, None, categories, tree, tuple(targets), ordered=ordered)
     if class_names is None:
         classes = np.asarray(getattr(estimator_or_tree, "classes_", np.arange(tree.n_classes)))
     else:
         names = check_names("class_names", class_names, tree.n_classes)
         classes = np.array(names, dtype=object)
-    return Model(features, classes, categories, tree, costs, ordered=ordered)
+    return Model(features, classes, categories, tree, costs=costs, ordered=ordered)
 
 
 class Models:
@@ -196,6 +213,7 @@ def models_of(
     class_names: Sequence[Any] | None = None,
     *,
     by_costs: bool = False,
+    of_targets: bool = False,
     missing: str | None = None,
     format_name: str = "",
 ) -> Models:
@@ -205,7 +223,9 @@ def models_of(
     """
 
     def make(member: Any) -> Model:
-        model = model_of(member, feature_names, class_names, by_costs=by_costs)
+        model = model_of(
+            member, feature_names, class_names, by_costs=by_costs, of_targets=of_targets
+        )
         return model if missing is None else single_paths(model, missing, format_name)
 
     return Models(averaged(estimator_or_tree) or [estimator_or_tree], make)

@@ -38,7 +38,8 @@ def to_onnx(
     """Convert a fitted tree or forest to an ONNX model.
 
     Its outputs are ``label`` and ``probabilities`` of shape (n, K) in classification, or
-    ``prediction`` of shape (n,), equal to the estimator's to the last bit.
+    ``prediction`` of shape (n,), equal to the estimator's to the last bit. Of several targets,
+    ``label_0`` and ``probabilities_0`` and so on, or ``prediction`` of shape (n, n_outputs).
 
     Parameters
     ----------
@@ -78,7 +79,7 @@ def to_onnx(
     onnx = require("onnx", "to_onnx")
     models = models_of(
         estimator_or_tree, feature_names, class_names,
-        by_costs=True, missing=missing, format_name="ONNX",
+        by_costs=True, of_targets=True, missing=missing, format_name="ONNX",
     )  # fmt: skip
     model = models.first
     if inputs == "auto":
@@ -174,7 +175,7 @@ class _Graph:
             )
             found = self.add("Cast", [found], "place", to=kinds.INT64)
             leaf = self.add("Reshape", [found, flat], "leaf")
-            value = value[:, 0] if classes is None else value
+            value = value[:, 0] if model.tree.n_classes == 1 and classes is None else value
             mean = "Gather", [self._constant("values", value), leaf]
             if several:
                 mean_of_tree = self.add(*mean, "value")
@@ -188,8 +189,13 @@ class _Graph:
                 )
         if several:
             mean = "Div", [total, self._constant("trees", np.array(float(len(models))))]
+        if targets := models.first.target_classes:
+            self._answer_targets(self.add(*mean, "joined"), targets)
+            return
         if classes is None:
-            self._promise("prediction", kinds.DOUBLE, ["n"])
+            of_one = models.first.tree.n_outputs == 1
+            shape = ["n"] if of_one else ["n", models.first.tree.n_outputs]
+            self._promise("prediction", kinds.DOUBLE, shape)
             self.add(*mean, "prediction")
             return
         words = _labels(classes)
@@ -199,6 +205,19 @@ class _Graph:
         shares = self.add(*mean, "probabilities")
         best = self.add("ArgMax", [shares], "best", axis=1, keepdims=0) if several else leaf
         self.add("Gather", [labels, best], "label")
+
+    def _answer_targets(self, joined: str, targets: Sequence[NDArray[Any]]) -> None:
+        """Promise labels and probabilities of each target, from its columns of the `joined`."""
+        end = 0
+        for j, classes in enumerate(targets):
+            begin, end = end, end + len(classes)
+            labels = self._constant("labels", _labels(classes))
+            columns = self._constant("columns", np.arange(begin, end))
+            self._promise(f"label_{j}", self.graph.initializer[-2].data_type, ["n"])
+            self._promise(f"probabilities_{j}", self.onnx.TensorProto.DOUBLE, ["n", len(classes)])
+            shares = self.add("Gather", [joined, columns], f"probabilities_{j}", axis=1)
+            best = self.add("ArgMax", [shares], "best", axis=1, keepdims=0)
+            self.add("Gather", [labels, best], f"label_{j}")
 
     def _ensemble(self, binary: Binary) -> dict[str, Any]:
         """Attributes of the tree whose leaves return their places."""

@@ -34,8 +34,12 @@ def rgb(color: str) -> tuple[float, float, float]:
 def answer_colors(tree: Tree, costs: Costs | None = None) -> Floats:
     """Red, green and blue of each node, a light tint of its prediction's colour; shape (N, 3).
 
-    The class, the stronger the purer, or the mean target, the stronger the greater.
+    The class, the stronger the purer, or the mean target, the stronger the greater; of several
+    targets one colour, the stronger the purer.
     """
+    if tree.n_outputs > 1:
+        purity = 1.0 - tree.impurity / (tree.impurity.max() or 1.0)
+        return _tints(np.array([rgb(class_color(0))]), purity)
     if tree.task == "regression":
         mean = tree.answers[:, 0]
         share = (mean - mean.min()) / (np.ptp(mean) or 1.0)

@@ -61,6 +61,7 @@ def plot_tree(
     nodes, or the mean target, more saturated for larger values. A bar below a box has the class
     proportions; in regression it runs from the minimum to the maximum of the tree, with the node's
     mean marked and, where the criterion is the squared error, a standard deviation to either side.
+    Of several targets there are no bars.
 
     Parameters
     ----------
@@ -102,7 +103,10 @@ def plot_tree(
     >>> ax = plot_tree(tree, feature_names=iris.feature_names)
     """
     pyplot = require("matplotlib.pyplot", "plot_tree")
-    whole = describe(estimator_or_tree, feature_names, class_names, decimals, all_categories)
+    whole = describe(
+        estimator_or_tree, feature_names, class_names, decimals, all_categories, of_targets=True
+    )
+    bars = bars and whole.tree.n_outputs == 1
     shown = shown_part(whole, max_depth)
     if shown.tree.n_leaves > _MOST_LEAVES:
         raise InputError(

@@ -170,7 +170,7 @@ def plot_importance(
     if hasattr(estimator_or_tree, "importances_mean"):
         return _draw_permutations(estimator_or_tree, feature_names, most, ax)
     members = averaged(estimator_or_tree) or [estimator_or_tree]
-    shown = describe(members[0], feature_names=feature_names)
+    shown = describe(members[0], feature_names=feature_names, of_targets=True)
     values = mean_importances(map(tree_of, members))
     order = np.argsort(-values, kind="stable")
     names = [shown.feature_names[j] for j in order]

@@ -15,9 +15,10 @@ class ShapValues(NamedTuple):
     Attributes
     ----------
     values : float64 array of shape (n_rows, n_features), or (n_rows, n_features, n_classes)
-        Contribution of each column to the mean target, or to the probability of each class.
+        Contribution of each column to the mean target, or to the probability of each class. Of
+        several targets the last axis has the targets, or the classes of one after the other.
     base_values : float64, or array of shape (n_classes,)
-        The prediction where no column is known.
+        The prediction where no column is known; of several targets an array as long as that axis.
     """
 
     values: Floats
@@ -88,6 +89,6 @@ def shap_values(estimator: Any, X: Any) -> ShapValues:
     require_estimator(estimator, "shap_values")
     values = estimator._descend(shapley_values, X)
     base = expected_answer(tree)
-    if tree.task == "regression":
+    if tree.task == "regression" and tree.n_outputs == 1:
         return ShapValues(values[:, :, 0], base[0])
     return ShapValues(values, base)

@@ -79,7 +79,7 @@ def to_sklearn(estimator_or_tree: Any, X: Any = None) -> Any:
     >>> bool((to_sklearn(forest, X).predict_proba(X) == forest.predict_proba(X)).all())
     True
     """
-    models = models_of(estimator_or_tree)
+    models = models_of(estimator_or_tree, of_targets=True)
     is_forest = bool(averaged(estimator_or_tree))
     draws_rows = is_forest and not estimator_or_tree._draws_cuts
     thresholds: Thresholds = partial(_of_float32_rows, draws_rows=draws_rows)
@@ -94,13 +94,13 @@ def to_sklearn(estimator_or_tree: Any, X: Any = None) -> Any:
         kind = next(getattr(ensemble, name) for name in kinds if hasattr(ensemble, name))
         made = kind(n_estimators=len(members), criterion=model.tree.criterion)
         made.estimator_, made.estimators_ = type(members[0])(), members
-        made.n_features_in_, made.n_outputs_ = model.tree.n_features, 1
-        made.n_classes_ = model.tree.n_classes
+        made.n_features_in_, made.n_outputs_ = model.tree.n_features, model.tree.n_outputs
+        made.n_classes_ = list(model.tree.target_classes) or model.tree.n_classes
     names = getattr(estimator_or_tree, "feature_names_in_", None)
     if names is not None:
         made.feature_names_in_ = names
-    if model.classes is not None:
-        made.classes_ = model.classes
+    if model.tree.task == "classification":
+        made.classes_ = list(model.target_classes) or model.classes
     return made
 
 
@@ -109,12 +109,16 @@ def _converted(model: Model, thresholds: Thresholds) -> Any:
     _check_splits(model)
     from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
-    kind = DecisionTreeRegressor if model.classes is None else DecisionTreeClassifier
+    is_regressor = model.tree.task == "regression"
+    kind = DecisionTreeRegressor if is_regressor else DecisionTreeClassifier
     made = kind(criterion=model.tree.criterion)
     made.n_features_in_ = model.tree.n_features
-    made.n_outputs_ = 1
+    made.n_outputs_ = model.tree.n_outputs
     made.max_features_ = model.tree.n_features
-    if model.classes is not None:
+    if model.tree.target_classes:
+        made.n_classes_ = list(model.tree.target_classes)
+        made.classes_ = [np.arange(float(count)) for count in made.n_classes_]
+    elif not is_regressor:
         made.classes_ = np.arange(float(model.tree.n_classes))
         made.n_classes_ = model.tree.n_classes
     made.tree_ = _sklearn_tree(model.tree, thresholds(model))
@@ -210,8 +214,8 @@ class _Between:
 
 
 def _sklearn_tree(tree: Tree, thresholds: Floats) -> Any:
-    n_classes = np.array([tree.n_classes if tree.task == "classification" else 1], np.intp)
-    made = tree_of(tree.n_features, n_classes, 1)
+    counts = np.diff(tree.target_ends).astype(np.intp)
+    made = tree_of(tree.n_features, counts, tree.n_outputs)
     state = made.__getstate__()
     nodes = np.zeros(tree.n_nodes, state["nodes"].dtype)  # its fields differ by version
     columns = {

@@ -29,7 +29,8 @@ def export_text(
     Every line is a condition, indented by its depth. A line that ends in a leaf
     adds the leaf's prediction and its support in parentheses: in classification the
     weight of the training rows there and, after a slash, of those that belong
-    to other classes; in regression the weight and the mean squared error.
+    to other classes; in regression the weight and the mean squared error. Of several targets
+    the prediction is a list, and the support has the mean of their impurities.
 
     Missing values follow the child with more training rows, of equals the last,
     unless ``or missing`` marks another or ``is missing`` a separate child; in a C4.5
@@ -81,7 +82,7 @@ def export_text(
     |   flippers = 0: no (1)
     |   flippers = 1: yes (2)
     """
-    description = describe(estimator_or_tree, feature_names, class_names, decimals)
+    description = describe(estimator_or_tree, feature_names, class_names, decimals, of_targets=True)
     return "".join(text_lines(description, max_depth, show_weights))
 
 
@@ -126,7 +127,7 @@ def _lines(
             continue
         line = f"{head}: " if node else ""
         line += f"{description.answer(node)} ({description.support(node)})"
-        if show_weights and description.class_names is not None:
+        if show_weights and description.tree.task == "classification":
             line += f" {description.weights(node)}"
         if below[node]:
             line += f" ... {below[node]} more nodes"  # never 1: there are no single children

@@ -214,6 +214,23 @@ def read_targets(caller: Any, y: Any, n_rows: int) -> Floats:
     return y
 
 
+def check_target_labels(
+    caller: Any, columns: list[Any], n_rows: int
+) -> tuple[list[NDArray[Any]], NDArray[np.integer]]:
+    """Sorted labels of each target, and their codes, of shape (n_rows, n_outputs).
+
+    Errors are those of `check_labels`.
+    """
+    found = [check_labels(caller, column, n_rows) for column in columns]
+    return [classes for classes, _ in found], np.stack([codes for _, codes in found], axis=1)
+
+
+def check_target_numbers(caller: Any, columns: list[Any], n_rows: int, criterion: str) -> Floats:
+    """Targets as float64 of shape (n_rows, n_outputs); errors are those of `check_targets`."""
+    found = [check_targets(caller, column, n_rows, criterion) for column in columns]
+    return np.stack(found, axis=1)
+
+
 def check_target_range(low: float, high: float, criterion: str) -> None:
     """Refuse targets from `low` to `high` that the criterion does not take, or float64 squared."""
     check_ends(criterion, low, high)

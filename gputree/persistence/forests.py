@@ -67,14 +67,17 @@ def rebuild(contents: Contents) -> Forest:
     name = known_name(header, CODECS)
     forest: Forest = with_params(getattr(ensemble, name), header)
     task = "classification" if isinstance(forest, TableClassifier) else "regression"
-    kinds = {(tree.task, tree.n_features, tree.n_classes, tree.is_binary) for tree in trees}
-    if kinds != {(task, trees[0].n_features, trees[0].n_classes, True)}:
+    kinds = {
+        (tree.task, tree.n_features, tree.n_classes, tree.target_classes, tree.is_binary)
+        for tree in trees
+    }
+    if kinds != {(task, *next(iter(kinds))[1:4], True)}:
         raise InputError(f"the trees of {name} must be binary, of one task, columns and classes.")
     compact = Trees(map(CompactTree.of, trees))
     if not all(packed.expand().equals(tree) for packed, tree in zip(compact, trees, strict=True)):
         raise InputError(f"{name} cannot have such trees: they are not as CART grows them.")
     complete(forest, header, trees)
-    forest.n_outputs_ = 1
+    forest.n_outputs_ = trees[0].n_outputs
     forest._trees = compact
     forest._origins = _origins(field_of(header, "bootstrap", dict, list), trees)
     forest._draws = forest._origins[-1].of

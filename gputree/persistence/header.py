@@ -16,7 +16,8 @@ from gputree.base.dtypes import Bools
 from gputree.columns import Columns
 from gputree.editing.history import read_history
 from gputree.errors import InputError
-from gputree.estimators.costs import check_costs
+from gputree.estimators.costs import check_costs, forbid_costs_of_targets
+from gputree.inputs.targets import forbid_targets
 from gputree.persistence.model_file import FORMAT
 from gputree.persistence.values import ARRAY_KINDS, check_text_bytes, decode, encode
 from gputree.tree import Tree
@@ -35,6 +36,8 @@ def header_of(estimator: Any) -> dict[str, Any]:
     """
     names = getattr(estimator, "feature_names_in_", None)
     classes = getattr(estimator, "classes_", None)
+    if isinstance(classes, list):
+        forbid_costs_of_targets(estimator, len(classes))
     header = {
         "algorithm": type(estimator).__name__,
         "params": params_of(estimator, classes),
@@ -53,7 +56,8 @@ def header_of(estimator: Any) -> dict[str, Any]:
     if edits := getattr(estimator, "edits_", []):
         header["edits"] = read_history(edits)
     estimator._validate_params()  # for those that were set since, and that no file is read with
-    if classes is not None and not np.array_equal(
+    of_one = classes is not None and not isinstance(classes, list)
+    if of_one and not np.array_equal(
         check_costs(estimator, classes),  # type: ignore[arg-type]  # or None
         estimator.costs_,
     ):  # files hold the parameter, but trees predict by the costs of `fit`
@@ -129,12 +133,31 @@ def complete(estimator: Any, header: dict[str, Any], trees: Sequence[Tree]) -> A
         estimator.edits_ = read_history(field_of(header, "edits", list))
     if hasattr(estimator, "winnow"):
         _restore_winnowed(estimator, header, trees)
+    if trees[0].n_outputs > 1:
+        _complete_targets(estimator, header, trees[0])
+        return estimator
     if trees[0].task == "classification":
         estimator.classes_ = _classes(decode(field_of(header, "classes", dict, list)))
         estimator.n_classes_ = len(estimator.classes_)
         estimator.costs_ = check_costs(estimator, estimator.classes_)
     check_count("classes", getattr(estimator, "classes_", [None]), trees[0].n_classes)
     return estimator
+
+
+def _complete_targets(estimator: Any, header: dict[str, Any], tree: Tree) -> None:
+    """Restore the classes of several targets; ValueError where an estimator takes one."""
+    if not getattr(estimator, "_takes_targets", True):
+        forbid_targets(tree.n_outputs, type(estimator).__name__, "Its file may be damaged.")
+    if tree.task == "regression":
+        return
+    forbid_costs_of_targets(estimator, tree.n_outputs)
+    found = decode(field_of(header, "classes", list))
+    check_count("classes", found, tree.n_outputs)
+    estimator.classes_ = list(map(_classes, found))
+    for labels, count in zip(estimator.classes_, tree.target_classes, strict=True):
+        check_count("classes", labels, count)
+    estimator.n_classes_ = list(tree.target_classes)
+    estimator.costs_ = None
 
 
 def restore_marks(estimator: Any, header: dict[str, Any]) -> None:

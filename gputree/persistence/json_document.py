@@ -19,6 +19,7 @@ from gputree.persistence.model_file import Contents
 from gputree.persistence.trees import (
     FutureModelError,
     ModelFormat,
+    added_of,
     arrays_of,
     kinds_of,
     read_tree,
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 
     from gputree.tree import Tree
 
-FORMAT = ModelFormat("gputree-json", 5, plain=1)
+FORMAT = ModelFormat("gputree-json", 6, plain=1, of_targets=6)
 _OF_FORESTS = 4  # the version of documents of several trees
 _OF_ORDERED = 5  # of one or several, with columns of ordered categories
 
@@ -84,6 +85,7 @@ def export_json(estimator: Any, file: FilePath | None = None) -> str:
             "which may be another where there are more than two classes. Keep it with save_model."
         )
     version = _OF_ORDERED if "ordered" in header else _OF_FORESTS if is_forest else None
+    version = version if trees[0].n_outputs == 1 else FORMAT.of_targets
     lines = FORMAT.lines(trees[0], version)
     del lines["tree"]
     outer = "".join(f"  {_json(key)}: {_json(value)},\n" for key, value in (lines | header).items())
@@ -137,6 +139,7 @@ def read_json(source: FilePath) -> BaseEstimator:
         FORMAT.check(document, name, "it")
         is_forest = "trees" in document
         trees = _trees(document)
+        FORMAT.check_targets(document["format_version"], trees[0])
     except (FutureModelError, MemoryError):
         raise
     except (ArithmeticError, RecursionError, TypeError, ValueError) as error:
@@ -163,7 +166,7 @@ def json_schema() -> dict[str, Any]:
     --------
     >>> from gputree import json_schema
     >>> json_schema()["title"]
-    'A tree or a forest of gputree, format versions 1 to 5'
+    'A tree or a forest of gputree, format versions 1 to 6'
     """
     text = resources.files("gputree.persistence").joinpath("model.schema.json").read_text("utf-8")
     schema: dict[str, Any] = json.loads(text)
@@ -219,23 +222,19 @@ def _trees(document: dict[str, Any]) -> list[Tree]:
     version = document["format_version"]
     if version < _OF_FORESTS:
         return [_tree(document.pop("tree", None), version - FORMAT.plain)]
-    if version == _OF_ORDERED and "trees" not in document:
-        return [_tree(members := document.pop("tree", None), _additions(members))]
+    if version >= _OF_ORDERED and "trees" not in document:
+        return [_tree(document.pop("tree", None))]
     listed = document.pop("trees", None)
     if not isinstance(listed, list) or not listed:
         raise InputError("trees must be a list of one or more.")
-    return [_tree(members, int("lower" in members)) for members in listed]
+    return list(map(_tree, listed))
 
 
-def _additions(members: Any) -> int:
-    """Number of versions after the version of plain trees that a tree's fields need."""
-    has = members if isinstance(members, dict) else {}
-    return 2 if "smoothing" in has else int("lower" in has)
-
-
-def _tree(members: Any, added: int) -> Tree:
+def _tree(members: Any, added: int | None = None) -> Tree:
+    """A tree that needs `added` versions after that of plain trees; None for as its fields say."""
     if not isinstance(members, dict):
         raise InputError("the tree must be an object.")
+    added = added_of(members, "lower" in members) if added is None else added
     kinds = kinds_of(added, "soft_lower" in members)
     scalars = {key: value for key, value in members.items() if key not in kinds}
     return read_tree(scalars, added, _Lists(members))

@@ -24,6 +24,7 @@ from gputree.persistence.container import (
 from gputree.persistence.trees import (
     Kinds,
     ModelFormat,
+    added_of,
     arrays_of,
     read_arrays,
     read_tree,
@@ -32,8 +33,8 @@ from gputree.persistence.trees import (
 from gputree.tree import Tree
 
 FORMAT = "gputree-model"
-FORMAT_VERSION = 7
-MODEL_FILE = ModelFormat(FORMAT, FORMAT_VERSION, plain=3)
+FORMAT_VERSION = 8
+MODEL_FILE = ModelFormat(FORMAT, FORMAT_VERSION, plain=3, of_targets=8)
 _LAST_OF_ONE_TREE = 5
 _OF_SEVERAL, _OF_ORDERED = 6, 7
 
@@ -75,8 +76,12 @@ def write_model(path: FilePath, header: dict[str, Any], tree: Tree) -> None:
 
     The header is what JSON can represent, without the keys that this module writes.
     """
-    version = _OF_ORDERED if _is_ordered(header) else None
-    _write(path, MODEL_FILE.lines(tree, version), header, [("tree", arrays_of(tree))])
+    _write(
+        path,
+        MODEL_FILE.lines(tree, _version(header, tree, None)),
+        header,
+        [("tree", arrays_of(tree))],
+    )
 
 
 def write_contents(path: FilePath, contents: Contents) -> None:
@@ -85,11 +90,17 @@ def write_contents(path: FilePath, contents: Contents) -> None:
     Trees are read one by one, since those of a forest are made when they are needed.
     """
     header, trees, _ = contents
-    version = _OF_ORDERED if _is_ordered(header) else _OF_SEVERAL
-    lines = MODEL_FILE.lines(trees[0], version)
+    lines = MODEL_FILE.lines(trees[0], _version(header, trees[0], _OF_SEVERAL))
     del lines["tree"]
     lines["trees"] = list(map(scalars_of, trees))
     _write(path, lines, header, _folders(contents))
+
+
+def _version(header: dict[str, Any], tree: Tree, others: int | None) -> int | None:
+    """Version of a file; `others` where neither categories nor targets need a later one."""
+    if tree.n_outputs > 1:
+        return MODEL_FILE.of_targets
+    return _OF_ORDERED if _is_ordered(header) else others
 
 
 def _is_ordered(header: dict[str, Any]) -> bool:
@@ -154,7 +165,9 @@ def read_contents(path: FilePath, max_bytes: int | None = None) -> Contents:
             )
         header: dict[str, Any] = json.loads(members.text(_HEADER))
         MODEL_FILE.check(header, str(members.path), _HEADER)
-        return Contents(header, _read_trees(header, members), _read_others(header, members))
+        trees = _read_trees(header, members)
+        MODEL_FILE.check_targets(header["format_version"], trees[0])
+        return Contents(header, trees, _read_others(header, members))
 
 
 def _read_trees(header: dict[str, Any], members: Members) -> list[Tree]:
@@ -162,7 +175,7 @@ def _read_trees(header: dict[str, Any], members: Members) -> list[Tree]:
     if version <= _LAST_OF_ONE_TREE:
         tree, added = header.get("tree"), version - MODEL_FILE.plain
         return [read_tree(tree, added, ArchiveFolder(members, "tree"))]
-    if version == _OF_ORDERED and "trees" not in header:
+    if version >= _OF_ORDERED and "trees" not in header:
         return [_read_tree(header.get("tree"), ArchiveFolder(members, "tree"))]
     listed = header.get("trees")
     if not isinstance(listed, list) or not listed:
@@ -174,9 +187,8 @@ def _read_trees(header: dict[str, Any], members: Members) -> list[Tree]:
 
 
 def _read_tree(scalars: Any, folder: ArchiveFolder) -> Tree:
-    """A tree with smoothing, or with bounds, where it has them."""
-    is_smooth = isinstance(scalars, dict) and "smoothing" in scalars
-    return read_tree(scalars, 2 if is_smooth else int("lower" in folder), folder)
+    """A tree with smoothing, with bounds, or of several targets, where it has them."""
+    return read_tree(scalars, added_of(scalars, "lower" in folder), folder)
 
 
 def _read_others(header: dict[str, Any], members: Members) -> dict[str, NDArray] | None:

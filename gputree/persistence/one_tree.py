@@ -40,7 +40,7 @@ def rebuild(contents: Contents) -> Any:
     header, [tree], _ = contents
     estimator = unfitted_of(header, tree)
     estimator.tree_ = tree
-    estimator.n_outputs_ = 1
+    estimator.n_outputs_ = tree.n_outputs
     return complete(estimator, header, [tree])
 
 

@@ -1,7 +1,8 @@
 """The codec of a tree: what JSON says of it, and its arrays, which either format stores its way.
 
 A format has a version for plain trees; trees with bounds (`Tree.lower`, `Tree.upper`) need the
-next, trees that smooth or have soft thresholds the one after it. A reader takes nothing on trust:
+next, trees that smooth or have soft thresholds the one after it; trees of several targets the last.
+A reader takes nothing on trust:
 `Tree.check` says what is a tree, and `gputree.tree.checks` which numbers it can have.
 """
 
@@ -65,6 +66,7 @@ class ModelFormat(NamedTuple):
     name: str
     last: int  # the version that is read, with all before it
     plain: int  # that of trees without bounds, smoothing or soft thresholds
+    of_targets: int  # that of several targets
 
     def lines(self, tree: Tree, version: int | None = None) -> dict[str, Any]:
         """First lines of every header: format and version, the writer, the tree's scalars."""
@@ -76,6 +78,13 @@ class ModelFormat(NamedTuple):
             "gputree_version": __version__,
             "tree": scalars_of(tree),
         }
+
+    def check_targets(self, version: int, tree: Tree) -> None:
+        """Raise ValueError for several targets in a version of one, or the other way round."""
+        if (version == self.of_targets) != (tree.n_outputs > 1):
+            raise InputError(
+                f"trees of several targets, and no others, are of format_version {self.of_targets}."
+            )
 
     def check(self, header: Any, path: str, part: str) -> None:
         """Raise ValueError unless a header is of this format, of a version that is read.
@@ -97,7 +106,12 @@ class ModelFormat(NamedTuple):
 
 # ------------------------------------------------------------------ writing
 def additions(tree: Tree) -> int:
-    """Number of versions after the version of plain trees that a tree needs."""
+    """Number of versions after the version of plain trees that a tree needs; 3 of several targets.
+
+    Files of several targets are of the last version, and say so by `target_classes`.
+    """
+    if tree.n_outputs > 1:
+        return 3
     if tree.smoothing or tree.soft_lower is not None:
         return 2
     return int(tree.lower is not None)
@@ -110,6 +124,7 @@ def scalars_of(tree: Tree) -> dict[str, Any]:
         "criterion": tree.criterion,
         "n_features": int(tree.n_features),
         **({"smoothing": float(tree.smoothing)} if additions(tree) == 2 else {}),
+        **({"target_classes": list(tree.target_classes)} if additions(tree) == 3 else {}),
     }
 
 
@@ -122,13 +137,23 @@ def arrays_of(tree: Tree) -> dict[str, NDArray]:
 
 def kinds_of(added: int, is_soft: bool) -> Kinds:
     """Arrays of trees that need `added` versions after the version of plain trees."""
-    return ARRAYS | ({}, BOUNDS, SOFT if is_soft else {})[added]
+    return ARRAYS | ({}, BOUNDS, SOFT if is_soft else {}, {})[added]
+
+
+def added_of(scalars: Any, is_bounded: bool) -> int:
+    """Number of versions after the version of plain trees that the scalars of a tree need."""
+    keys = scalars if isinstance(scalars, dict) else {}
+    if "target_classes" in keys:
+        return 3
+    return 2 if "smoothing" in keys else int(is_bounded)
 
 
 # ------------------------------------------------------------------ reading
 def read_tree(scalars: Any, added: int, source: ArraySource) -> Tree:
     """Read a tree that needs `added` versions beyond the plain one; below 0, one with tables."""
     _check_scalars(scalars, added)
+    if added == 3:
+        scalars = scalars | {"target_classes": tuple(scalars["target_classes"])}
     if added >= 0:
         tree = Tree(**scalars, **read_arrays(source, kinds_of(added, "soft_lower" in source)))
     else:
@@ -138,6 +163,8 @@ def read_tree(scalars: Any, added: int, source: ArraySource) -> Tree:
         tables = read_arrays(source, _TABLES)
         tree = replace(tree, **_from_tables(tree, *tables.values())._asdict())
     tree.check()
+    if (added == 3) != (tree.n_outputs > 1):
+        raise InputError("target_classes are those of several targets, and of no others.")
     check_statistics(tree)
     return tree
 
@@ -149,13 +176,17 @@ def read_arrays(source: ArraySource, kinds: Kinds) -> dict[str, Any]:
 
 def _check_scalars(scalars: Any, added: int) -> None:
     """Raise ValueError unless the header's tree has the scalars of a tree, and no other keys."""
-    keys = {"task", "criterion", "n_features", *(["smoothing"] if added == 2 else [])}
+    others = {2: "smoothing", 3: "target_classes"}
+    keys = {"task", "criterion", "n_features", *([others[added]] if added in others else [])}
     if not isinstance(scalars, dict) or set(scalars) != keys:
         raise InputError(f"the header's tree must have the keys {sorted(keys)}.")
     _check_among("task", scalars["task"], get_args(Task))
     _check_among("criterion", scalars["criterion"], CRITERIA[scalars["task"]])
     if type(scalars.get("smoothing", 0.0)) not in (int, float):
         raise InputError(f"smoothing must be a number, got {scalars['smoothing']!r}.")
+    counts = scalars.get("target_classes", [])
+    if not isinstance(counts, list) or not all(type(count) is int for count in counts):
+        raise InputError(f"target_classes must be a list of integers, got {counts!r}.")
     if type(scalars["n_features"]) is not int or not 1 <= scalars["n_features"] <= MOST_COLUMNS:
         raise InputError(
             f"n_features must be an int from 1 to {MOST_COLUMNS}, got {scalars['n_features']!r}."

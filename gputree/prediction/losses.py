@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -10,10 +10,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from gputree.arithmetic.fixed_point import in_units
 from gputree.base.dtypes import NODE, UNKNOWN_CLASS, Floats, Int32s, Values
-from gputree.base.sklearn import assert_all_finite, check_consistent_length, column_or_1d
+from gputree.base.sklearn import assert_all_finite, check_consistent_length
 from gputree.criteria.named import OF_REGRESSION
 from gputree.errors import InputError
-from gputree.inputs.labels import exact_labels
+from gputree.inputs.targets import encode_labels, encode_numbers
 from gputree.prediction.answers import stopping_shares
 from gputree.tree import Tree
 from gputree.tree.sums import add_up
@@ -30,7 +30,7 @@ class RoutedRows:
         branch for the entry's value.
     target : array of shape (n_entries,)
         Class codes, -1 for a label unknown to the tree (classification), or
-        target values (regression).
+        target values (regression); of several targets, of shape (n_entries, n_outputs).
     weight : float64 array of shape (n_entries,)
         Sample weight, times the fraction of the row that comes this way.
     """
@@ -76,10 +76,8 @@ def require_known_labels(y: ArrayLike, target: NDArray[Any]) -> None:
 def encode_target(estimator: Any, y: ArrayLike) -> NDArray[Any]:
     """Encode labels as class codes in the order of the tree's statistics; targets as float64."""
     if estimator.tree_.task == "regression":
-        return column_or_1d(y, dtype=np.float64, warn=True)
-    labels, classes = column_or_1d(exact_labels(y), warn=True), estimator.classes_
-    code = np.searchsorted(classes, labels).clip(max=classes.size - 1)
-    return np.where(classes[code] == labels, code, UNKNOWN_CLASS)
+        return encode_numbers(y, estimator.tree_.n_outputs)
+    return encode_labels(estimator.classes_, y)
 
 
 # Losses whose difference is below this fraction of the largest tie: parts of rows add up to whole
@@ -104,8 +102,9 @@ def node_loss(tree: Tree, data: RoutedRows, power: Literal[1, 2] = 1) -> NodeLos
 
     The loss of a row is its weight times 1 where the prediction is another class; the squared error
     of the prediction; or half its Poisson deviance, in nats, where the tree was grown by that. Each
-    entry's loss is raised to `power`: 2 gives the sums that a standard error needs. The loss does
-    not depend on the order of the rows, nor its cost on the depth of the tree.
+    entry's loss is raised to `power`: 2 gives the sums that a standard error needs. Of several
+    targets it is the mean of theirs. The loss does not depend on the order of the rows, nor its
+    cost on the depth of the tree.
 
     ValueError for entries that stop at a node that the tree does not have, or negative targets
     where the loss is the Poisson deviance.
@@ -113,6 +112,12 @@ def node_loss(tree: Tree, data: RoutedRows, power: Literal[1, 2] = 1) -> NodeLos
     stop = np.asarray(data.node, dtype=NODE)
     if stop.size and not 0 <= stop.min() <= stop.max() < tree.n_nodes:
         raise InputError(f"Rows must stop at nodes 0 to {tree.n_nodes - 1} of the tree.")
+    if tree.n_outputs > 1:
+        parts = [
+            node_loss(tree.of_target(j), replace(data, target=data.target[:, j]), power)
+            for j in range(tree.n_outputs)
+        ]
+        return NodeLoss(*(sum(part) / tree.n_outputs for part in zip(*parts, strict=True)))
     weight = np.asarray(data.weight, dtype=np.float64) ** power
     if tree.task == "regression":
         target = np.asarray(data.target, np.float64)

@@ -20,6 +20,7 @@ from gputree.base.sklearn import (
 from gputree.base.texts import fill
 from gputree.base.threads import n_threads
 from gputree.errors import InputError, InputTypeError
+from gputree.inputs.targets import forbid_targets
 from gputree.prediction.losses import (
     RoutedRows,
     encode_target,
@@ -62,6 +63,17 @@ class Pruner(BaseEstimator):
 
     # True: the rows of `prune` are those that the tree was grown on.
     takes_training_rows = False
+
+    # True: trees may have several targets, whose losses are added up.
+    _takes_targets = False
+
+    def check_targets(self, n_outputs: int) -> None:
+        """Raise ValueError if the method prunes trees of one target, and there are more."""
+        if not self._takes_targets:
+            forbid_targets(
+                n_outputs, type(self).__name__,
+                "Prune by CostComplexity, ReducedError or ValidationPrePruning.",
+            )  # fmt: skip
 
     def prune_tree(self, tree: Tree, data: Rows | None = None) -> Tree:
         """Prune one tree.
@@ -117,13 +129,15 @@ class Pruner(BaseEstimator):
         TypeError
             If it has several trees.
         ValueError
-            If only one of `X` and `y` is given, or a method lacks its rows.
+            If only one of `X` and `y` is given, a method lacks its rows, or the tree has several
+            targets and the method takes one.
         """
         require_tree(estimator)
         if (X is None) != (y is None):
             raise InputError(f"{type(self).__name__}.prune needs X and y together, or neither.")
         pruned = copy.copy(estimator)
         tree: Tree = getattr(estimator, "unpruned_tree_", estimator.tree_)
+        self.check_targets(tree.n_outputs)
         if tree.soft_lower is not None:  # bounds depend on one tree and its rows
             tree = replace(tree, soft_lower=None, soft_upper=None)
         pruned.tree_ = pruned.unpruned_tree_ = tree
@@ -162,7 +176,7 @@ class Pruner(BaseEstimator):
         """
         if not self.takes_training_rows:
             return None
-        weight = np.ones(target.size) if weight is None else weight
+        weight = np.ones(len(target)) if weight is None else weight
         return TrainingRows(values, target, weight, n_threads)
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from gputree.base.dtypes import Bools, Floats, Int32s
 from gputree.compilation import kernel
 from gputree.errors import InputError
+from gputree.inputs.targets import forbid_targets
 from gputree.tree import Tree
 
 
@@ -101,5 +102,6 @@ def collapse_splits(tree: Tree) -> Tree:
             "collapse_splits counts misclassified rows and needs a classification tree. "
             f"Got a {tree.task} tree."
         )
+    forbid_targets(tree.n_outputs, "collapse_splits", "Prune by CostComplexity.")
     errors = tree.weight - tree.statistics.max(axis=1)
     return tree.collapse(sum_over_subtrees(tree, errors) >= errors - LEAST_SAVING)

@@ -72,6 +72,8 @@ class CostComplexity(Pruner):
     (9, 4)
     """
 
+    _takes_targets = True
+
     _parameter_constraints = {  # noqa: RUF012
         "alpha": [Interval(Real, 0, None, closed="left")],
         "risk": [StrOptions({"impurity", "error"})],

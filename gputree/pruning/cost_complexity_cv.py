@@ -159,6 +159,7 @@ class CostComplexityCV(Pruner):
         check_consistent_length(X, y)
         X = as_table(X)
         tree: Tree = getattr(estimator, "unpruned_tree_", estimator.tree_)
+        self.check_targets(tree.n_outputs)
         sequence = nested_sequence(tree, self.risk)
         y = np.asarray(y)
         with checks():

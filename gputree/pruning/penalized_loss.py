@@ -57,6 +57,7 @@ class PenalizedLoss(Pruner):
     def prune_tree(self, tree: Tree, data: Rows | None = None) -> Tree:
         """The pruning of `tree` with the minimum penalised loss; `data` is not used."""
         self._validate_params()
+        self.check_targets(tree.n_outputs)
         return tree.collapse(best_pruning(tree, training_loss(tree) + self.alpha))
 
 

@@ -85,6 +85,7 @@ class Pessimistic(Pruner):
             If `tree` is a regression tree, or rows are needed and not given.
         """
         self._validate_params()
+        self.check_targets(tree.n_outputs)
         if tree.task != "classification":
             raise InputError(
                 "Pessimistic prunes by misclassified rows and needs a classification tree. "

@@ -39,6 +39,8 @@ class ReducedError(ValidationPruner):
     (6, 4)
     """
 
+    _takes_targets = True
+
     def prune_tree(self, tree: Tree, data: Rows | None = None) -> Tree:
         """The pruning of `tree` of minimum loss on `data`, the validation rows.
 

@@ -40,6 +40,8 @@ class ValidationPrePruning(ValidationPruner):
     (7, 4)
     """
 
+    _takes_targets = True
+
     def prune_tree(self, tree: Tree, data: Rows | None = None) -> Tree:
         """`tree` without the splits that do not improve on `data`, the validation rows.
 

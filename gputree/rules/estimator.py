@@ -23,6 +23,7 @@ from gputree.estimators.parameters import MOST_JOBS
 from gputree.estimators.reporting import Reporting
 from gputree.evaluation import Lines, Report, Weight
 from gputree.export.model import Names, model_of, require_estimator
+from gputree.inputs.targets import forbid_targets
 from gputree.prediction.losses import encode_target, require_known_labels
 from gputree.pruning.base import encode
 from gputree.pruning.error_limit import Quantile, error_limit
@@ -155,7 +156,7 @@ class C45Rules(CallbackSupport, LogProbabilities, Reporting, ClassifierMixin, Ba
         Raises
         ------
         ValueError
-            The tree has soft thresholds, or costs of more than two classes.
+            The tree has soft thresholds, several targets, or costs of more than two classes.
         """
         grown = clone(self.estimator) if self.estimator is not None else None
         tree = C45Classifier(pruning=None, n_jobs=self.n_jobs) if grown is None else grown
@@ -369,6 +370,7 @@ def to_rules(
 
 def forbid_parted_answers(tree: Any) -> None:
     """Raise ValueError for trees whose predictions cannot be made by rules."""
+    forbid_targets(tree.n_outputs_, "C45Rules", "Learn rules of each target.")
     if tree.tree_.soft_lower is not None:
         raise InputError(
             f"No rules are made of this {type(tree).__name__}: it has soft thresholds, and rules "

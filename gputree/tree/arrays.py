@@ -182,9 +182,8 @@ class TreeArrays:
         """Mark nodes whose `lower` and `upper` are no bounds; True if only one is set."""
         if self.lower is None or self.upper is None:
             return (self.lower is None) != (self.upper is None)
-        two = not self.target_classes and self.n_classes == (
-            2 if self.task == "classification" else 1
-        )
+        two = self.n_classes == (2 if self.task == "classification" else 1)
+        two = two and self.n_outputs == 1
         return ~(self.lower <= self.upper) | (not two)
 
     def _shape_problems(self) -> Iterator[tuple[str, Any]]:

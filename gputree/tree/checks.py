@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 
@@ -62,7 +63,8 @@ def _problems(tree: Tree) -> Iterator[tuple[str, str, Bools]]:
     yield "weight", "is less than its children have", below > most
     if tree.task == "classification":
         yield "statistics", "is negative for a class", statistics.min(axis=1) < 0
-        apart = np.abs(statistics.sum(axis=1) - weight)
+        sums = np.stack([statistics[:, a:b].sum(axis=1) for a, b in pairwise(tree.target_ends)])
+        apart = np.abs(sums - weight).max(axis=0)
         yield "statistics", "does not add up to its weight", apart > SLACK * weight
     impurity, slack = tree.impurity, SLACK * float(np.abs(tree.impurity).max())
     yield "impurity", "is negative", impurity < -slack

@@ -60,9 +60,16 @@ def weakest_links(tree: Tree, risk: Risk = "impurity") -> WeakestLinks:
 
 
 def node_risk(tree: Tree, risk: Risk) -> Floats:
-    """R of each node as a leaf, times the weight of the tree: weighted impurity or errors."""
+    """R of each node as a leaf, times the weight of the tree: weighted impurity or errors.
+
+    Of several targets, the mean of theirs.
+    """
     if risk == "impurity" or tree.task == "regression":
         return tree.weight * tree.impurity
+    if tree.n_outputs > 1:
+        parts = [node_risk(tree.of_target(j), risk) for j in range(tree.n_outputs)]
+        errors: Floats = np.mean(parts, axis=0)
+        return errors
     correct = tree.statistics[np.arange(tree.n_nodes), tree.answers.argmax(axis=1)]
     return tree.weight - correct
 

@@ -6,6 +6,7 @@ from itertools import combinations
 import numpy as np
 import pandas
 import pytest
+from sklearn.base import clone
 from tunings import HOST, tuned
 
 from gputree import (
@@ -237,6 +238,29 @@ def test_columns_of_a_node_are_those_that_constraints_leave(kind):
     with pytest.raises(ValueError, match=r"Column 'sex' may not split node .* interaction_cst"):
         editor.split(first, "sex")
     assert editor.apply([{"edit": "split", "path": [0], "column": "sex"}])
+
+
+@pytest.mark.parametrize("name", ["cart", "drawn", "random", "c45", "pairwise", "id3"])
+def test_excluded_columns_take_no_part_in_growth(name):
+    """The tree is that of a table without them, or of one where they are constant."""
+    editor, X, y, weight = edited(name)
+    exclude = ["colour", "sex"]
+    editor.grow(0, exclude=exclude)
+    grown = editor.estimator.tree_
+    columns = X.columns.get_indexer(exclude)
+    assert not set(columns) & set(grown.feature.tolist())
+    if name not in ("drawn", "random", "pairwise"):  # which number or draw columns
+        constant = TreeEditor(clone(ESTIMATORS[name]), X.assign(colour="red", sex="f"), y, weight)
+        found = constant.estimator.tree_
+        assert found.n_rows.tolist() == grown.n_rows.tolist()
+        assert found.gain.tolist() == grown.gain.tolist()
+    editor.grow(0, exclude=X.columns.tolist())
+    assert editor.estimator.tree_.n_nodes == 1
+    assert editor.replay(editor.history).estimator.tree_.n_nodes == 1
+    with pytest.raises(ValueError, match="'exclude' lists columns by name or index, got 'sex'"):
+        editor.grow(0, exclude="sex")
+    with pytest.raises(ValueError, match="There is no column 'sez'"):
+        editor.grow(0, exclude=["sez"])
 
 
 @pytest.mark.parametrize("weighted", [False, True])

@@ -4,7 +4,6 @@ import html
 import http.client
 import json
 import re
-import shutil
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,8 +15,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from browser import BROWSER, OPTIONS
 
 from gputree import C45Classifier, DecisionTreeClassifier, DecisionTreeRegressor, load_model
+from gputree.base.dtypes import NO_FEATURE
 from gputree.cli import edit as edit_command
 from gputree.datasets import load_iris
 from gputree.editing import TreeEditor
@@ -25,7 +26,6 @@ from gputree.editing.server import MOST_BYTES, EditingServer
 from gputree.editing.session import EditingSession, editing_page
 from gputree.export import templates
 
-BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "chrome"))), None)
 TEMPLATES = Path(templates.__file__).parent
 IRIS = load_iris()
 X = pd.DataFrame(IRIS.data, columns=IRIS.feature_names)[::2]
@@ -122,6 +122,21 @@ def test_a_histogram_counts_rows(weighted):
     assert most["others"] + sum(most["weights"][0]) == given.sum()
     with pytest.raises(ValueError, match="bins must be 1 or more"):
         editor.histogram(0, "c", 0)
+
+
+def test_columns_without_names_are_called_as_the_page_shows_them():
+    editor = TreeEditor(DecisionTreeClassifier(max_depth=2), IRIS.data, IRIS.target)
+    session = EditingSession(editor)
+    for one in session.reply({"action": "describe", "node": 0})["alternatives"]:
+        request = {"node": 0, "column": one["column"]}
+        assert "histogram" in session.reply({"action": "histogram"} | request)
+        reply = session.reply({"action": "split"} | request)
+        assert reply["data"]["condition"][1] == one["condition"]
+    limits = {"exclude": ["x2", "x3"]}
+    assert session.reply({"action": "grow", "node": 0, "limits": limits})["data"]
+    assert set(editor.estimator.tree_.feature.tolist()) <= {0, 1, NO_FEATURE}
+    reply = session.reply({"action": "histogram", "node": 0, "column": "x4"})
+    assert "There is no column 'x4'." in reply["error"]
 
 
 def test_targets_have_bars_of_one_part():
@@ -394,7 +409,7 @@ CLOCK = ["--virtual-time-budget=60000", "--disable-features=IsolateSandboxedIfra
 
 def seen(address: str, folder: Path) -> Any:
     """Record of a browser that has opened a page."""
-    options = ["--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={folder}/profile"]
+    options = [*OPTIONS, f"--user-data-dir={folder}/profile"]
     done = subprocess.run(
         [BROWSER, *options, *CLOCK, "--dump-dom", address],
         capture_output=True,

@@ -2,18 +2,17 @@
 
 import json
 import re
-import shutil
 import subprocess
 
 import numpy as np
 import pytest
+from browser import BROWSER, OPTIONS
 
 from gputree import C45Classifier, DecisionTreeClassifier, DecisionTreeRegressor
 from gputree.datasets import load_iris
 from gputree.export import export_html
 from gputree.pruning import CostComplexity
 
-BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "chrome"))), None)
 pytestmark = pytest.mark.skipif(BROWSER is None, reason="no browser is installed")
 
 IRIS = load_iris()
@@ -106,7 +105,7 @@ def use(page, folder, script=USE):
     """Record of a browser that has used the page."""
     file = folder / "tree.html"
     file.write_text(page.replace("</body>\n", script), "utf-8")
-    options = ["--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={folder}/profile"]
+    options = [*OPTIONS, f"--user-data-dir={folder}/profile"]
     done = subprocess.run(
         [BROWSER, *options, "--window-size=1000,700", "--dump-dom", file.as_uri()],
         capture_output=True,

@@ -157,7 +157,8 @@ def test_broken_documents(name, data):
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ('"format_version": 1', '"format_version": 6', "written by a newer gputree"),
+        ('"format_version": 1', '"format_version": 7', "written by a newer gputree"),
+        ('"format_version": 1', '"format_version": 6', "of several targets, and no others"),
         ('"format_version": 1', '"format_version": 4', "trees must be a list of one or more"),
         ('"gputree-json"', '"gputree-model"', "does not name the format"),
         ("[14.0,", "[NaN,", "JSON has no NaN"),

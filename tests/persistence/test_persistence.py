@@ -125,7 +125,7 @@ def test_files_of_older_releases_are_read():
 
 
 def test_every_array_of_the_tree_is_in_the_file():
-    others = {"task", "criterion", "n_features", "smoothing"}
+    others = {"task", "criterion", "n_features", "smoothing", "target_classes"}
     names = {field.name for field in fields(Tree)} - others
     assert ARRAYS.keys() | BOUNDS.keys() | SOFT.keys() == names
     tree = C45Classifier().fit([["a"], ["b"]] * 4, [0, 1] * 4).tree_

@@ -7,7 +7,7 @@
     3  growth        growth
     2  backends      backends, inputs                  tree tools: pruning, export
                                                        (import 0 and 1 only)
-    1  data          tree, columns, criteria; labels and costs of inputs;
+    1  data          tree, columns, criteria; labels, targets and costs of inputs;
                      arithmetic, sums without an order; prediction, the descent of rows
     0  base          base, errors, compilation
 
@@ -38,6 +38,7 @@ LAYERS = {
     "prediction": 1,
     "inputs.costs": 1,
     "inputs.labels": 1,
+    "inputs.targets": 1,
     "inputs": 2,
     "backends": 2,
     "pruning": 2,

@@ -37,7 +37,7 @@ from gputree.backends.cpu.interactions import (
     push_sets,
     put_set,
 )
-from gputree.backends.cpu.jit import borrowing, kernel
+from gputree.backends.cpu.jit import borrowing, kernel, pasted
 from gputree.backends.cpu.layout import EntrySource, Rows
 from gputree.backends.cpu.monotonic import at_place, new_stack, push_bounds, put_bounds
 from gputree.backends.cpu.ranks import Ranks, rank_table
@@ -79,7 +79,7 @@ class DrawnRules(NamedTuple):
     columns: int
 
 
-@borrowing
+@pasted
 def take_targets(rules, criterion, entries, first_weight, s, t, node):
     """Copy targets and weights of places ``s .. t``, and sum them."""
     clear(node.total)
@@ -114,7 +114,7 @@ def number_classes(node, m):
     return max(present, 2)
 
 
-@borrowing
+@pasted
 def find_cut(scan, rows, limits, active, values, ranks):
     """The best cut of the columns that a node draws, and how many of the `active` remain."""
     cut = no_cut()
@@ -127,7 +127,7 @@ def find_cut(scan, rows, limits, active, values, ranks):
     return cut, active
 
 
-@borrowing
+@pasted
 def mark_sides(scan, rows, cut, values, ranks, left_side):
     """Mark each of a node's rows with its side of a cut.
 
@@ -141,7 +141,7 @@ def mark_sides(scan, rows, cut, values, ranks, left_side):
     return threshold, missing
 
 
-@borrowing
+@pasted
 def part_rows(rows, spill, left_side):
     """Partition a node's rows stably by their sides; returns how many go left."""
     one = np.uintp(1)
@@ -301,7 +301,7 @@ def grow_of_drawn(
         drawn = new_drawn_ranks(ranks, table, task, draws, most)
     channels = 3 if regression else max(task.n_classes, 2)
     free = grow_drawn(rules, channels, entries, nodes, values, drawn, out)
-    return Subtrees._make([out.root, *(field[:free].copy() for field in out[1:])])
+    return Subtrees._make([out.root, *(field[:free] for field in out[1:])])
 
 
 def grow_ranked_some(source: EntrySource, task: Task, nodes: SmallNodes) -> Subtrees:

@@ -313,17 +313,17 @@ def fit_distinct(
     bins: Bins, f: int, distinct: NDArray, counts: NDArray[np.int64], max_bins: int
 ) -> None:
     """Set the bins of column f from its distinct values, ascending, and the rows of each."""
-    if distinct.size <= max_bins:
-        edge = distinct[:-1]
-        bins.lossless[f] = True
-    else:
+    lossless = bins.lossless[f] = distinct.size <= max_bins
+    edge = distinct[:-1]
+    if not lossless:
         edge = quantile_edges(distinct, counts, max_bins, bins.even[f])
-        bins.lossless[f] = False
     bins.edge[f] = np.inf
     bins.edge[f, : edge.size] = edge
     bins.highest[f] = bins.lowest[f] = 0  # of a fit that was refused
     bins.count[f] = edge.size + 1
-    if distinct.size:
+    if lossless:
+        bins.highest[f, : distinct.size] = bins.lowest[f, : distinct.size] = distinct
+    else:
         last = np.append(np.searchsorted(distinct, edge, side="right"), distinct.size) - 1
         first = np.append(0, last[:-1] + 1)
         bins.highest[f, : last.size] = distinct[np.maximum(last, 0)]

@@ -493,4 +493,4 @@ def finish_nodes(source: EntrySource, task: Task, nodes: SmallNodes) -> Subtrees
     for a, b in blocks.share_blocks(sizes, block_rows):
         blocks.load_nodes(*given, a, b, block, sorting)
         free = grow_nodes(rules, entries, nodes, a, b, scratch, block, out, free)
-    return Subtrees._make([out.root, *(field[:free].copy() for field in out[1:])])
+    return Subtrees._make([out.root, *(field[:free] for field in out[1:])])

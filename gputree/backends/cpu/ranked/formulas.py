@@ -10,8 +10,8 @@ from gputree.criteria.dispatch import stub
 
 
 @stub
-def new_totals(criterion, rows):
-    """Memory for the statistics of a node that `open_node` finds."""
+def new_totals(criterion, rows, size):
+    """Memory for the statistics of nodes of at most `size` rows that `open_node` finds."""
 
 
 @stub

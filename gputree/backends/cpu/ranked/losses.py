@@ -195,7 +195,7 @@ def quantile_of(criterion, elements, of):
 
 
 @formula(formulas.new_totals, Pinball, how=overload)
-def new_totals(criterion, rows):
+def new_totals(criterion, rows, size):
     return np.int64(0)  # all are scalars
 
 

@@ -201,7 +201,7 @@ def measure_node(ranked, s, t, out):
 @kernel
 def open_large(ranked, s, t):
     """Totals of a node, and what `open_node` returns."""
-    totals = new_totals(ranked.criterion, ranked.rows)
+    totals = new_totals(ranked.criterion, ranked.rows, t - s)
     return totals, open_node(ranked.criterion, ranked.rows, s, t, totals)
 
 
@@ -229,7 +229,7 @@ def grow_subtree(ranked, s, t, depth, key, columns, out):
     """Grow the subtree of a node with a set of columns, its root first; returns how many nodes."""
     limits, lists = ranked.limits, ranked.lists
     scratch, order = new_scratch(ranked, t - s), np.empty(lists.shape[0], np.int64)
-    totals = new_totals(ranked.criterion, ranked.rows)
+    totals = new_totals(ranked.criterion, ranked.rows, t - s)
     waiting, keys = np.empty((t - s + 1, 2), np.int64), np.empty(t - s + 1, np.uint64)
     sets = np.full(t - s + 1, columns)
     measure(ranked, s, t, out, 0)

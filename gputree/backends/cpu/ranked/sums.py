@@ -12,34 +12,51 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.backends.cpu.cut import admits, narrow, new_cut, score_to_beat
+from gputree.backends.cpu.cut import narrow, new_cut, score_to_beat
 from gputree.backends.cpu.cut import precedes as cut_precedes
 from gputree.backends.cpu.jit import borrowing, inner, pick
 from gputree.backends.cpu.ranked import formulas
+from gputree.backends.cpu.ranked.bounds import (
+    LANES,
+    ROUNDING,
+    Opened,
+    bound_cuts,
+    error_of,
+    squares_of_cuts,
+)
 from gputree.backends.cpu.ranked.lists import RANK, partition_values
 from gputree.base.dtypes import Floats, Int64s
-from gputree.compilation import overload
+from gputree.compilation import jitable, overload
 from gputree.criteria import dispatch
 from gputree.criteria.dispatch import formula
 from gputree.criteria.logarithm import xlog2x
 from gputree.criteria.multi_output import Entropies, Ginis, SquaredErrors, WideGinis
+
+ROOT_2 = 1.4142135623730951
+COMMON = 2.0**-44  # rounding of scores, relative to their base
 
 OF_CLASSES = (Ginis, WideGinis, Entropies)
 OF_SUMS = (SquaredErrors, *OF_CLASSES)
 
 
 class Totals(NamedTuple):
-    """Sums of a node; in regression also the means of the targets: integers, and their rests."""
+    """Sums of a node; in regression also the means of the targets: integers, and their rests.
+
+    Deviations of its rows from the means are those of `bounds`; none where cuts are not bounded.
+    """
 
     sums: Int64s
     centre: Int64s
     rest: Floats
+    deviation: NDArray[np.float64]  # (rows, width)
+    size: Floats  # (width,) sums of the sizes of deviations
 
 
 class Sides(NamedTuple):
     """Sums of the rows left of a cut; scratch for targets and weights in another order."""
 
     left: Int64s
+    square: Floats  # of each cut, see `bounds`
     targets: NDArray  # (rows, k), of the type of targets
     weights: Int64s
 
@@ -71,6 +88,7 @@ def new_sides(criterion, rows, size):
     k = rows.target.shape[1]
     return Sides(
         np.empty(n_sums(criterion), np.int64),
+        np.empty(size),
         np.empty((size, k), rows.target.dtype),
         np.empty(size, np.int64),
     )
@@ -101,6 +119,22 @@ def weight_of(rows, s, t):
     return whole
 
 
+@jitable
+def padded(width):
+    """Columns of deviations, for so many targets."""
+    return -(-width // LANES) * LANES
+
+
+@borrowing
+def needed_bound(opened, best, least):
+    """Bound that a cut needs to score above `best`, and as much as a cut with a bound from below.
+
+    Scores are rounded relative to the base that they have in common.
+    """
+    rounding = COMMON * opened.base / opened.factor
+    return max(max((best - opened.base) / opened.factor, least) - rounding, 0.0)
+
+
 # ------------------------------------------------------------------ by criterion
 @dispatch.stub
 def n_sums(criterion):
@@ -129,7 +163,7 @@ def gain_per_weight(criterion, value, totals, whole):
 
 @formula(formulas.gain_of, *OF_SUMS)
 def gain_of(criterion, cut, out, node, totals, opened):
-    gain = gain_per_weight(criterion, cut.score, totals, opened)
+    gain = gain_per_weight(criterion, cut.score, totals, opened.whole)
     return gain * np.float64(out.weight[node]), gain
 
 
@@ -138,24 +172,25 @@ def sweep(
     criterion, limits, elements, known, missing_left, rows, s, totals, opened, sides, cut,
     column, column_rank,
 ):  # fmt: skip
-    size, whole, left = elements.size, opened, sides.left
-    for j in range(left.size):
-        left[j] = 0
+    """Score the cuts that no bound excludes."""
+    size, whole, left, square = elements.size, opened.whole, sides.left, sides.square
     first = known - size if missing_left else 0
     moved, best, place = np.int64(0), score_to_beat(cut, column_rank), np.int64(-1)
+    squares_of_cuts(elements, first, known, totals.deviation, square)
+    most, least = bound_cuts(limits, elements, first, known, rows, s, opened, square)
+    needed = needed_bound(opened, best, least)
+    if most < needed:
+        return cut
+    for j in range(left.size):
+        left[j] = 0
     # `left` are the sums of the rows before element i, of weight `moved`; missing ones move first,
     # as elements below 0; `best` is the score to beat, and `place` the cut that reached it
     for i in range(first, known):
-        rank = np.int64(elements[i if i >= 0 else size + i] & RANK)
-        n = i - first + 1
-        if n == size:
-            break
-        units = np.int64(pick(rows.weight, s + rank, 1))
-        add_targets(criterion, left, rows, s + rank, units)
+        rank = s + np.int64(elements[i if i >= 0 else size + i] & RANK)
+        units = np.int64(pick(rows.weight, rank, 1))
+        add_targets(criterion, left, rows, rank, units)
         moved += units
-        if i < 0 or (i + 1 < known and elements[i + 1] < 0):
-            continue
-        if not admits(limits, n, size, moved, whole):
+        if square[i - first] < needed:
             continue
         value = score_of(criterion, totals, left, moved, whole)
         if value > best:
@@ -167,9 +202,10 @@ def sweep(
 
 # ----------------------------------------------------------------- of regression
 @formula(formulas.new_totals, SquaredErrors, how=overload)
-def new_target_totals(criterion, rows):
+def new_target_totals(criterion, rows, size):
     k = rows.target.shape[1]
-    return Totals(np.empty(k, np.int64), np.empty(k, np.int64), np.empty(k))
+    deviation = np.zeros((size, padded(k)))
+    return Totals(np.empty(k, np.int64), np.empty(k, np.int64), np.empty(k), deviation, np.empty(k))
 
 
 @formula(scale_of, SquaredErrors)
@@ -198,10 +234,11 @@ def measure_targets(criterion, rows, s, t, out, node):
 
 @formula(formulas.open_node, SquaredErrors)
 def open_targets(criterion, rows, s, t, totals):
-    """Sums and means of the targets; returns the weight."""
-    whole, sums = weight_of(rows, s, t), totals.sums
+    """Sums, means and deviations of the targets."""
+    whole, sums, deviation, size = weight_of(rows, s, t), totals.sums, totals.deviation, totals.size
     for j in range(sums.size):
         sums[j] = 0
+        size[j] = 0.0
     for i in range(s, t):
         for j in range(sums.size):
             sums[j] += rows.target[i, j]
@@ -209,7 +246,17 @@ def open_targets(criterion, rows, s, t, totals):
         centre = sums[j] // whole
         totals.centre[j] = centre
         totals.rest[j] = np.float64(sums[j] - centre * whole) / np.float64(whole)
-    return whole
+    for i in range(s, t):
+        units = np.int64(pick(rows.weight, i, 1))
+        for j in range(sums.size):
+            exact = np.float64(rows.target[i, j] - totals.centre[j] * units)
+            value = (exact - np.float64(units) * totals.rest[j]) * criterion.scale[j]
+            deviation[i - s, j] = value
+            size[j] += abs(value)
+    # exact scores are of sums rounded by less than a unit, and of products with the weight
+    unit = 1.0 + np.float64(whole) * ROUNDING
+    error = error_of(size, t - s, unit)
+    return Opened(whole, 0.0, 1.0, error)
 
 
 @formula(add_targets, SquaredErrors)
@@ -238,8 +285,32 @@ def squared_gain(criterion, value, totals, whole):
 
 # ------------------------------------------------------------- of classification
 @formula(formulas.new_totals, *OF_CLASSES, how=overload)
-def new_class_totals(criterion, rows):
-    return Totals(np.empty(n_sums(criterion), np.int64), np.empty(0, np.int64), np.empty(0))
+def new_class_totals(criterion, rows, size):
+    width = n_deviations(criterion)
+    return Totals(
+        np.empty(n_sums(criterion), np.int64), np.empty(0, np.int64), np.empty(0),
+        np.zeros((size, padded(width))), np.empty(width),
+    )  # fmt: skip
+
+
+@dispatch.stub
+def n_deviations(criterion):
+    """Number of deviations of a row that bound scores."""
+
+
+@formula(n_deviations, Ginis, WideGinis)
+def n_indicators(criterion):
+    """One of two classes, and all of more."""
+    count = 0
+    for j in range(criterion.offset.size - 1):
+        classes = criterion.offset[j + 1] - criterion.offset[j]
+        count += classes if classes > 2 else classes - 1
+    return count
+
+
+@formula(n_deviations, Entropies)
+def no_deviations(criterion):
+    return 0
 
 
 @formula(scale_of, *OF_CLASSES)
@@ -263,15 +334,50 @@ def measure_classes(criterion, rows, s, t, out, node):
                 return
 
 
-@formula(formulas.open_node, *OF_CLASSES)
-def open_classes(criterion, rows, s, t, totals):
-    """Class weights; returns the weight."""
-    sums = totals.sums
+@borrowing
+def sum_classes(criterion, rows, s, t, sums):
+    """Write the class weights of a node."""
     for c in range(sums.size):
         sums[c] = 0
     for i in range(s, t):
         add_targets(criterion, sums, rows, i, np.int64(pick(rows.weight, i, 1)))
-    return weight_of(rows, s, t)
+
+
+@formula(formulas.open_node, Entropies)
+def open_unbounded(criterion, rows, s, t, totals):
+    """Class weights; all cuts are scored."""
+    sum_classes(criterion, rows, s, t, totals.sums)
+    return Opened(weight_of(rows, s, t), 0.0, 1.0, np.inf)
+
+
+@formula(formulas.open_node, Ginis, WideGinis)
+def open_classes(criterion, rows, s, t, totals):
+    """Class weights, and deviations of indicators of classes from their shares.
+
+    Both of two classes deviate alike: they count by one indicator, times the root of 2.
+    """
+    sums, offset, deviation, size = totals.sums, criterion.offset, totals.deviation, totals.size
+    sum_classes(criterion, rows, s, t, sums)
+    whole, base = weight_of(rows, s, t), 0.0
+    for c in range(sums.size):
+        base += np.float64(sums[c]) * np.float64(sums[c])
+    base /= np.float64(whole)
+    column = 0
+    # `column` is the first indicator of target j
+    for j in range(offset.size - 1):
+        classes = offset[j + 1] - offset[j]
+        first = offset[j] + (classes == 2)
+        for c in range(first, offset[j + 1] if classes > 1 else first):
+            share = np.float64(sums[c]) / np.float64(whole)
+            size[column] = 0.0
+            for i in range(s, t):
+                units = np.float64(pick(rows.weight, i, 1))
+                value = units - units * share if rows.target[i, j] == c else -units * share
+                value *= ROOT_2 if classes == 2 else 1.0
+                deviation[i - s, column] = value
+                size[column] += abs(value)
+            column += 1
+    return Opened(whole, base, np.float64(whole), error_of(size, t - s, 0.0))
 
 
 @formula(add_targets, *OF_CLASSES)

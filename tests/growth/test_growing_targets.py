@@ -1,0 +1,252 @@
+"""Trees of several targets: those of one given twice, of all cuts, and of scikit-learn."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn import tree as sklearn_tree
+
+from gputree import DecisionTreeClassifier, DecisionTreeRegressor
+from gputree.backends.cpu.ranked import grower, sums
+from gputree.compilation.tiers import forced
+from gputree.criteria import multi_output
+from gputree.criteria.named import CRITERIA
+from gputree.estimators.growing import grow_tree
+from gputree.estimators.growing_targets import grow_targets
+
+GINI, ENTROPY = CRITERIA["classification"][:2]
+LIMITS = [{}, {"max_depth": 3}, {"min_samples_leaf": 5}, {"max_leaf_nodes": 9}]
+
+
+def options_of(X, classes=(), **parameters):
+    """A table of X, and options of growth on it."""
+    kind = DecisionTreeClassifier if classes else DecisionTreeRegressor
+    model = kind(device="cpu", **{"n_jobs": 1, **parameters})
+    table = model._learn_table(X)
+    options = model._options(*table.shape, "cpu")
+    return table, options._replace(target_classes=classes, n_classes=sum(classes))
+
+
+def grow(X, Y, classes=(), weight=None, **parameters):
+    """The tree of the columns of Y: of class codes, where numbers of classes are given."""
+    table, options = options_of(X, classes, **parameters)
+    return grow_targets(table, Y, weight, options).tree
+
+
+def grow_one(X, y, classes=0, weight=None, **parameters):
+    """The tree of one target."""
+    table, options = options_of(X, (classes,) if classes else (), **parameters)
+    return grow_tree(table, y, weight, options._replace(target_classes=())).tree
+
+
+def mixed_table(seed, n=60):
+    """Columns with ties and missing values, one of them of categories, and weights or None."""
+    r = np.random.default_rng(seed)
+    X = pd.DataFrame(np.round(r.normal(size=(n, 3)) * r.choice([1, 3, 100])), columns=list("xyz"))
+    X[r.random(X.shape) < r.choice([0.0, 0.2])] = np.nan
+    X["c"] = pd.Categorical(r.choice(list("abcdef"), n))
+    weights = [None, r.integers(0, 4, n) + 0.0, np.exp(r.normal(size=n))]
+    weight = weights[int(r.integers(3))]
+    if weight is not None:
+        weight[:2] = 1.0
+    return X, weight, r
+
+
+def assert_same(a, b, but=()):
+    for name, value in vars(a).items():
+        if isinstance(value, np.ndarray) and name not in but:
+            np.testing.assert_array_equal(value, getattr(b, name), err_msg=name)
+
+
+@given(st.integers(0, 10**6), st.sampled_from(LIMITS))
+def test_a_target_given_twice_or_four_times_grows_the_tree_of_one(seed, limits):
+    X, weight, r = mixed_table(seed)
+    y = r.choice([r.normal(size=60), r.integers(0, 3, 60) + 0.0, np.exp(3 * r.normal(size=60))])
+    one = grow_one(X, y, weight=weight, categorical_split="ordered", **limits)
+    for k in (2, 4):
+        several = grow(X, np.stack([y] * k, axis=1), weight=weight, **limits)
+        assert_same(one, several, but=("statistics",))
+        np.testing.assert_array_equal(several.statistics, one.statistics.repeat(k, axis=1))
+
+
+@given(st.integers(0, 10**6), st.sampled_from(LIMITS), st.sampled_from([GINI, ENTROPY]))
+def test_classes_given_twice_grow_the_tree_of_one(seed, limits, criterion):
+    X, weight, r = mixed_table(seed)
+    n_classes = int(r.integers(2, 5))
+    y = r.integers(0, n_classes, 60)
+    if n_classes > 2:  # of more than two, categories of one target are searched otherwise
+        X = X.drop(columns="c")
+    given = {"weight": weight, "criterion": criterion, **limits}
+    one = grow_one(X, y, n_classes, categorical_split="ordered", **given)
+    for k in (2, 4):
+        several = grow(X, np.stack([y] * k, axis=1), (n_classes,) * k, **given)
+        assert_same(one, several, but=("statistics",))
+        np.testing.assert_array_equal(several.statistics, np.tile(one.statistics, k))
+
+
+def impurity_of(Y, weight, classes, criterion):
+    """Mean over targets of the impurity of some rows."""
+    found = []
+    for j, y in enumerate(Y.T):
+        if not classes:
+            mean = np.average(y, weights=weight)
+            found.append(np.average((y - mean) ** 2, weights=weight))
+            continue
+        p = np.bincount(y, weight, classes[j]) / weight.sum()
+        p = p[p > 0]
+        found.append(1 - (p**2).sum() if criterion == GINI else -(p * np.log2(p)).sum())
+    return np.mean(found)
+
+
+def best_gain(x, rows, *of_rows):
+    """The largest decrease of impurity by a cut of a column x, in all of its rows."""
+    Y, weight, classes, criterion = of_rows
+    whole = impurity_of(Y[rows], weight[rows], classes, criterion)
+    missing, most = np.isnan(x[rows]), -np.inf
+    for value in np.unique(x[rows][~missing]):
+        for with_missing in {False, bool(missing.any())}:
+            is_left = (x[rows] <= value) | (missing & with_missing)
+            sides = rows[is_left], rows[~is_left]
+            if all(side.size for side in sides):
+                below = sum(
+                    weight[side].sum() * impurity_of(Y[side], weight[side], classes, criterion)
+                    for side in sides
+                )
+                most = max(most, whole - below / weight[rows].sum())
+    return most
+
+
+@given(st.integers(0, 10**6), st.sampled_from(["squared_error", GINI, ENTROPY]))
+def test_every_node_has_the_best_of_all_cuts(seed, criterion):
+    """Targets of different scales, and of two, three and one class."""
+    X, weight, r = mixed_table(seed, 20)
+    X = X.drop(columns="c")
+    classes = () if criterion == "squared_error" else (2, 3, 1)
+    Y = r.integers(0, classes, (20, 3)) if classes else r.normal(size=(20, 3)) * [1, 10, 0.1]
+    tree = grow(X, Y, classes, weight, criterion=criterion, max_depth=3)
+    weight = np.ones(20) if weight is None else weight
+    x, rows_of = X.to_numpy(np.float64), [np.flatnonzero(weight)]
+    for node in range(tree.n_nodes):
+        rows = rows_of[node]
+        of_rows = Y, weight, classes, criterion
+        impurity = impurity_of(Y[rows], weight[rows], classes, criterion)
+        np.testing.assert_allclose(tree.impurity[node], impurity, atol=1e-9)
+        assert tree.n_rows[node] == rows.size
+        best = max(best_gain(x[:, f], rows, *of_rows) for f in range(3))
+        if tree.is_leaf[node]:
+            assert tree.depth[node] == 3 or best == -np.inf or np.ptp(Y[rows], axis=0).max() == 0
+            continue
+        np.testing.assert_allclose(tree.gain[node], best, rtol=1e-7, atol=1e-9)
+        known = x[rows, tree.feature[node]]
+        left = np.where(
+            np.isnan(known), tree.missing_child[node] == 0, known <= tree.threshold[node]
+        )
+        rows_of += [rows[left], rows[~left]]
+
+
+@given(st.integers(0, 10**6), st.sampled_from(["squared_error", GINI]))
+def test_bounds_exclude_no_cut_that_is_chosen(seed, criterion):
+    """Against a search that scores all cuts; scales and outliers strain the sums of the bounds."""
+    X, weight, r = mixed_table(seed)
+    classes = () if criterion == "squared_error" else (2, 3, 5)
+    Y = r.normal(size=(60, 3)) * [1e-9, 1, 1e6] * np.exp(5 * r.normal(size=(60, 1)))
+    if classes:
+        Y = r.integers(0, classes, (60, 3))
+    found = grow(X, Y, classes, weight, criterion=criterion)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sums, "needed_bound", lambda opened, best, least: 0.0)
+        assert_same(found, grow(X, Y, classes, weight, criterion=criterion))
+
+
+@given(st.integers(0, 10**6), st.sampled_from(["squared_error", GINI, ENTROPY]))
+def test_neither_threads_nor_levels_nor_the_order_of_rows_change_the_tree(seed, criterion):
+    X, weight, r = mixed_table(seed)
+    classes = () if criterion == "squared_error" else (2, 3)
+    Y = r.integers(0, classes, (60, 2)) if classes else r.normal(size=(60, 2))
+    found = grow(X, Y, classes, weight, criterion=criterion)
+    order = r.permutation(60)
+    weight_moved = None if weight is None else weight[order]
+    assert_same(found, grow(X.iloc[order], Y[order], classes, weight_moved, criterion=criterion))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(grower, "FEWEST_SHARED", 1)
+        patch.setattr(grower, "MOST_WHOLE", 1)
+        for n_jobs in (1, 2):
+            assert_same(found, grow(X, Y, classes, weight, criterion=criterion, n_jobs=n_jobs))
+
+
+@pytest.mark.parametrize("criterion", ["squared_error", GINI, ENTROPY])
+@pytest.mark.parametrize(
+    "limits", [{"max_depth": 4}, {"min_impurity_decrease": 0.003}, {"max_leaf_nodes": 12}]
+)
+def test_trees_are_those_of_scikit_learn_where_no_cuts_are_tied(criterion, limits):
+    """Continuous columns in float32, as it reads them, and weights without equal sums."""
+    r = np.random.default_rng(0)
+    X = r.normal(size=(400, 5)).astype(np.float32)
+    classes = () if criterion == "squared_error" else (2, 3, 2)
+    Y = r.integers(0, classes, (400, 3)) if classes else r.normal(size=(400, 3)) * [1, 2, 3]
+    weight = r.uniform(0.1, 2.0, 400)
+    kind = sklearn_tree.DecisionTreeClassifier if classes else sklearn_tree.DecisionTreeRegressor
+    limits = {"min_samples_leaf": 8, **limits}
+    theirs = kind(criterion=criterion, random_state=0, **limits).fit(X, Y, weight).tree_
+    ours = grow(X, Y, classes, weight, criterion=criterion, **limits)
+    pairs = [(0, 0)]
+    for a, b in pairs:
+        assert ours.n_rows[a] == theirs.n_node_samples[b]
+        np.testing.assert_allclose(ours.weight[a], theirs.weighted_n_node_samples[b])
+        np.testing.assert_allclose(ours.impurity[a], theirs.impurity[b], atol=1e-12)
+        np.testing.assert_allclose(ours.value[a], theirs.value[b], atol=1e-12)
+        assert ours.is_leaf[a] == (theirs.children_left[b] < 0)
+        if not ours.is_leaf[a]:
+            assert ours.feature[a] == theirs.feature[b]
+            np.testing.assert_allclose(ours.threshold[a], theirs.threshold[b], rtol=1e-6)
+            child = ours.first_child[a]
+            pairs += [(child, theirs.children_left[b]), (child + 1, theirs.children_right[b])]
+    assert len(pairs) == ours.n_nodes > 10
+
+
+@pytest.mark.parametrize(
+    "criterion",
+    ["squared_error", *(pytest.param(c, marks=pytest.mark.full) for c in (GINI, ENTROPY))],
+)
+def test_compiled_sweeps_grow_the_interpreted_trees(criterion):
+    X, weight, r = mixed_table(3)
+    classes = () if criterion == "squared_error" else (2, 3)
+    Y = r.integers(0, classes, (60, 2)) if classes else r.normal(size=(60, 2))
+    found = grow(X, Y, classes, weight, criterion=criterion)
+    with forced("always"):
+        assert_same(found, grow(X, Y, classes, weight, criterion=criterion))
+
+
+def test_squares_of_large_totals_are_taken_in_floats(monkeypatch):
+    X, _, r = mixed_table(5)
+    Y = r.integers(0, 2, (60, 2))
+    found = grow(X, Y, (2, 2))
+    monkeypatch.setattr(multi_output, "SQUARE_BITS", 0)
+    wide = grow(X, Y, (2, 2))
+    assert_same(found, wide, but=("gain",))
+    np.testing.assert_allclose(found.gain, wide.gain, atol=1e-12)
+
+
+def test_categories_are_ordered_along_the_direction_in_which_their_means_differ():
+    """The second target, of the larger scale, decides; by the first they would be in reverse."""
+    X = pd.DataFrame({"c": pd.Categorical(list("abcd") * 5)})
+    y = np.tile([0.0, 1.0, 2.0, 9.0], 5)
+    tree = grow(X, np.stack([-y, 10 * y], axis=1), max_depth=1)
+    assert [tree.categories(t).tolist() for t in (1, 2)] == [[0, 1, 2], [3]]
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"splitter": "random"}, "splitter='random'"),
+        ({"splitter": "binned"}, "splitter='binned'"),
+        ({"categorical_split": "exhaustive"}, "categorical_split='exhaustive'"),
+        ({"interaction_cst": "pairwise"}, "interaction_cst"),
+        ({"criterion": "poisson"}, "criterion='poisson' takes one target"),
+        ({"criterion": "absolute_error"}, "criterion='absolute_error' takes one target"),
+    ],
+)
+def test_what_several_targets_do_not_take_is_named(parameters, message):
+    with pytest.raises(ValueError, match=message):
+        grow(np.eye(4), np.ones((4, 2)), **parameters)
