@@ -6,8 +6,8 @@
 Kernels launched, copies to the device and to the host, arrays allocated (what CuPy's functions
 return included), and waits for the device, as means over the levels of a tree that is grown by
 histograms down to its leaves: of two classes, exact and binned, of targets, of a table with nominal
-columns, and with monotonic or interaction constraints. The buffers of the workspace, which the first
-two levels allocate for all, are counted separately, once a tree.
+columns, and with monotonic or interaction constraints. The buffers of the workspace, which the
+first two levels allocate for all, are counted separately, once a tree.
 """
 
 from __future__ import annotations
