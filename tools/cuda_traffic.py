@@ -6,8 +6,8 @@
 Kernels launched, copies to the device and to the host, arrays allocated (what CuPy's functions
 return included), and waits for the device, as means over the levels of a tree that is grown by
 histograms down to its leaves: of two classes, exact and binned, of targets, of a table with nominal
-columns, and with monotonic constraints. The buffers of the workspace, which the first
-two levels allocate for all, are counted separately, once a tree.
+columns, and with monotonic or interaction constraints. The buffers of the workspace, which the
+first two levels allocate for all, are counted separately, once a tree.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from twins import grown
 from gputree.backends.base import Backend, Monotonic, Task
 from gputree.backends.cuda.backend import CudaBackend
 from gputree.backends.cuda.table import CudaTable
+from gputree.backends.interactions import interactions_of
 from gputree.estimators.growing_categories import search_of
 from gputree.growth import grower
 
@@ -53,6 +54,7 @@ class Case(NamedTuple):
     exact: bool = True
     nominal: int = 0  # columns
     is_monotonic: bool = False
+    is_grouped: bool = False  # columns interact in overlapping groups, and some are drawn
 
 
 CASES = {
@@ -61,6 +63,7 @@ CASES = {
     "of targets": Case("squared_error"),
     "nominal": Case(nominal=2),
     "monotonic": Case(is_monotonic=True),
+    "interactions": Case(is_grouped=True),
 }
 
 # Of a nominal column.
@@ -88,7 +91,12 @@ def prepared(
     limits: dict[str, Any] = {"max_depth": depth}
     if case.is_monotonic:
         limits["monotonic"] = Monotonic(np.resize(np.array([1, -1, 0], np.int8), columns))
+    if case.is_grouped:
+        limits["max_features"] = 2
     task = make_task(case.criterion, sample, exact=case.exact, **limits)
+    if case.is_grouped:
+        groups = zip(range(columns), range(2, columns), strict=False)
+        task = replace(task, interactions=interactions_of(tuple(map(frozenset, groups))))
     categories = np.where(np.arange(columns) < case.nominal, CATEGORIES, 0)
     if case.nominal:
         task = replace(task, search=search_of("auto"))

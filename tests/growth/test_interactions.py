@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from oracles import columns_allowed, exact_tree
 from shard_kinds import Case, in_shards
+from shard_kinds import device as device_shards
 from sklearn.base import clone
 from strategies import PROBLEMS, is_regression, make_task, random_problems, random_sample
 from tunings import DEVICE, DRAWN, RANKED, WIDE, finishing, tuned
@@ -261,6 +262,17 @@ def test_shards_on_a_device(cuda_device):
                 expected = clone(model).set_params(device="cpu").fit(X, y)
                 found = clone(model).set_params(device="cuda").fit(X, y)
                 assert expected.tree_.equals(found.tree_)
+
+
+def test_shards_that_pass_through_a_device(emulated_device):
+    X, y = mixed_table(300)
+    model = DecisionTreeClassifier(
+        interaction_cst=[list(group) for group in GROUPS["lists"]], max_bins=8, max_depth=5,
+        max_features=2, random_state=1, n_jobs=1,
+    )  # fmt: skip
+    case = Case(model, X, y, None, [4, 5])
+    expected = case.expected()
+    assert all(tree.equals(expected) for tree in device_shards(case, 1))
 
 
 # --------------------------------------------------------------------- parameters

@@ -106,7 +106,7 @@ def keep_columns(allowed, columns, place, active):
 
     `place` has the place of each column in `columns`, or is None.
     """
-    if allowed is None:
+    if allowed is None or allowed.last - allowed.first == columns.size:  # all may
         return active
     c = np.int64(0)
     while c < active:  # columns before c may split it, those from `active` on may not

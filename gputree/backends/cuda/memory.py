@@ -61,7 +61,7 @@ def share_out(task: Task, rows: int, stride: int, value_bytes: int, used_bytes: 
     tuned, budget = tuning.TUNING, budget_of(task, used_bytes)
     given = task.max_device_memory is not None
     needed = rows * (stride + ENTRY_BYTES + statistics_bytes(task))
-    needed += sum(array.nbytes for array in (task.interactions or ())[:3])
+    needed += set_bytes(task)
     if needed + tuned.least_work > budget:
         what = "max_device_memory allows" if given else "the free device memory is"
         raise OutOfMemory(
@@ -106,6 +106,11 @@ def statistics_bytes(task: Task) -> int:
     rest = (task.weight, task.square, task.square_rest)
     target = 4 if task.n_classes else 8
     return target + 8 * sum(column is not None for column in rest)
+
+
+def set_bytes(task: Task) -> int:
+    """Bytes of the sets of columns that may interact."""
+    return sum(array.nbytes for array in (task.interactions or ())[:3])
 
 
 class _Copy(NamedTuple):

@@ -43,6 +43,7 @@ from gputree.backends.cuda.memory import (
     Copies,
     Memory,
     budget_of,
+    set_bytes,
     statistics_bytes,
 )
 from gputree.backends.cuda.partition import node_statistics, partition_rows
@@ -256,7 +257,7 @@ class CudaGrower:
         """See `gputree.backends.base.Backend.finish`."""
         task, n = self.host.task, len(self.table.values)
         size, work = shard_bytes(self.host)
-        work += ALIGNED_BYTES
+        work += ALIGNED_BYTES + set_bytes(task)
         row = SORTED_BYTES * pairs_of_row(task, self.table.categories)
         with _turn:
             budget = budget_of(task, COPIES.nbytes)
