@@ -261,15 +261,15 @@ class Forest(ForestParameters, Reporting, StandardErrors):
 
     def _new_tree(self, **others: Any) -> Any:
         """An estimator of one tree with this one's parameters and `others`, on its columns."""
-        given = self.get_params(deep=False)
-        names = _parameters(self._tree_class)  # type: ignore[arg-type]
+        given, kind = self.get_params(deep=False), self._tree_class
+        names = _parameters(kind)  # type: ignore[arg-type]  # mypy takes a class for its objects
         params = {name: given[name] for name in names if name in given}
         params["ties"] = "random" if self._draws_anything else "first"
         if self._draws_cuts:
             params |= {"splitter": "random", "device": "cpu"}
         if self._balances_subsamples:
             params["class_weight"] = None
-        tree: Any = self._tree_class(**{**params, **others})
+        tree: Any = kind(**{**params, **others})
         tree._take_learned(self)
         return tree
 

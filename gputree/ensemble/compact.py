@@ -35,7 +35,7 @@ from gputree.tree.branches import BranchLists
 
 T = TypeVar("T")
 
-# Types of integers, the narrowest first, with the least value and a bound above the greatest.
+# Types of integers, the narrowest first: the lowest value, and the first that is too high.
 _NARROW = [
     (dtype, np.iinfo(dtype).min, float(np.iinfo(dtype).max) + 1)
     for dtype in (np.uint8, np.uint16, np.uint32, np.int64)
@@ -306,8 +306,8 @@ def _impurity(criterion: str, statistics: NDArray[np.float64]) -> NDArray[np.flo
 def _narrow(values: NDArray) -> NDArray:
     """Convert integers to the narrowest type that can represent them; leave others as they are."""
     lowest, highest = values.min(), values.max()
-    for dtype, least, bound in _NARROW:
-        if least <= lowest and highest < bound:
+    for dtype, lowest_of, end in _NARROW:
+        if lowest_of <= lowest and highest < end:
             narrow = values.astype(dtype)
             whole = values.dtype.kind in "iu" or (narrow == values).all()
             return narrow if whole else values

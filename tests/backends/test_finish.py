@@ -127,8 +127,8 @@ def test_columns_of_two_values_and_missing_ones(seed):
 @pytest.mark.parametrize(
     ("m", "bits", "ranks"), [(40, 16, 30), (60, 16, 60_000), (700, 16, 900), (50, 32, 2**20)]
 )
-def test_keys_are_sorted_by_first_bits_or_digit_by_digit(m, bits, ranks, alike):
-    """Stably, and also where most have the same first bits: by two digits, or three."""
+def test_keys_are_sorted_digit_by_digit(m, bits, ranks, alike):
+    """Stably: by one digit, two, or three, where most keys have the same first bits, too."""
     rng = np.random.default_rng(m)
     rank = rng.integers(ranks // 3, ranks, m)
     rank[rng.random(m) < alike] = ranks // 3 + rng.integers(0, 3)
@@ -136,6 +136,21 @@ def test_keys_are_sorted_by_first_bits_or_digit_by_digit(m, bits, ranks, alike):
     counts, out = np.empty(max(2 * m, 256) + 1, np.int64), np.empty_like(keys)
     sort_keys(keys.copy(), m, bits, rank.min(), rank.max(), counts, out)
     assert out.tolist() == sorted(keys.tolist())
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_two_classes_are_counted_in_columns_of_two_values(weighted):
+    """In nodes of more than 16 rows, of which others have a third value or miss one."""
+    rng = np.random.default_rng(1)
+    values = (rng.random((150, 6)) < [0.5, 0.9, 0.1, 0.5, 0.5, 1.0]).astype(float)
+    values[:40, 3], values[40:60, 4] = 2.0, np.nan
+    sample = random_sample(1, 150, 1, 2, weighted)
+    y = ((values[:, 0] + values[:, 1] > 1) ^ (rng.random(150) < 0.2)).astype(sample.y.dtype)
+    backend = partial(devices.new_backend, "cpu")
+    with tuned(RANKED[0]):
+        task = make_task("gini", sample._replace(y=y), max_features=4, random_ties=True)
+        sample = sample._replace(values=values, y=y)
+        check(backend, sample, task, np.array([0, 60]), np.array([60, 150]))
 
 
 def test_missing_values_are_not_counted_as_the_highest_rank():
@@ -151,7 +166,7 @@ def test_missing_values_are_not_counted_as_the_highest_rank():
 @pytest.mark.parametrize(("criterion", "n_classes"), [("gini", 2), ("gini", 5), ("entropy", 3)])
 def test_cuts_in_bins_of_ranks(monkeypatch, criterion, n_classes):
     """In bins of some rows; ties of cuts at the ends of bins, and in them, are frequent."""
-    for name, size in (("BINNED_ROWS", 17), ("ROWS_PER_BIN", 3), ("MOST_ALIKE", 2)):
+    for name, size in (("BINNED_ROWS", 17), ("ROWS_PER_BIN", 3), ("LEAST_BITS", 2)):
         monkeypatch.setattr(drawn_ranks, name, size)
     sample = random_sample(7, 120, 4, n_classes)
     rng = np.random.default_rng(7)

@@ -17,7 +17,7 @@ from scipy.stats import chisquare
 from sklearn.base import ClassifierMixin, clone
 from sklearn.datasets import load_diabetes, load_iris
 from sklearn.metrics import f1_score
-from tunings import TUNING, tuned
+from tunings import RANKED, TUNING, tuned
 from twin_lists import assert_same_trees
 
 from gputree import (
@@ -305,6 +305,15 @@ def test_wide_tables_grow_the_same_forest(kind):
     if kind in TREE_OF:
         halves = CodedTable.from_batches(lambda: iter([X[:150], X[150:]]))
         assert_same_forest(forest, clone(forest).fit(halves, y))
+
+
+@pytest.mark.parametrize("tuning", RANKED)
+def test_ranks_of_a_whole_table_of_codes_grow_the_same_forest(tuning):
+    """They are of the table, or of some nodes at a time; otherwise of none, as in large tables."""
+    X, labels, _ = mixed()
+    forest = RandomForestClassifier(n_estimators=2, random_state=0).fit(X, labels)
+    with tuned(tuning):
+        assert_same_forest(forest, clone(forest).fit(X, labels))
 
 
 def test_scores_and_quantiles_are_of_trees_that_a_warm_start_kept():

@@ -25,7 +25,6 @@ SMALL = {
     "backends.cpu.drawn_columns.RANKED_ROWS": 3,
     "backends.cpu.drawn_ranks.BINNED_ROWS": 17,
     "backends.cpu.drawn_ranks.ROWS_PER_BIN": 3,
-    "backends.cpu.drawn_ranks.MOST_ALIKE": 2,
     "backends.cpu.drawn_values.BLOCK_ROWS": 3,
     "backends.cpu.encode.BLOCK_ROWS": 3,
     "backends.cpu.encode.INSPECTED_ROWS": 2,
