@@ -97,7 +97,9 @@ def content(model: Any, table: Table) -> Iterator[Any]:
     """Yield everything that a user can see of a fitted model."""
     tree = getattr(model, "tree_", None)
     if tree is not None:
-        yield from (getattr(tree, field.name) for field in fields(tree))
+        # Of one target: the record is older than several.
+        names = (field.name for field in fields(tree) if field.name != "target_classes")
+        yield from (getattr(tree, name) for name in names)
         yield export_text(model)
     for answer in ("predict", "predict_proba"):
         if hasattr(model, answer):
