@@ -105,9 +105,9 @@ def grow_targets(
         arranged = np.stack([found.target for found in targets], axis=1)
     if options.warns:
         warn_if_coarse(sample_weight, weights)
-        for j, found in enumerate(targets or ()):
+        for j, of_column in enumerate(targets or ()):
             subject = f"Targets of column {j}"
-            warn_if_coarse(None, weights, target[kept, j], found, subject=subject)
+            warn_if_coarse(None, weights, target[kept, j], of_column, subject=subject)
     weight = None if weights.weight is None else weights.weight.copy()
     rows = NodeRows(kept.astype(np.int32), arranged, weight)
     limits = new_limits(weights, options, rounded=targets is not None and targets[0].rounded)
