@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from gputree.arithmetic.fixed_point import Targets, Weights, fix_weights
 from gputree.backends import new_ranked_grower
 from gputree.backends.ranked import NodeRows, RankedNodes
+from gputree.base.memory import require_memory
 from gputree.base.progress import Progress
 from gputree.compilation import kernel
 from gputree.criteria.multi_output import class_criterion, fix_several
@@ -28,6 +29,7 @@ from gputree.estimators.growing import (
 )
 from gputree.estimators.growing_categories import add_category_tests
 from gputree.estimators.growing_ranked import grown_nodes
+from gputree.estimators.resolution import warn_if_coarse
 from gputree.growth.assembly import breadth_first, over_leaves, renumber
 from gputree.inputs.tables import Table
 
@@ -90,7 +92,9 @@ def grow_targets(
     target, sample_weight = over_table(table, target, sample_weight)
     n = len(target)
     kept = np.arange(n) if sample_weight is None else np.flatnonzero(sample_weight)
-    weights = fix_weights(None if sample_weight is None else sample_weight[kept], kept.size)
+    _require_memory(kept.size, target.shape[1], options.target_classes)
+    sample_weight = None if sample_weight is None else sample_weight[kept]
+    weights = fix_weights(sample_weight, kept.size)
     classes, targets = options.target_classes, None
     criterion: Any
     if classes:
@@ -99,6 +103,11 @@ def grow_targets(
     else:
         criterion, targets = fix_several(options.criterion, target[kept], weights)
         arranged = np.stack([found.target for found in targets], axis=1)
+    if options.warns:
+        warn_if_coarse(sample_weight, weights)
+        for j, of_column in enumerate(targets or ()):
+            subject = f"Targets of column {j}"
+            warn_if_coarse(None, weights, target[kept, j], of_column, subject=subject)
     weight = None if weights.weight is None else weights.weight.copy()
     rows = NodeRows(kept.astype(np.int32), arranged, weight)
     limits = new_limits(weights, options, rounded=targets is not None and targets[0].rounded)
@@ -125,6 +134,13 @@ def grow_targets(
     if table.columns.nominal.any():
         tree = add_category_tests(tree, nodes, grower, table.columns)
     return Grown(close_tree(tree, shape, options), {"refined_pairs": 0, "scanned_pairs": 0})
+
+
+def _require_memory(n: int, k: int, classes: tuple[int, ...]) -> None:
+    """Raise where n rows of k targets in fixed point, or as codes, and deviations do not fit."""
+    of_row = 4 * k + 8 * k if classes else 5 * 8 * k
+    purpose = f"Growing a tree of {n:,} rows by {k:,} targets"
+    require_memory(float(n) * of_row, purpose, "Use fewer rows or targets.")
 
 
 def _class_statistics(

@@ -28,6 +28,7 @@ def warn_if_coarse(
     y: NDArray[np.float64] | None = None,
     targets: Targets | None = None,
     rows: NDArray[np.int64] | None = None,
+    subject: str = "Targets",
 ) -> None:
     """Warn where extreme rows make steps so wide that ordinary ones cannot be distinguished.
 
@@ -42,6 +43,8 @@ def warn_if_coarse(
         The same in fixed point.
     rows : int array, or None
         Rows with weight; None for all.
+    subject : str
+        The first word or words of the message on targets.
 
     Warns
     -----
@@ -57,7 +60,7 @@ def warn_if_coarse(
     if sample_weight is not None and weights.weight is not None:
         _look_at_weights(sample_weight, weights)
     if y is not None and targets is not None:
-        _look_at_targets(y, weights, targets)
+        _look_at_targets(y, weights, targets, subject)
 
 
 def _look_at_weights(sample_weight: NDArray[np.float64], weights: Weights) -> None:
@@ -76,7 +79,9 @@ def _look_at_weights(sample_weight: NDArray[np.float64], weights: Weights) -> No
     )
 
 
-def _look_at_targets(y: NDArray[np.float64], weights: Weights, targets: Targets) -> None:
+def _look_at_targets(
+    y: NDArray[np.float64], weights: Weights, targets: Targets, subject: str
+) -> None:
     rows = _sample(y.size)
     given, fixed = y[rows], targets.target[rows] * targets.unit
     weight = None if weights.weight is None else weights.weight[rows]
@@ -98,7 +103,7 @@ def _look_at_targets(y: NDArray[np.float64], weights: Weights, targets: Targets)
     lowest, highest = float(y.min()), float(y.max())
     kept = (highest - lowest) * (high - low) / FEWEST_STEPS / step / 4.0  # steps double
     warn(
-        f"Targets range from {lowest:.3g} to {highest:.3g} and are rounded to multiples of about "
+        f"{subject} range from {lowest:.3g} to {highest:.3g} and are rounded to multiples of about "
         f"{step:.2g}, for exact sums, but most of them are between {low:.3g} and {high:.3g}, so "
         "that smaller differences are lost. Clip the extreme targets, leave their rows out, or "
         "transform all targets, by a logarithm for instance: in a range of "

@@ -1,12 +1,15 @@
 """Functions that borrow arrays: what breaks the rules is refused, and references balance."""
 
+import ast
 import gc
+from pathlib import Path
 
 import numba
 import numpy as np
 import pytest
 from numba.core.runtime import _nrt_python, rtsys
 
+import gputree
 from gputree import C45Classifier, DecisionTreeClassifier, DecisionTreeRegressor
 from gputree.compilation import borrowing, inner, overload, overload_borrowing, pasted
 from gputree.compilation.borrowing import has_arrays
@@ -159,3 +162,31 @@ def test_references_balance(model, arguments, held):
     made, freed = last.mi_alloc - first.mi_alloc, last.mi_free - first.mi_free
     assert made > 0
     assert made == freed
+
+
+def decorators(function):
+    """Names in the decorators of a function, and in their arguments."""
+    return {
+        part.id
+        for decorator in function.decorator_list
+        for part in ast.walk(decorator)
+        if isinstance(part, ast.Name)
+    }
+
+
+def test_only_functions_that_borrow_call_those_that_lend():
+    """A kernel would release arrays that it was lent, and so free them while they are used."""
+    found = [
+        node
+        for path in sorted(Path(gputree.__file__).parent.rglob("*.py"))
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.FunctionDef)
+    ]
+    lending = {
+        node.name for node in found if {"where_given", "overload_borrowing"} <= decorators(node)
+    }
+    assert lending
+    for node in found:
+        calls = {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
+        if calls & lending:
+            assert decorators(node) & {"borrowing", "pasted"}, node.name

@@ -89,7 +89,13 @@ def test_means_are_of_each_target():
 @pytest.mark.parametrize("kind", ["classes", "numbers"])
 @pytest.mark.parametrize(
     "params",
-    [{"min_samples_split": 20}, {"max_depth": 3}, {"max_leaf_nodes": 6}, {"min_samples_leaf": 5}],
+    [
+        {"min_samples_split": 20},
+        {"max_depth": 3},
+        {"max_leaf_nodes": 6},
+        {"min_samples_leaf": 5},
+        {"ccp_alpha": 0.02},
+    ],
 )
 def test_trees_are_those_of_scikit_learn(table, kind, params):
     X, targets, labels = table

@@ -9,6 +9,7 @@ from sklearn import tree as sklearn_tree
 
 from gputree import DecisionTreeClassifier, DecisionTreeRegressor
 from gputree.backends.cpu.ranked import grower, sums
+from gputree.base import memory
 from gputree.compilation.tiers import forced
 from gputree.criteria import multi_output
 from gputree.criteria.named import CRITERIA
@@ -16,7 +17,11 @@ from gputree.estimators.growing import grow_tree
 from gputree.estimators.growing_targets import grow_targets
 
 GINI, ENTROPY = CRITERIA["classification"][:2]
-LIMITS = [{}, {"max_depth": 3}, {"min_samples_leaf": 5}, {"max_leaf_nodes": 9}]
+GROUPS = {"interaction_cst": [[0, 1], [1, 2]]}
+LIMITS = [
+    {}, {"max_depth": 3}, {"min_samples_leaf": 5}, {"min_weight_fraction_leaf": 0.1},
+    {"max_leaf_nodes": 9}, {"max_features": 2, "random_state": 3}, GROUPS,
+]  # fmt: skip
 
 
 def options_of(X, classes=(), **parameters):
@@ -53,6 +58,11 @@ def mixed_table(seed, n=60):
     return X, weight, r
 
 
+def without_subsets(X, limits):
+    """Leave out categories where one target has more subsets than those along an order."""
+    return X.drop(columns="c") if any("_leaf" in name for name in limits) else X
+
+
 def assert_same(a, b, but=()):
     for name, value in vars(a).items():
         if isinstance(value, np.ndarray) and name not in but:
@@ -62,6 +72,7 @@ def assert_same(a, b, but=()):
 @given(st.integers(0, 10**6), st.sampled_from(LIMITS))
 def test_a_target_given_twice_or_four_times_grows_the_tree_of_one(seed, limits):
     X, weight, r = mixed_table(seed)
+    X = without_subsets(X, limits)
     y = r.choice([r.normal(size=60), r.integers(0, 3, 60) + 0.0, np.exp(3 * r.normal(size=60))])
     one = grow_one(X, y, weight=weight, categorical_split="ordered", **limits)
     for k in (2, 4):
@@ -75,8 +86,8 @@ def test_classes_given_twice_grow_the_tree_of_one(seed, limits, criterion):
     X, weight, r = mixed_table(seed)
     n_classes = int(r.integers(2, 5))
     y = r.integers(0, n_classes, 60)
-    if n_classes > 2:  # of more than two, categories of one target are searched otherwise
-        X = X.drop(columns="c")
+    # of more than two, categories of one target are searched otherwise
+    X = X.drop(columns="c") if n_classes > 2 else without_subsets(X, limits)
     given = {"weight": weight, "criterion": criterion, **limits}
     one = grow_one(X, y, n_classes, categorical_split="ordered", **given)
     for k in (2, 4):
@@ -159,20 +170,26 @@ def test_bounds_exclude_no_cut_that_is_chosen(seed, criterion):
         assert_same(found, grow(X, Y, classes, weight, criterion=criterion))
 
 
-@given(st.integers(0, 10**6), st.sampled_from(["squared_error", GINI, ENTROPY]))
-def test_neither_threads_nor_levels_nor_the_order_of_rows_change_the_tree(seed, criterion):
+@given(
+    st.integers(0, 10**6),
+    st.sampled_from(["squared_error", GINI, ENTROPY]),
+    st.sampled_from([{}, GROUPS]),
+)
+def test_neither_threads_nor_levels_nor_the_order_of_rows_change_the_tree(seed, criterion, limits):
     X, weight, r = mixed_table(seed)
     classes = () if criterion == "squared_error" else (2, 3)
     Y = r.integers(0, classes, (60, 2)) if classes else r.normal(size=(60, 2))
-    found = grow(X, Y, classes, weight, criterion=criterion)
+    found = grow(X, Y, classes, weight, criterion=criterion, **limits)
     order = r.permutation(60)
     weight_moved = None if weight is None else weight[order]
-    assert_same(found, grow(X.iloc[order], Y[order], classes, weight_moved, criterion=criterion))
+    moved = X.iloc[order], Y[order], classes, weight_moved
+    assert_same(found, grow(*moved, criterion=criterion, **limits))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(grower, "FEWEST_SHARED", 1)
         patch.setattr(grower, "MOST_WHOLE", 1)
         for n_jobs in (1, 2):
-            assert_same(found, grow(X, Y, classes, weight, criterion=criterion, n_jobs=n_jobs))
+            again = grow(X, Y, classes, weight, criterion=criterion, n_jobs=n_jobs, **limits)
+            assert_same(found, again)
 
 
 @pytest.mark.parametrize("criterion", ["squared_error", GINI, ENTROPY])
@@ -234,6 +251,42 @@ def test_categories_are_ordered_along_the_direction_in_which_their_means_differ(
     y = np.tile([0.0, 1.0, 2.0, 9.0], 5)
     tree = grow(X, np.stack([-y, 10 * y], axis=1), max_depth=1)
     assert [tree.categories(t).tolist() for t in (1, 2)] == [[0, 1, 2], [3]]
+
+
+@pytest.mark.parametrize("classes", [(), (2, 3)])
+def test_paths_have_the_columns_of_one_set(classes):
+    """Columns in no set are one, too."""
+    r = np.random.default_rng(1)
+    X = r.normal(size=(80, 4))
+    Y = X[:, [0, 2]] + X[:, [1, 3]] + r.normal(size=(80, 2))
+    Y = np.stack([Y[:, 0] > 0, np.digitize(Y[:, 1], [-1, 1])], axis=1) if classes else Y
+    tree = grow(X, Y, classes, interaction_cst=[{0, 1}, {1, 2}])
+    above = [frozenset() for _ in range(tree.n_nodes)]
+    for node in np.flatnonzero(~tree.is_leaf):
+        first = tree.first_child[node]
+        above[first] = above[first + 1] = above[node] | {int(tree.feature[node])}
+    assert all(any(columns <= group for group in ({0, 1}, {1, 2}, {3})) for columns in above)
+    assert max(map(len, above)) == 2
+
+
+def test_a_coarse_target_or_weight_is_named():
+    X = np.arange(60.0)[:, None]
+    y = np.sin(X[:, 0])
+    with pytest.warns(UserWarning, match="Targets of column 1 range from"):
+        grow(X, np.stack([y, np.where(X[:, 0] == 7, 1e20, y)], axis=1))
+    weight = np.where(X[:, 0] == 7, 1e20, 1.0 + y**2)
+    for Y, classes in ((np.stack([y, -y], axis=1), ()), (np.zeros((60, 2), int), (1, 1))):
+        with pytest.warns(UserWarning, match="Sample weights reach up to"):
+            grow(X, Y, classes, weight)
+
+
+@pytest.mark.parametrize("classes", [(), (2, 3)])
+def test_memory_for_all_targets_is_required_before_it_is_taken(monkeypatch, classes):
+    """Of three arrays of integers for each, one that is partitioned, and deviations."""
+    monkeypatch.setattr(memory, "NEGLIGIBLE", 0)
+    monkeypatch.setattr(memory, "available_bytes", lambda: 5000)
+    with pytest.raises(MemoryError, match=r"a tree of 300 rows by 2 targets .* rows or targets"):
+        grow(np.eye(300, 1), np.zeros((300, 2), int if classes else float), classes)
 
 
 @pytest.mark.parametrize(

@@ -36,6 +36,12 @@ def allowed_in_node(interactions, bounds, j):
     return _of_set(interactions, bounds.columns[j])
 
 
+@where_given(lambda interactions, s: None)
+def allowed_in_set(interactions, s):
+    """The columns of set s, for a kernel: it counts references, `allowed_on_stack` does not."""
+    return _of_set(interactions, s)
+
+
 @where_given(lambda interactions, stack, place: None, overload_borrowing)
 def allowed_on_stack(interactions, stack, place):
     """The columns of a node of a block, whose set waits at a place of the stack."""

@@ -11,7 +11,7 @@ from gputree.arithmetic.hashing import child_key
 from gputree.backends.base import Limits
 from gputree.backends.cpu.cut import draw_columns, tie_rank
 from gputree.backends.cpu.interactions import (
-    allowed_on_stack,
+    allowed_in_set,
     column_in,
     number_allowed,
     push_sets,
@@ -241,7 +241,7 @@ def grow_subtree(ranked, s, t, depth, key, columns, out):
         node, level, key = waiting[size, 0], waiting[size, 1], keys[size]
         s, t = out.begin[node], out.end[node]
         opened = open_node(ranked.criterion, ranked.rows, s, t, totals)
-        allowed = allowed_on_stack(ranked.interactions, sets, size)
+        allowed = allowed_in_set(ranked.interactions, sets[size])
         cut = best_cut(ranked, s, t, key, allowed, totals, opened, order, scratch)
         left = split(ranked, s, t, cut, out, node, totals, opened, scratch)
         if left == 0:
