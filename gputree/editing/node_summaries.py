@@ -112,7 +112,7 @@ def node_summaries(editor: TreeEditor, most: int = 5) -> Iterator[NodeSummary]:
     """
     if not isinstance(editor._subtrees, CartSubtrees):
         kind = type(editor.estimator).__name__
-        raise InputError(f"rpart's summary is of binary trees of CART, and this is a {kind}.")
+        raise InputError(f"rpart's summary is of binary trees of CART, not {kind}.")
     tree, numbers, words = editor.estimator.tree_, editor.numbers, describe(editor.estimator)
     risk: Risk = "error" if tree.task == "classification" else "impurity"
     alpha = weakest_links(tree, risk).alpha / root_risk(tree, risk)

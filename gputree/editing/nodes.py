@@ -55,6 +55,9 @@ _KINDS = {
     ID3Classifier: ListSubtrees,
 }
 
+# Numbers of nodes that an error lists.
+FEW_NODES = 8
+
 
 class State(NamedTuple):
     """A tree after some edits, and the numbers by which the user knows its nodes."""
@@ -199,7 +202,11 @@ class EditedNodes:
             return self._at(node)
         found = np.flatnonzero(self._state.number == node)
         if found.size == 0:
-            raise InputError(f"The tree has no node {node!r}: print the editor to see them.")
+            few = np.sort(self._state.number)[:FEW_NODES].tolist()
+            more = self._state.number.size - len(few)
+            rest = f" and {more} more" if more else ""
+            nodes = ", ".join(map(str, few))
+            raise InputError(f"The tree has no node {node!r}. It has {nodes}{rest}.")
         return int(found[0])
 
     def _at(self, path: Sequence[int]) -> int:

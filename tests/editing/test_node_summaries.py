@@ -105,7 +105,7 @@ def test_the_text_and_other_trees():
     text = str(next(node_summaries(TreeEditor(DecisionTreeClassifier(max_depth=2), X, y))))
     assert "Node 0: 150 rows, complexity 0.5" in text
     assert "x1 > 3.35   agree=0.833  adj=0.500" in text
-    with pytest.raises(ValueError, match="this is a C45Classifier"):
+    with pytest.raises(ValueError, match="not C45Classifier"):
         next(node_summaries(TreeEditor(C45Classifier(), X, y)))
 
 
