@@ -17,6 +17,7 @@ from gputree.errors import InputError
 
 # Sums over targets of squared weights stay below 2**63 while total**2 x targets does.
 SQUARE_BITS = 62
+MOST_SEEN = 1 << 12  # weights whose logarithms are kept: they fit a core's cache
 
 
 class SquaredErrors(NamedTuple):
@@ -46,6 +47,7 @@ class Entropies(NamedTuple):
 
     offset: Int64s  # (k + 1,)
     unit: float
+    seen: Floats  # x log2 x of small weights in units; NaN before the first use
 
 
 OF_CLASSES = (Ginis, WideGinis, Entropies)
@@ -56,7 +58,8 @@ def class_criterion(name: str, n_classes: tuple[int, ...], weights: Weights) -> 
     """Return the criterion of classification by its name, for so many classes of each target."""
     offset = np.concatenate([[0], np.cumsum(n_classes)])
     if name == "entropy":
-        return Entropies(offset, weights.unit)
+        seen = np.full(min(int(weights.total), MOST_SEEN) + 1, np.nan)
+        return Entropies(offset, weights.unit, seen)
     bits = 2 * int(weights.total).bit_length() + len(n_classes).bit_length()
     return (Ginis if bits <= SQUARE_BITS else WideGinis)(offset, weights.unit)
 

@@ -171,17 +171,25 @@ def gini_gain(criterion, value, totals, whole):
     return (value - square / weight) / weight / np.float64(criterion.offset.size - 1)
 
 
+@borrowing
+def term(criterion, weight):
+    """``x log2 x`` of a weight in units; threads that keep it at a time write the same."""
+    if weight >= criterion.seen.size:
+        return xlog2x(np.float64(weight) * criterion.unit)
+    value = criterion.seen[np.uintp(weight)]
+    if np.isnan(value):
+        criterion.seen[np.uintp(weight)] = value = xlog2x(np.float64(weight) * criterion.unit)
+    return value
+
+
 @formula(score_of, Entropies)
 def entropy_score(criterion, totals, left, moved, whole):
-    unit = criterion.unit
-    sides = xlog2x(np.float64(moved) * unit) + xlog2x(np.float64(whole - moved) * unit)
+    sides = term(criterion, moved) + term(criterion, whole - moved)
     parts = (0.0, 0.0, 0.0, 0.0)
     for j in range(criterion.offset.size - 1):
         value = 0.0
         for c in range(criterion.offset[j], criterion.offset[j + 1]):
-            a = np.float64(left[c]) * unit
-            b = np.float64(totals.sums[c] - left[c]) * unit
-            value += xlog2x(a) + xlog2x(b)
+            value += term(criterion, left[c]) + term(criterion, totals.sums[c] - left[c])
         parts = (parts[1], parts[2], parts[3], parts[0] + (value - sides))
     return (parts[0] + parts[2]) + (parts[1] + parts[3])
 
