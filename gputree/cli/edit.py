@@ -27,6 +27,7 @@ from gputree.cli.training import files_of
 from gputree.cli.weights import add_weights
 from gputree.errors import InputError
 from gputree.export.html import LANGUAGES
+from gputree.inputs.targets import forbid_targets
 
 if TYPE_CHECKING:
     from gputree.editing import TreeEditor
@@ -126,6 +127,8 @@ def editor_of(arguments: argparse.Namespace, command: str) -> TreeEditor:
     check_inputs(arguments.model, *files)
     estimator = load(arguments.model)
     forbid_several(estimator, command)
+    n_outputs = getattr(estimator, "n_outputs_", 1)
+    forbid_targets(n_outputs, "An edited tree", "Fit one estimator a target.")
     table, weight = tables_with_target(estimator, arguments, files)
     validation = None
     if getattr(arguments, "validation", None):

@@ -12,7 +12,7 @@ from sklearn.base import clone
 from gputree.editing.history import Edit, Skipped, forbid_objects, read_history
 from gputree.editing.nodes import EditedNodes, State
 from gputree.errors import InputError
-from gputree.estimators.named_cuts import cut_of
+from gputree.estimators.named_cuts import cut_of, finite
 from gputree.export.describe import describe
 from gputree.export.text import text_lines
 from gputree.tree import Tree
@@ -92,7 +92,7 @@ class TreeEditor(EditedNodes):
         name = self._names[self._feature(column)]
         edit: Edit = {"edit": "split", "path": self._path(self._find(node)), "column": name}
         if threshold is not None:
-            edit["threshold"] = threshold if isinstance(threshold, str) else float(threshold)
+            edit["threshold"] = threshold if isinstance(threshold, str) else finite(threshold, name)
         if categories is not None:
             is_list = not isinstance(categories, str)  # which is refused below
             edit["categories"] = list(map(_plain, categories)) if is_list else categories

@@ -30,7 +30,7 @@ from gputree.estimators import (
 )
 from gputree.estimators.coded_table import known_table
 from gputree.estimators.list_subtrees import ListSubtrees
-from gputree.estimators.named_cuts import names_of, place_of
+from gputree.estimators.named_cuts import FLAGS, names_of, place_of
 from gputree.estimators.subtrees import CartSubtrees, ancestors
 from gputree.export.describe import describe
 from gputree.export.html import losses_of, page_data, routed
@@ -200,7 +200,8 @@ class EditedNodes:
         """Return the place in the tree of a node, which is given by its number or its path."""
         if isinstance(node, (tuple, list)):
             return self._at(node)
-        found = np.flatnonzero(self._state.number == node)
+        is_flag = isinstance(node, FLAGS)  # True equals 1
+        found = np.flatnonzero((self._state.number == node) & (not is_flag))
         if found.size == 0:
             few = np.sort(self._state.number)[:FEW_NODES].tolist()
             more = self._state.number.size - len(few)
@@ -215,7 +216,7 @@ class EditedNodes:
         for depth, ordinal in enumerate(path):
             below = self._tree.children(node)
             if not 0 <= ordinal < len(below):
-                raise InputError(f"The tree has no node at {list(path)}: {depth} levels exist.")
+                raise InputError(f"The tree has no node at {list(path)}: it ends at depth {depth}.")
             node = below[ordinal]
         return node
 

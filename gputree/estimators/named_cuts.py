@@ -13,6 +13,8 @@ from gputree.base.texts import hint
 from gputree.columns import Columns
 from gputree.errors import InputError
 
+FLAGS = (bool, np.bool_)
+
 
 def names_of(estimator: Any) -> list[Any]:
     """Names of the columns of an estimator, or their indices."""
@@ -22,7 +24,7 @@ def names_of(estimator: Any) -> list[Any]:
 
 def place_of(names: Sequence[Any], column: Any) -> int:
     """Return the index of a column, which is given by its name or index."""
-    if isinstance(column, (bool, np.bool_)):
+    if isinstance(column, FLAGS):
         raise InputError(f"A column is given by its name or index, got {column!r}.")
     if column in names:
         return names.index(column)
@@ -49,21 +51,23 @@ def cut_of(
         raise InputError(f"Column {name!r} is split by '{takes}'.")
     words = columns.categories[feature]
     if words is None:
-        return _number(threshold, name), None
-    known = {word: code for code, word in enumerate(words.tolist())}
+        return finite(threshold, name), None
+    # True equals 1, the name of another category
+    known = {(word, isinstance(word, FLAGS)): code for code, word in enumerate(words.tolist())}
     codes = []
     for word in [threshold] if threshold is not None else categories:
-        if not isinstance(word, Hashable) or word not in known:
-            near = hint(str(word), map(str, known))
+        key = word, isinstance(word, FLAGS)
+        if not isinstance(word, Hashable) or key not in known:
+            near = hint(str(word), map(str, words.tolist()))
             raise InputError(f"Column {name!r} has no category {word!r}.{near}")
-        codes.append(known[word])
+        codes.append(known[key])
     return (float(codes[0]), None) if threshold is not None else (None, np.array(codes))
 
 
-def _number(threshold: Any, name: Any) -> float:
+def finite(threshold: Any, name: Any) -> float:
     """Return a threshold as a finite number."""
     # integers of JSON can be larger than any float
-    is_number = isinstance(threshold, Real)
+    is_number = isinstance(threshold, Real) and not isinstance(threshold, FLAGS)
     if not is_number or not abs(threshold) <= sys.float_info.max:
         raise InputError(f"The threshold of column {name!r} must be a number, got {threshold!r}.")
     return float(threshold)

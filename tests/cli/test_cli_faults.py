@@ -152,11 +152,14 @@ OPTIONS = {
 }
 
 
-def test_constraints_are_options_in_messages(fails, tmp_path):
+@pytest.mark.parametrize("option", ["--forced-splits splits.json", "--monotonic-cst weight=1"])
+def test_constraints_are_options_in_messages(fails, tmp_path, option, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "splits.json").write_text('{"feature": "weight", "threshold": 2800}')
     cars = [load_auto_mpg().filename, "--target", "mpg", "--criterion", "absolute_error"]
-    told = fails("train", *cars, "-o", tmp_path / "m", "--monotonic-cst", "weight=1")
-    assert "does not take --monotonic-cst with" in told
-    assert told.endswith("Leave --monotonic-cst out.\n")
+    told = fails("train", *cars, "-o", tmp_path / "m", *option.split())
+    assert f"does not take {option.split()[0]} with" in told
+    assert told.endswith(f"Leave {option.split()[0]} out.\n")
 
 
 @pytest.mark.parametrize("words", OPTIONS)

@@ -482,6 +482,8 @@ ERRORS = {
     "prune takes one node at least": lambda e: e.prune([]),
     "labels that the tree was not grown on": lambda e: TreeEditor(e.estimator, X_, Y_ + 7),
     "no node 99": lambda e: e.rows(99),
+    "no node True. It has 0, 1": lambda e: e.prune(True),
+    "must be a number, got True": lambda e: e.split(0, "size", threshold=True),
     "no node at": lambda e: e.prune((0, 0, 0, 0, 0)),
     "is a leaf already": lambda e: e.prune(int(e.numbers[-1])),
     "no column 'sise'": lambda e: e.split(0, "sise"),

@@ -3,6 +3,7 @@
 import json
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -135,6 +136,16 @@ def test_splits_that_are_left_out(splits, options, problem):
         assert model.tree_.equals(clone(model).set_params(forced_splits=None).fit(X, y).tree_)
 
 
+def test_booleans_are_categories_of_columns_of_booleans_alone():
+    y, splits = np.array([0, 1, 2] * 4), {"feature": 0, "categories": [True]}
+    numbers, flags = pd.DataFrame({"a": y.astype(float)}), pd.DataFrame({"a": y == 1})
+    model = DecisionTreeClassifier(max_depth=1, forced_splits=splits, categorical_features=[0])
+    with pytest.raises(ValueError, match="has no category True"):
+        model.fit(numbers, y)
+    model.fit(flags, y)
+    assert model.apply(flags).tolist() == [2, 1, 2] * 4
+
+
 @pytest.mark.parametrize(
     ("splits", "message"),
     [
@@ -145,6 +156,7 @@ def test_splits_that_are_left_out(splits, options, problem):
         ({"feature": "a"}, "takes 'threshold' or 'categories'; 'a' has neither"),
         ({"feature": "colour", "categories": "red"}, r"as a list: \['red'\]"),
         ({"feature": "a", "threshold": "x"}, "must be a number, got 'x'"),
+        ({"feature": "a", "threshold": True}, "must be a number, got True"),
         ({"feature": "a", "threshold": [1.0]}, r"must be a number, got \[1.0\]"),
         ({"feature": "colour", "categories": [["red"]]}, r"has no category \['red'\]"),
         ({"feature": "a", "categories": ["red"]}, "is split by 'threshold'"),

@@ -247,3 +247,12 @@ def test_one_node_and_one_row_are_no_plural(tmp_path):
     script = """<script>document.body.textContent = "TOLD" + JSON.stringify(
         document.getElementById("about").textContent) + "TOLD";</script></body>\n"""
     assert use(page, tmp_path, script) == "regression, 1 node, 1 leaf, depth 0, 1 row"
+
+
+def test_several_targets_have_no_colours(tmp_path):
+    script = """<script>document.body.textContent =
+    "TOLD" + document.getElementById("colours").hidden + "TOLD";</script></body>"""
+    for targets, hidden in ((1, False), (2, True)):
+        y = np.column_stack([IRIS.target] * targets)
+        model = DecisionTreeClassifier(max_depth=2).fit(IRIS.data, y if targets > 1 else y[:, 0])
+        assert use(export_html(model), tmp_path, script) is hidden
