@@ -96,6 +96,20 @@ def test_classes_given_twice_grow_the_tree_of_one(seed, limits, criterion):
         np.testing.assert_array_equal(several.statistics, np.tile(one.statistics, k))
 
 
+@pytest.mark.parametrize("criterion", ["squared_error", GINI, ENTROPY])
+def test_a_constant_target_halves_the_impurities_of_the_other(criterion):
+    X, weight, r = mixed_table(11)
+    n_classes = 0 if criterion == "squared_error" else 2
+    y = r.integers(0, 2, 60) if n_classes else r.normal(size=60)
+    one = grow_one(X, y, n_classes, weight, criterion=criterion, categorical_split="ordered")
+    Y = np.stack([np.zeros_like(y), y], axis=1)
+    classes = (1, n_classes) if n_classes else ()
+    two = grow(X, Y, classes, weight, criterion=criterion)
+    assert_same(one, two, but=("statistics", "impurity", "gain"))
+    np.testing.assert_array_equal(two.impurity, one.impurity / 2)
+    np.testing.assert_allclose(two.gain, one.gain / 2, rtol=1e-12)
+
+
 def impurity_of(Y, weight, classes, criterion):
     """Mean over targets of the impurity of some rows."""
     found = []
