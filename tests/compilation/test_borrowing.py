@@ -175,7 +175,7 @@ def decorators(function):
 
 
 def test_only_functions_that_borrow_call_those_that_lend():
-    """A kernel would release arrays that it was lent, and so free them while they are used."""
+    """A kernel would release arrays of its caller, and so free them while they are used."""
     found = [
         node
         for path in sorted(Path(gputree.__file__).parent.rglob("*.py"))

@@ -296,7 +296,7 @@ def test_a_coarse_target_or_weight_is_named():
 
 @pytest.mark.parametrize("classes", [(), (2, 3)])
 def test_memory_for_all_targets_is_required_before_it_is_taken(monkeypatch, classes):
-    """Of three arrays of integers for each, one that is partitioned, and deviations."""
+    """Three arrays of integers for each, one that is partitioned, and deviations."""
     monkeypatch.setattr(memory, "NEGLIGIBLE", 0)
     monkeypatch.setattr(memory, "available_bytes", lambda: 5000)
     with pytest.raises(MemoryError, match=r"a tree of 300 rows by 2 targets .* rows or targets"):
