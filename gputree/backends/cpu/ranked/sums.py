@@ -29,7 +29,10 @@ from gputree.base.dtypes import Floats, Int64s
 from gputree.compilation import jitable, overload
 from gputree.criteria import dispatch
 from gputree.criteria.dispatch import formula
-from gputree.criteria.multi_output import OF_CLASSES, OF_SUMS, SquaredErrors
+from gputree.criteria.multi_output import MOST_SEEN, OF_CLASSES, OF_SUMS, SquaredErrors
+
+# Cuts with a bound that may be best, at least, where the one with the largest is scored first.
+FEWEST_PRUNED = 16
 
 
 class Totals(NamedTuple):
@@ -130,6 +133,31 @@ def needed_bound(opened, best, least):
     return max(level, 0.0)
 
 
+@borrowing
+def most_promising(square, n, needed):
+    """Number of the cut with the largest of n bounds, or -1 if few of them reach `needed`."""
+    most = count = 0
+    for i in range(n):
+        count += square[i] >= needed
+        if square[i] > square[most]:
+            most = i
+    return most if count >= FEWEST_PRUNED else -1
+
+
+@borrowing
+def score_of_cut(criterion, elements, first, last, rows, s, totals, whole, left):
+    """Score of the cut after element `last`; `left` become the sums of the rows before it."""
+    size, moved = elements.size, np.int64(0)
+    for j in range(left.size):
+        left[j] = 0
+    for i in range(first, last + 1):
+        rank = s + np.int64(elements[i if i >= 0 else size + i] & RANK)
+        units = np.int64(pick(rows.weight, rank, 1))
+        add_targets(criterion, left, rows, rank, units)
+        moved += units
+    return score_of(criterion, totals, left, moved, whole)
+
+
 # ------------------------------------------------------------------ by criterion
 @dispatch.stub
 def n_sums(criterion):
@@ -176,6 +204,12 @@ def sweep(
     needed = needed_bound(opened, best, least)
     if most < needed:
         return cut
+    if not opened.is_least and whole > MOST_SEEN:  # scores cost more than another pass
+        promising = most_promising(square, known - first, needed)
+        if promising >= 0:
+            last = first + promising
+            value = score_of_cut(criterion, elements, first, last, rows, s, totals, whole, left)
+            needed = max(needed, needed_bound(opened, value, least))
     for j in range(left.size):
         left[j] = 0
     # `left` are the sums of the rows before element i, of weight `moved`; missing ones move first,
