@@ -94,7 +94,9 @@ extern "C" __global__ void __launch_bounds__(32, 16) score_bins(
 ) {
     const Measure measure = {rules.criterion, rules.limits};
     const i64 p = blockIdx.x, width = measure.channels(), channels = rules.channels;
+#if INTERACTIONS
     if (scores.excludes(pairs.node[p] * table.columns + pairs.column[p])) return;
+#endif
     Pair pair = pairs.of(p, level.totals, memory, channels, width);
     pair.runs.count = collect_bins(
         measure.criterion, column_of(table, pair.column), level.cells(table, pair.node, channels),
@@ -130,7 +132,9 @@ extern "C" __global__ void __launch_bounds__(32, 16) score_rows(
 ) {
     const Measure measure = {rules.criterion, rules.limits};
     const i64 p = blockIdx.x, width = measure.channels();
+#if INTERACTIONS
     if (scores.excludes(pairs.node[p] * table.columns + pairs.column[p])) return;
+#endif
     Pair pair = pairs.of(p, level.totals, memory, rules.channels, width);
     const Listed list = {keys + first[p], items + first[p], of.target, of.weight};
     const i64 rows = last[p] - first[p];

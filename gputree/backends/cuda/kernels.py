@@ -93,7 +93,7 @@ WITH_CATEGORIES = frozenset({"finish"})
 WITH_MONOTONIC = frozenset({"score", "refine", "sub_bins", "finish"})
 
 # Modules that are compiled separately for tasks with interaction constraints.
-WITH_INTERACTIONS = frozenset({"score", "choose", "finish"})
+WITH_INTERACTIONS = frozenset({"score", "categories", "choose", "finish"})
 
 
 def macro(criterion: type) -> str:
