@@ -279,7 +279,8 @@ def test_sides_of_cuts_inside_bins_are_what_counting_gives(kind, weighted):
         rows = editor.rows(node)
         for one in editor.alternatives(node):
             x, w, y = X[rows, int(one.column[1:])], weight[rows], label[rows]
-            first = (x <= one.threshold) | (np.isnan(x) & (one.missing == 0))
+            cut = np.inf if one.threshold is None else one.threshold  # missing values alone
+            first = (x <= cut) | (np.isnan(x) & (one.missing == 0))
             assert one.rows == [first.sum(), (~first).sum()]
             for side, found in zip((first, ~first), one.statistics, strict=True):
                 expected = np.bincount(y[side], w[side], 3)
