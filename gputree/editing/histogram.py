@@ -77,8 +77,8 @@ def of_ranges(rows: Counted, bins: int) -> dict[str, Any]:
 
 def of_categories(rows: Counted, words: NDArray[Any] | None, most: int) -> dict[str, Any]:
     """Count rows of the categories with the largest weights, in the order of their codes."""
-    greatest = np.fmax.reduce(rows.values, initial=-1)
-    n_codes = int(greatest) + 1 if words is None else len(words)
+    largest = np.fmax.reduce(rows.values, initial=-1)
+    n_codes = int(largest) + 1 if words is None else len(words)
     weights, missing = rows.sums(n_codes, np.empty(0))
     heaviest = np.sort(np.argsort(-weights.sum(axis=1), kind="stable")[:most])
     return {

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gputree.arithmetic.fixed_point import fix_weights
 from gputree.backends import new_ranked_grower
+from gputree.backends.base import Limits
 from gputree.backends.ranked import NodeRows, RankedNodes
 from gputree.backends.rules import midpoints
+from gputree.base.dtypes import Int64s
 from gputree.base.progress import Progress
 from gputree.criteria.named import RANKED
 from gputree.criteria.pinball import RankedTargets, fix_ranked
@@ -103,29 +105,59 @@ def grow_ranked(
     fixed = fix_ranked(target[order], weights, options.quantile)
     limits = new_limits(fixed.weights, options, rounded=False)
     rows = NodeRows(order.copy(), fixed.target.copy(), _copied(fixed.weights.weight))
-    shared = options.n_threads, options.interactions
-    grower: Any = new_ranked_grower(values, fixed.criterion, limits, rows, *shared)
-    with Progress(order.size, enabled=options.verbose) as progress:
+    grown = grow_lists(values, fixed.criterion, limits, rows, options)
+    unit = weights.weight, weights.unit * weights.scale
+    found = _statistics(grown.ranked, fixed, target, _weights_of(grown.ranked, rows, order, *unit))
+    return tree_of_lists(table, grown, found, options)
+
+
+class GrownLists(NamedTuple):
+    """Nodes numbered breadth-first, and the growth over ranked lists that they are of."""
+
+    grower: Any
+    nodes: GrownNodes
+    shape: BinaryShape
+    ranked: RankedNodes
+
+
+def grow_lists(
+    values: Any, criterion: Any, limits: Limits, rows: NodeRows, options: Options
+) -> GrownLists:
+    """Grow over ranked lists of a table on the CPU; `rows` become those of the leaves, in order."""
+    n, shared = rows.row.size, (options.n_threads, options.interactions)
+    grower: Any = new_ranked_grower(values, criterion, limits, rows, *shared)
+    with Progress(n, enabled=options.verbose) as progress:
         grown = grower.grow(options.key)
-        progress.level(0, 0, order.size, grown.begin.size)
-    nodes, parent, depth = renumber(grown_nodes(grown, values.values))
+        progress.level(0, 0, n, grown.begin.size)
+    nodes, parent, depth = renumber(_grown_nodes(grown, values.values))
     by_level = breadth_first(grown.first_child)[0]
     grown = RankedNodes._make(field[by_level] for field in grown)
+    grown = grown._replace(first_child=nodes.first_child)
     shape = BinaryShape(parent, depth, nodes.end - nodes.begin, grown.weight[:, None])
-    unit = weights.weight, weights.unit * weights.scale
-    found = _statistics(grown, fixed, target, _weights_of(grown, rows, order, *unit))
-    tree = tree_of_statistics(nodes, shape, found, options, table.shape[1])
+    return GrownLists(grower, nodes, shape, grown)
+
+
+def tree_of_lists(table: Table, grown: GrownLists, found: Statistics, options: Options) -> Grown:
+    """The tree of nodes that were grown over ranked lists, of some statistics."""
+    tree = tree_of_statistics(grown.nodes, grown.shape, found, options, table.shape[1])
     if table.columns.nominal.any():
-        tree = add_category_tests(tree, nodes, grower, table.columns)
+        tree = add_category_tests(tree, grown.nodes, grown.grower, table.columns)
     report = {"refined_pairs": 0, "scanned_pairs": 0}
-    return Grown(close_tree(tree, shape, options), report)
+    return Grown(close_tree(tree, grown.shape, options), report)
+
+
+def sum_of_nodes(grown: RankedNodes, values: Int64s) -> Int64s:
+    """Sums in all nodes of the values of rows, which are in the order of the leaves."""
+    sums = np.concatenate([[0], np.cumsum(values)])
+    found: Int64s = sums[grown.end] - sums[grown.begin]
+    return found
 
 
 def _copied(weight: NDArray | None) -> NDArray | None:
     return None if weight is None else weight.copy()
 
 
-def grown_nodes(grown: RankedNodes, values: NDArray) -> GrownNodes:
+def _grown_nodes(grown: RankedNodes, values: NDArray) -> GrownNodes:
     """Nodes with thresholds between the values next to a cut; infinity before missing values."""
     split = np.flatnonzero(grown.first_child >= 0)
     feature = np.where(grown.first_child < 0, -1, grown.feature)
@@ -150,8 +182,7 @@ def _weights_of(
     if weight is not None:
         of_row = np.zeros(int(order.max()) + 1, np.int64)
         of_row[order] = weight
-        sums = np.concatenate([[0], np.cumsum(of_row[rows.row])])
-        units = sums[grown.end] - sums[grown.begin]
+        units = sum_of_nodes(grown, of_row[rows.row])
     return np.multiply(units, unit, dtype=np.float64)
 
 

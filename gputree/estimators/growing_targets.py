@@ -8,29 +8,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree.arithmetic.fixed_point import Targets, Weights, fix_weights
-from gputree.backends import new_ranked_grower
 from gputree.backends.ranked import NodeRows, RankedNodes
 from gputree.base.memory import require_memory
-from gputree.base.progress import Progress
 from gputree.compilation import kernel
 from gputree.criteria.multi_output import class_criterion, fix_several
 from gputree.criteria.named import class_impurity, target_impurity
 from gputree.errors import InputError
 from gputree.estimators.growing import (
-    BinaryShape,
     Grown,
     Options,
     Statistics,
     check_statistics,
-    close_tree,
     new_limits,
     over_table,
-    tree_of_statistics,
 )
-from gputree.estimators.growing_categories import add_category_tests
-from gputree.estimators.growing_ranked import grown_nodes
+from gputree.estimators.growing_ranked import grow_lists, sum_of_nodes, tree_of_lists
 from gputree.estimators.resolution import warn_if_coarse
-from gputree.growth.assembly import breadth_first, over_leaves, renumber
+from gputree.growth.assembly import over_leaves
 from gputree.inputs.tables import Table
 
 _ON_CPU = "trees of several targets are grown on the CPU, from a table in memory"
@@ -111,29 +105,16 @@ def grow_targets(
     weight = None if weights.weight is None else weights.weight.copy()
     rows = NodeRows(kept.astype(np.int32), arranged, weight)
     limits = new_limits(weights, options, rounded=targets is not None and targets[0].rounded)
-    shared = options.n_threads, options.interactions
-    grower: Any = new_ranked_grower(values, criterion, limits, rows, *shared)
-    with Progress(kept.size, enabled=options.verbose) as progress:
-        grown = grower.grow(options.key)
-        progress.level(0, 0, kept.size, grown.begin.size)
-    width = sum(classes) or len(criterion.scale)
-    check_statistics(grown.begin.size, width)
-    nodes, parent, depth = renumber(grown_nodes(grown, values.values))
-    by_level = breadth_first(grown.first_child)[0]
-    grown = RankedNodes._make(field[by_level] for field in grown)
-    grown = grown._replace(first_child=nodes.first_child)
-    shape = BinaryShape(parent, depth, nodes.end - nodes.begin, grown.weight[:, None])
+    grown = grow_lists(values, criterion, limits, rows, options)
+    check_statistics(grown.ranked.begin.size, sum(classes) or len(criterion.scale))
     if targets is None:
-        found = _class_statistics(grown, rows, criterion.offset, weights, options.criterion)
+        found = _class_statistics(grown.ranked, rows, criterion.offset, weights, options.criterion)
     else:
         place = np.empty(n, np.int32)
         place[kept] = np.arange(kept.size)
-        found = _target_statistics(grown, place[rows.row], weights, targets, options.criterion)
-    options = options._replace(n_classes=sum(classes))
-    tree = tree_of_statistics(nodes, shape, found, options, table.shape[1])
-    if table.columns.nominal.any():
-        tree = add_category_tests(tree, nodes, grower, table.columns)
-    return Grown(close_tree(tree, shape, options), {"refined_pairs": 0, "scanned_pairs": 0})
+        rows_of_nodes = place[rows.row]
+        found = _target_statistics(grown.ranked, rows_of_nodes, weights, targets, options.criterion)
+    return tree_of_lists(table, grown, found, options._replace(n_classes=sum(classes)))
 
 
 def _require_memory(n: int, k: int, classes: tuple[int, ...]) -> None:
@@ -181,15 +162,8 @@ def _target_statistics(
     k, whole = len(targets), grown.weight
     means, impurity = np.empty((whole.size, k)), np.zeros(whole.size)
     for j, found in enumerate(targets):
-        sums = [whole, *(_of_nodes(grown, values[place]) for values in found[:3])]
+        sums = [whole, *(sum_of_nodes(grown, values[place]) for values in found[:3])]
         means[:, j] = found.centre + sums[1] * found.unit / whole
         impurity += target_impurity(criterion, np.stack(sums, axis=1), found)
     unit = weights.unit * weights.scale
     return Statistics(means, np.multiply(whole, unit, dtype=np.float64), impurity / k)
-
-
-def _of_nodes(grown: RankedNodes, values: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Sums of the values of rows, one leaf after the other, in all nodes."""
-    sums = np.concatenate([[0], np.cumsum(values)])
-    found: NDArray[np.int64] = sums[grown.end] - sums[grown.begin]
-    return found

@@ -62,7 +62,7 @@ class TableEstimator(CallbackSupport, BaseEstimator):
     _lacks: ClassVar[dict[str, str]] = {}
     _refuses: ClassVar[dict[tuple[str, str], str]] = {}
 
-    # Whether y may have several columns.
+    # True if y may have several columns.
     _takes_targets: ClassVar[bool] = False
 
     # Whether a table on a CUDA device is grown on where it is.

@@ -152,9 +152,9 @@ def _explanation(description: Description, model: Model, row: NDArray) -> Explan
             stops[node] = share
         steps.append(_step(description, node, share, "; ".join(notes)))
         rest += [(child, share * part, why) for child, part in reversed(onward)]
-    out = np.zeros(tree.n_classes)
+    out, predictions = np.zeros(tree.n_classes), tree.predictions
     for node in sorted(stops):  # as prediction adds them up
-        out += stops[node] * tree.predictions[node]
+        out += stops[node] * predictions[node]
     if description.class_names is None:
         return Explanation(description.words_of(out), {}, tuple(steps))
     shares = dict(zip(description.class_names, out.tolist(), strict=True))

@@ -8,13 +8,16 @@ from gputree.backends.cpu.jit import borrowing, pick
 from gputree.backends.cpu.ranked import formulas
 from gputree.backends.cpu.ranked.bounds import Opened, error_of
 from gputree.backends.cpu.ranked.sums import (
+    NO_PARTS,
     Totals,
+    add_part,
     add_targets,
     gain_per_weight,
     n_sums,
     padded,
     scale_of,
     score_of,
+    sum_of_parts,
     weight_of,
 )
 from gputree.compilation import overload
@@ -146,7 +149,7 @@ def gini_score(criterion, totals, left, moved, whole):
 
 @formula(score_of, WideGinis)
 def wide_gini_score(criterion, totals, left, moved, whole):
-    parts = (0.0, 0.0, 0.0, 0.0)
+    parts = NO_PARTS
     for j in range(criterion.offset.size - 1):
         square_left = square_right = 0.0
         for c in range(criterion.offset[j], criterion.offset[j + 1]):
@@ -154,20 +157,20 @@ def wide_gini_score(criterion, totals, left, moved, whole):
             square_left += a * a
             square_right += b * b
         value = square_left / np.float64(moved) + square_right / np.float64(whole - moved)
-        parts = (parts[1], parts[2], parts[3], parts[0] + value)
-    return (parts[0] + parts[2]) + (parts[1] + parts[3])
+        parts = add_part(parts, value)
+    return sum_of_parts(parts)
 
 
 @formula(gain_per_weight, Ginis, WideGinis)
 def gini_gain(criterion, value, totals, whole):
     weight = np.float64(whole)
-    parts = (0.0, 0.0, 0.0, 0.0)
+    parts = NO_PARTS
     for j in range(criterion.offset.size - 1):
         square = 0.0
         for c in range(criterion.offset[j], criterion.offset[j + 1]):
             square += np.float64(totals.sums[c]) * np.float64(totals.sums[c])
-        parts = (parts[1], parts[2], parts[3], parts[0] + square)
-    square = (parts[0] + parts[2]) + (parts[1] + parts[3])
+        parts = add_part(parts, square)
+    square = sum_of_parts(parts)
     return (value - square / weight) / weight / np.float64(criterion.offset.size - 1)
 
 
@@ -185,28 +188,28 @@ def term(criterion, weight):
 @formula(score_of, Entropies)
 def entropy_score(criterion, totals, left, moved, whole):
     sides = term(criterion, moved) + term(criterion, whole - moved)
-    parts = (0.0, 0.0, 0.0, 0.0)
+    parts = NO_PARTS
     for j in range(criterion.offset.size - 1):
         value = 0.0
         for c in range(criterion.offset[j], criterion.offset[j + 1]):
             value += term(criterion, left[c]) + term(criterion, totals.sums[c] - left[c])
-        parts = (parts[1], parts[2], parts[3], parts[0] + (value - sides))
-    return (parts[0] + parts[2]) + (parts[1] + parts[3])
+        parts = add_part(parts, value - sides)
+    return sum_of_parts(parts)
 
 
 @borrowing
 def entropy_base(criterion, totals):
     """Score of a node without a cut."""
     unit = criterion.unit
-    parts = (0.0, 0.0, 0.0, 0.0)
+    parts = NO_PARTS
     for j in range(criterion.offset.size - 1):
         weight = within = 0.0
         for c in range(criterion.offset[j], criterion.offset[j + 1]):
             a = np.float64(totals.sums[c]) * unit
             weight += a
             within += xlog2x(a)
-        parts = (parts[1], parts[2], parts[3], parts[0] + (within - xlog2x(weight)))
-    return (parts[0] + parts[2]) + (parts[1] + parts[3])
+        parts = add_part(parts, within - xlog2x(weight))
+    return sum_of_parts(parts)
 
 
 @formula(gain_per_weight, Entropies)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from gputree.backends.cpu.cut import narrow, new_cut, score_to_beat
 from gputree.backends.cpu.cut import precedes as cut_precedes
-from gputree.backends.cpu.jit import borrowing, pick
+from gputree.backends.cpu.jit import borrowing, pasted, pick
 from gputree.backends.cpu.ranked import formulas
 from gputree.backends.cpu.ranked.bounds import (
     LANES,
@@ -119,6 +119,22 @@ def weight_of(rows, s, t):
 def padded(width):
     """Columns of deviations, for so many targets."""
     return -(-width // LANES) * LANES
+
+
+# A float64 sum over targets in four parts, taken in turn: sums of equal terms are exact.
+NO_PARTS = (0.0, 0.0, 0.0, 0.0)
+
+
+@pasted
+def add_part(parts, value):
+    """The parts with one term more."""
+    return parts[1], parts[2], parts[3], parts[0] + value
+
+
+@pasted
+def sum_of_parts(parts):
+    """The sum of all terms."""
+    return (parts[0] + parts[2]) + (parts[1] + parts[3])
 
 
 @borrowing
@@ -295,14 +311,14 @@ def add_to_sums(criterion, sums, rows, i, units):
 
 @formula(score_of, SquaredErrors)
 def squared_score(criterion, totals, left, moved, whole):
-    """Sum of the scores of `SquaredError`, in four parts: sums of equal terms are exact."""
+    """Sum of the scores of `SquaredError`."""
     a = np.float64(moved)
-    parts = (0.0, 0.0, 0.0, 0.0)
+    parts = NO_PARTS
     for j in range(left.size):
         deviation = np.float64(left[j] - totals.centre[j] * moved) - a * totals.rest[j]
         d = deviation * criterion.scale[j]
-        parts = (parts[1], parts[2], parts[3], parts[0] + d * d)
-    square = (parts[0] + parts[2]) + (parts[1] + parts[3])
+        parts = add_part(parts, d * d)
+    square = sum_of_parts(parts)
     return square / (a * np.float64(whole - moved))
 
 
