@@ -169,7 +169,7 @@ def score_of_cut(criterion, elements, first, last, rows, s, totals, whole, left)
     for i in range(first, last + 1):
         rank = s + np.int64(elements[i if i >= 0 else size + i] & RANK)
         units = np.int64(pick(rows.weight, rank, 1))
-        add_targets(criterion, left, rows, rank, units)
+        add_targets(criterion, left, 0, rows, rank, units)
         moved += units
     return score_of(criterion, totals, left, moved, whole)
 
@@ -186,8 +186,8 @@ def scale_of(criterion, j):
 
 
 @dispatch.stub
-def add_targets(criterion, sums, rows, i, units):
-    """Add row i, of so many units of weight, to sums."""
+def add_targets(criterion, sums, first, rows, i, units):
+    """Add row i, of so many units of weight, to the sums from `first` on."""
 
 
 @dispatch.stub
@@ -233,7 +233,7 @@ def sweep(
     for i in range(first, known):
         rank = s + np.int64(elements[i if i >= 0 else size + i] & RANK)
         units = np.int64(pick(rows.weight, rank, 1))
-        add_targets(criterion, left, rows, rank, units)
+        add_targets(criterion, left, 0, rows, rank, units)
         moved += units
         if square[i - first] < needed:
             continue
@@ -290,7 +290,7 @@ def open_targets(criterion, rows, s, t, totals):
         centre = sums[j] // whole
         totals.centre[j] = centre
         totals.rest[j] = np.float64(sums[j] - centre * whole) / np.float64(whole)
-    for i in range(s, t):
+    for i in range(s, t if deviation.shape[0] > 0 else s):
         units = np.int64(pick(rows.weight, i, 1))
         for j in range(sums.size):
             exact = np.float64(rows.target[i, j] - totals.centre[j] * units)
@@ -304,9 +304,9 @@ def open_targets(criterion, rows, s, t, totals):
 
 
 @formula(add_targets, SquaredErrors)
-def add_to_sums(criterion, sums, rows, i, units):
-    for j in range(sums.size):
-        sums[j] += rows.target[i, j]
+def add_to_sums(criterion, sums, first, rows, i, units):
+    for j in range(rows.target.shape[1]):
+        sums[np.uintp(first) + np.uintp(j)] += rows.target[i, j]
 
 
 @formula(score_of, SquaredErrors)
