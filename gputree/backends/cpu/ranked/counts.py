@@ -37,7 +37,7 @@ class Codes(NamedTuple):
     missing: Int64s  # (d,) code of missing values; `MOST_CODES` if there are none
 
 
-class Counts(NamedTuple):
+class CodeSums(NamedTuple):
     """Sums of a node by code, of those that its rows have: flat sets of sums, and their bits."""
 
     sums: Int64s
@@ -47,14 +47,14 @@ class Counts(NamedTuple):
     present: NDArray[np.uint64]
 
 
-def code_list(elements: NDArray[np.int32], code: NDArray[np.uint8]) -> int:
+def code_list(elements: NDArray[np.int32], code: NDArray[np.uint8], most: int) -> int:
     """Write the codes of ranks by their presorted list; return the code of missing values.
 
-    Nothing is written, and -1 returned, if there are too many.
+    Nothing is written, and -1 returned, if there are more than `most`.
     """
-    found = np.cumsum(elements >= 0) - 1
-    if found[-1] >= MOST_CODES:
+    if np.count_nonzero(elements >= 0) > most:
         return -1
+    found = np.cumsum(elements >= 0) - 1
     code[elements & RANK] = found
     return int(found[-1]) if elements[-1] & MISSING else MOST_CODES
 
@@ -91,14 +91,15 @@ def is_present(counts, b):
 def new_counts(criterion, codes):
     most = MOST_CODES if codes.code.shape[1] > 0 else 0
     width = n_sums(criterion)
-    return Counts(
+    return CodeSums(
         np.empty(most * width, np.int64), np.empty(most, np.int64), np.empty(most, np.int64),
         np.empty(width, np.int64), np.empty(most >> WORD, np.uint64),
     )  # fmt: skip
 
 
 @formula(formulas.count_cuts, *OF_SUMS)
-def count_cuts(criterion, limits, codes, counts, rows, s, t, totals, opened, cut, column, rank):
+def count_cuts(criterion, ranked, s, t, totals, opened, counts, cut, column, rank):
+    limits, codes, rows = ranked.limits, ranked.codes, ranked.rows
     size, whole, left = t - s, opened.whole, counts.left
     count_rows(criterion, codes.code, codes.place[column], counts, rows, s, t)
     missing = codes.missing[column]

@@ -52,7 +52,7 @@ def new_counts(criterion, codes):
 
 
 @stub
-def count_cuts(criterion, limits, codes, counts, rows, s, t, totals, opened, cut, column, rank):
+def count_cuts(criterion, ranked, s, t, totals, opened, counts, cut, column, rank):
     """The better of `cut` and the best cut of a column by its codes, as `sweep` finds it.
 
     Its place is the code of the last value on the left.

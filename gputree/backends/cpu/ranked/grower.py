@@ -13,7 +13,7 @@ from gputree.backends.base import Limits
 from gputree.backends.cpu.cut import drawn_columns
 from gputree.backends.cpu.layout import Table
 from gputree.backends.cpu.partition import node_categories
-from gputree.backends.cpu.ranked.counts import Codes, code_list
+from gputree.backends.cpu.ranked.counts import MOST_CODES, Codes, code_list
 from gputree.backends.cpu.ranked.formulas import no_cut, precedes
 from gputree.backends.cpu.ranked.lists import MOST_RANKS, presort
 from gputree.backends.cpu.ranked.nodes import (
@@ -38,6 +38,8 @@ from gputree.errors import InputError
 # Rows of a node that is searched by several threads, at least; larger ones are so in any case, for
 # a fit can be interrupted between calls.
 FEWEST_SHARED, MOST_WHOLE = 1 << 10, 1 << 14
+# Distinct values of columns that are counted, missing ones included, at most.
+MOST_COUNTED = MOST_CODES
 # Number of subtrees for each thread, at least.
 SUBTREES_PER_THREAD = 4
 
@@ -91,7 +93,7 @@ class RankedGrower:
         def rank(f: int) -> tuple[int, NDArray[np.uint8]]:
             lists[f] = presort(np.ascontiguousarray(table.values[:, f])[rows.row])
             code = np.empty(n if may_count[f] else 0, np.uint8)
-            return (code_list(lists[f], code) if may_count[f] else -1), code
+            return (code_list(lists[f], code, MOST_COUNTED) if may_count[f] else -1), code
 
         codes = _codes_of(self._run(rank, [(f,) for f in range(d)]), rows.row, len(table.values))
         self._table = table

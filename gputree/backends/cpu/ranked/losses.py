@@ -219,7 +219,7 @@ def no_counts(criterion, codes):
 
 
 @formula(formulas.count_cuts, Pinball)
-def no_codes(criterion, limits, codes, counts, rows, s, t, totals, opened, cut, column, rank):
+def no_codes(criterion, ranked, s, t, totals, opened, counts, cut, column, rank):
     return cut
 
 

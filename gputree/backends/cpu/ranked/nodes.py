@@ -130,9 +130,8 @@ def search_column(ranked, s, t, key, f, totals, opened, scratch, cut):
     rank = tie_rank(limits, key, f)
     if codes.place[f] >= 0:
         return count_cuts(
-            criterion, limits, codes, scratch.counts, rows, s, t, totals, opened, cut,
-            np.int64(f), rank,
-        )  # fmt: skip
+            criterion, ranked, s, t, totals, opened, scratch.counts, cut, np.int64(f), rank
+        )
     elements = lists[f, s:t]
     known = known_end(elements)
     if is_constant(elements, known):
