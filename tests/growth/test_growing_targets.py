@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn import tree as sklearn_tree
 
-from gputree import DecisionTreeClassifier, DecisionTreeRegressor
+import gputree
+from gputree import CodedTable, DecisionTreeClassifier, DecisionTreeRegressor
 from gputree.backends.cpu.ranked import directions, grower, sums
 from gputree.base import memory
 from gputree.compilation.tiers import forced
@@ -289,6 +290,25 @@ def test_categories_are_ordered_along_the_direction_in_which_their_means_differ(
     y = np.tile([0.0, 1.0, 2.0, 9.0], 5)
     tree = grow(X, np.stack([-y, 10 * y], axis=1), max_depth=1)
     assert [tree.categories(t).tolist() for t in (1, 2)] == [[0, 1, 2], [3]]
+
+
+@pytest.mark.parametrize("ending", ["Classifier", "Regressor"])
+def test_a_table_in_batches_grows_the_trees_of_the_table(ending):
+    X, _, r = mixed_table(8)
+    X["few"] = r.integers(0, 3, 60)
+    Y = r.normal(size=(60, 2)) if ending == "Regressor" else r.integers(0, 3, (60, 2))
+    spans = [slice(0, 25), slice(25, 31), slice(31, 60)]
+    table = CodedTable.from_batches([(X[rows], Y[rows]) for rows in spans], device="cpu")
+    kinds = {"DecisionTree": {"max_depth": 4}, "RandomForest": {"n_estimators": 2}}
+    for kind, parameters in kinds.items():
+        fits = [
+            getattr(gputree, kind + ending)(random_state=0, **parameters).fit(*rows)
+            for rows in ((X, Y), (table, table.target))
+        ]
+        trees = [[tree.tree_ for tree in getattr(fit, "estimators_", [fit])] for fit in fits]
+        assert all(a.equals(b) for a, b in zip(*trees, strict=True))
+        np.testing.assert_array_equal(fits[1].predict(table), fits[0].predict(X))
+        assert fits[1].score(table, Y) == pytest.approx(fits[0].score(X, Y))
 
 
 def weighted_groups(seed):
