@@ -58,9 +58,7 @@ def test_other_kinds_are_refused():
     targets.add(np.array(["a"]))
     with pytest.raises(ValueError, match="its target holds numbers, and those of earlier batches"):
         targets.add(np.array([1.0]))
-    with pytest.raises(
-        ValueError, match=r"its target has the shape \(1, 2\), and"
-    ):
+    with pytest.raises(ValueError, match=r"its target has the shape \(1, 2\), and"):
         targets.add(np.array([["a", "b"]]))
 
 

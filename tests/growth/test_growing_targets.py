@@ -387,7 +387,6 @@ def test_memory_for_all_targets_is_required_before_it_is_taken(monkeypatch, clas
         ({"splitter": "random"}, "splitter='random'"),
         ({"splitter": "binned"}, "splitter='binned'"),
         ({"categorical_split": "exhaustive"}, "categorical_split='exhaustive'"),
-        ({"criterion": "poisson"}, "criterion='poisson' takes one target"),
         ({"criterion": "absolute_error"}, "criterion='absolute_error' takes one target"),
     ],
 )

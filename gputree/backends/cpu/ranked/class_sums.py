@@ -8,6 +8,7 @@ from gputree.backends.cpu.jit import borrowing, pick
 from gputree.backends.cpu.ranked import formulas
 from gputree.backends.cpu.ranked.bounds import Opened, error_of
 from gputree.backends.cpu.ranked.sums import (
+    COMMON,
     NO_PARTS,
     Totals,
     add_part,
@@ -24,8 +25,6 @@ from gputree.compilation import overload
 from gputree.criteria.dispatch import formula
 from gputree.criteria.logarithm import LOG2_E, xlog2x
 from gputree.criteria.multi_output import OF_CLASSES, Entropies, Ginis, WideGinis
-
-COMMON = 2.0**-44  # rounding of scores, relative to the terms that they are made of
 
 
 @formula(formulas.new_totals, *OF_CLASSES, how=overload)

@@ -17,7 +17,12 @@ from gputree.backends.cpu.interactions import (
     push_sets,
 )
 from gputree.backends.cpu.jit import borrowing, inner, kernel
-from gputree.backends.cpu.ranked import class_sums, directions, losses  # noqa: F401  register
+from gputree.backends.cpu.ranked import (  # noqa: F401  register
+    class_sums,
+    directions,
+    losses,
+    rate_sums,
+)
 from gputree.backends.cpu.ranked.counts import Codes, divide_codes
 from gputree.backends.cpu.ranked.formulas import (
     count_cuts,
