@@ -49,7 +49,7 @@ def _info(arguments: argparse.Namespace) -> None:
     if arguments.data is not None:
         _print_table(arguments)
         return
-    from gputree.base.versions import show_versions
+    from gputree.base.optional import show_versions
 
     show_versions()
 

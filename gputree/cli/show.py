@@ -29,7 +29,7 @@ from gputree.cli.tables import add_reading, add_target
 from gputree.cli.weights import add_weights
 
 if TYPE_CHECKING:
-    from gputree.pruning.complexity_table import CPTable
+    from gputree.pruning.cost_complexity import CPTable
     from gputree.tree import Tree
     from gputree.tree.weakest_links import Risk
 

@@ -11,13 +11,6 @@ from gputree.compilation import jitable, kernel
 from gputree.criteria import dispatch
 from gputree.criteria.dispatch import (
     BOUND_MARGIN,
-    begin,
-    formula,
-    gain,
-    refused_score,
-    score,
-)
-from gputree.criteria.kinds import (
     Entropy,
     Gini,
     ManyClassEntropy,
@@ -25,6 +18,11 @@ from gputree.criteria.kinds import (
     SquaredError,
     TwoClassGini,
     WideGini,
+    begin,
+    formula,
+    gain,
+    refused_score,
+    score,
 )
 
 OF_CLASSES = (Gini, TwoClassGini, WideGini, Entropy, ManyClassEntropy)

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.arithmetic.hashing import child_key
+from gputree.arithmetic.bits import child_key
 from gputree.backends.base import Bools, Bounds, Finishing, Floats, Int64s, Limits, Uint64s
 from gputree.backends.rules import fewest_rows
 

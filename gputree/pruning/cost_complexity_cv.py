@@ -30,9 +30,9 @@ from gputree.prediction.losses import (
     route,
 )
 from gputree.pruning.base import Pruner, Rows, require_tree
-from gputree.pruning.complexity_table import CPTable
 from gputree.pruning.cost_complexity import (
     CostComplexity,
+    CPTable,
     nested_sequence,
 )
 from gputree.tree import Tree

@@ -75,7 +75,7 @@ def emulated_cuda(
         Sizes of every device.
     """
     from gputree.backends.cuda import kernels, machine, workspace
-    from gputree.check import record
+    from gputree.check import comparison
 
     if ptx is None and os.environ.get("GPUTREE_EMULATE") == "ptx":
         ptx = {}
@@ -88,11 +88,11 @@ def emulated_cuda(
     _forget(kernels, workspace)
     identity = machine.identity()
     if believed:
-        record.remember(identity, [])
+        comparison.remember(identity, [])
     try:
         yield module
     finally:
-        record._known.pop(identity, None)
+        comparison._known.pop(identity, None)
         _forget(kernels, workspace)
         Kernel.schedule = before
         if previous is missing:
