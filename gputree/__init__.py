@@ -15,6 +15,7 @@ sys.meta_path.append(
         __name__,
         {
             "branches": "tree.branches",
+            "distributed.forests": "distributed.estimators",
             "estimators.id3": "estimators.multiway",
             "inputs.coded_labels": "inputs.labels",
             "pruning.complexity_table": "pruning.cost_complexity",

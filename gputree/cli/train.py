@@ -21,7 +21,7 @@ from gputree.cli.habits import one_of
 from gputree.cli.memory import add_memory, growth_within, row_bytes, watched_memory
 from gputree.cli.models import set_verbose, sizes
 from gputree.cli.options import RULE_OPTIONS, add_options, flag, given_of_rules, given_options
-from gputree.cli.reading import keep_reading
+from gputree.cli.reading import STANDARD, check_output, forbid_terminal, keep_reading, save
 from gputree.cli.report import (
     HOW,
     UsageError,
@@ -31,7 +31,6 @@ from gputree.cli.report import (
     parse_names,
     with_examples,
 )
-from gputree.cli.streams import STANDARD, check_output, forbid_terminal, save
 from gputree.cli.tables import add_columns, add_missing_target, check_kinds
 from gputree.cli.training import Training, files_of, read_training, training_score
 from gputree.cli.weights import add_weights, read_costs

@@ -12,9 +12,9 @@ from gputree.base.lazy import attach
 
 if TYPE_CHECKING:
     from gputree.datasets.file_format import FileFormat as FileFormat
+    from gputree.datasets.file_format import ReadingWarning as ReadingWarning
     from gputree.datasets.files import FileBatches as FileBatches
     from gputree.datasets.files import open_batches as open_batches
-    from gputree.datasets.guesses import ReadingWarning as ReadingWarning
     from gputree.datasets.readers import Table as Table
     from gputree.datasets.readers import read_batches as read_batches
     from gputree.datasets.readers import read_table as read_table

@@ -30,8 +30,8 @@ from gputree.datasets.arff import read_arff
 from gputree.datasets.conversion import Kinds, convert, listed
 from gputree.datasets.csv_head import Opened, open_delimited
 from gputree.datasets.delimited import delimited_batches, read_delimited
+from gputree.datasets.file_format import Guess
 from gputree.datasets.first_rows import check_header, check_present, forbid_repeated
-from gputree.datasets.guesses import Guess
 from gputree.datasets.parser_errors import naming_file, undamaged
 from gputree.datasets.sources import (
     ARFF,
