@@ -99,6 +99,12 @@ class OverPartitions(ClientParameters, TableEstimator):
         for name in ("missing_marks_", "reading_"):  # of the file that a former fit read
             self.__dict__.pop(name, None)
         caller = type(self).__name__
+        if ":" in getattr(self, "device", ""):
+            raise InputError(
+                f"{caller} takes no number of a device: a worker counts on the first one that it "
+                "sees. Start one worker per GPU, as `dask cuda worker` does, and pass "
+                f"device='cuda'. Got device={self.device!r}."
+            )
         tasks = Tasks(self._client())
         partitions = reading.partitions(caller, X, y, sample_weight)
         options = ReadingOptions(

@@ -19,6 +19,7 @@ from gputree.backends.sharded.coding import code_rows, fit_all
 from gputree.backends.sharded.rows import Read, join_ends
 from gputree.backends.sharded.tasks import Tasks
 from gputree.base.texts import fill
+from gputree.base.threads import n_threads
 from gputree.distributed import reading
 from gputree.distributed.base import (
     ClassifierOverPartitions,
@@ -123,8 +124,8 @@ class PartitionRows:
         total: float = self.tasks.fetch([self.tasks.submit(np.sum, self.weights)])[0]
         return float(total), np.empty(0)
 
-    def grower(self) -> Any:
-        """Code the partitions, and return the estimator that trees are copies of."""
+    def grower(self, n_trees: int) -> tuple[Any, int]:
+        """Code the partitions; return what `TableRows.grower` does."""
         forest, tasks = self.forest, self.tasks
         grower = forest._new_tree(device="cpu", verbose=0)
         self.signs = monotonic_signs(forest, forest.columns_)
@@ -139,7 +140,7 @@ class PartitionRows:
         if self.weighted and forest._draws.draws is not None:
             all_ends = tasks.submit(ends_of, self.weights)
             self.ends = tasks.map(part_of, [all_ends] * len(self.spans), self.spans)
-        return grower
+        return grower, min(n_threads(forest.n_jobs), n_trees)
 
     def grow(self, tree: Any, t: int) -> Tree:
         """Grow tree t by its estimator, on the rows that it has drawn."""

@@ -39,7 +39,7 @@ def forbid_with_targets(table: Table, options: Options) -> None:
         Names the parameter, and what to write.
     """
     refused = (
-        (options.device == "cuda", "device='cuda'", f"{_ON_CPU}. Write device='cpu'."),
+        (options.device != "cpu", f"device={options.device!r}", f"{_ON_CPU}. Write device='cpu'."),
         (table.sharding is not None, "a table in batches or in partitions", f"{_ON_CPU}."),
         (
             options.draws_cuts,
