@@ -290,12 +290,12 @@ ATTRIBUTES = entries(
     cp_table_ : CPTable
         With ``pruning=CostComplexityCV()``, that of the pruner: rpart's cptable.
     growth_report_ : dict
-        ``device`` that grew the tree, as "cpu", "cuda" or "cuda:1". Of CART, too: ``scanned_pairs``, (row,
-        column) pairs at nodes split by histogram, and ``refined_pairs``, those among them whose
-        values had to be sorted; in tables in batches, counted or sorted, in every round of the
-        search. Both are 0 for tables with categories and for absolute errors and quantiles, whose
-        columns are sorted once. If shards of a table
-        are streamed through a CUDA device, ``uploaded_bytes`` of them."""
+        ``device`` that grew the tree, as "cpu", "cuda" or "cuda:1". Of CART, too:
+        ``scanned_pairs``, (row, column) pairs at nodes split by histogram, and ``refined_pairs``,
+        those among them whose values had to be sorted; in tables in batches, counted or sorted, in
+        every round of the search. Both are 0 for tables with categories and for absolute errors and
+        quantiles, whose columns are sorted once. If shards of a table are streamed through a CUDA
+        device, ``uploaded_bytes`` of them."""
 )
 
 _TABLE = ("columns_", "n_features_in_", "feature_names_in_", "n_outputs_")

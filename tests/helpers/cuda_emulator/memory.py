@@ -57,13 +57,15 @@ class Memory:
 
     def __init__(self) -> None:
         self.on_devices: Counter[int] = Counter()  # bytes by device, since `on_devices` is new
+        self._counted: set[int] = set()  # arrays, by `id`
         self._lock = threading.RLock()  # arrays of several threads come and go
         self._special: dict[int, Allocation] = {}  # by address
 
     def add(self, host: NDArray, is_defined: bool = True) -> None:
-        """Count an array that owns its memory, until it is gone."""
-        if host.base is not None:
+        """Count an array that owns its memory, once, until it is gone."""
+        if host.base is not None or id(host) in self._counted:
             return
+        self._counted.add(id(host))
         begin, device = _address(host), current_device()
         with self._lock:
             self.allocations += 1
@@ -73,9 +75,13 @@ class Memory:
         if host.nbytes and (device or not is_defined):
             flags = None if is_defined else np.zeros(host.nbytes, np.uint8)
             self._special[begin] = Allocation(begin, host.nbytes, device, flags)
-        weakref.finalize(host, self._drop, begin, host.nbytes, self.on_devices, device)
+        counted = id(host), begin, host.nbytes, device
+        weakref.finalize(host, self._drop, *counted, self.on_devices)
 
-    def _drop(self, begin: int, size: int, on_devices: Counter[int], device: int) -> None:
+    def _drop(
+        self, number: int, begin: int, size: int, device: int, on_devices: Counter[int]
+    ) -> None:
+        self._counted.discard(number)
         with self._lock:
             self.live -= size
             on_devices[device] -= size

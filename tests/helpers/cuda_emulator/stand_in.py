@@ -261,7 +261,7 @@ def _empty(fill: int, check: bool) -> Any:
 
 def asarray(a: Any, dtype: Any = None) -> ndarray:
     if isinstance(a, ndarray):
-        return a if dtype is None or a.dtype == dtype else ndarray(a.host.astype(dtype))
+        return a if dtype is None or a.dtype == dtype else ndarray(_read(a).astype(dtype))
     if hasattr(a, "__cuda_array_interface__"):
         return ndarray(np.asarray(_Shared(a)))
     transfers["to device"] += 1
