@@ -198,6 +198,8 @@ class Forest(ForestParameters, Reporting, StandardErrors):
                 if self._end_parts(kept, found, ends):
                     break
         self._trees = Trees(kept)
+        if numbers.start == 0 and rows.dtype is not None:  # else once for many fits that add trees
+            self._trees.packed(rows.dtype, threads)
 
     def _end_parts(
         self, kept: list[CompactTree], found: list[CompactTree], ends: list[EndOfPart]

@@ -304,40 +304,37 @@ def place_nodes(
     the second. Nodes below one that was made a leaf in place have the place -1.
     """
     for t in range(first_tree, last_tree):
-        begin, size = ends[t], ends[t + 1] - ends[t]
+        begin, size, first_split = ends[t], ends[t + 1] - ends[t], split_ends[t]
         nodes, place = all_nodes[begin : begin + size], places[begin : begin + size]
-        moves = size > few_nodes
-        below = np.zeros(size, np.int32)  # numbers of nodes; then places where they begin
-        split = split_ends[t + 1]
-        for node in range(size - 1, -1, -1):
-            nodes[node].threshold, nodes[node].feature = np.inf, 0  # a leaf; splits follow
+        moves, splits = size > few_nodes, split_ends[t + 1] - first_split
+        inner, found = np.empty(splits + 1, np.int32), 0
+        for node in range(size):  # leaves; splits follow
+            nodes[node].threshold, nodes[node].feature = np.inf, 0
             nodes[node].child = nodes[node].missing = node
             place[node] = -1
-            if moves and trees.is_split[begin + node]:
-                split -= 1
-                first = trees.first_child[split]
-                below[node] = below[first] + below[first + 1] + 2
+            inner[found] = node
+            found += int(trees.is_split[begin + node])
+        below = np.zeros(size, np.int32)  # numbers of nodes; then places where they begin
+        for split in range(splits - 1 if moves else -1, -1, -1):
+            first = trees.first_child[first_split + split]
+            below[inner[split]] = below[first] + below[first + 1] + 2
         place[0], below[0] = 0, 1
         depth, end, next_end = 0, 0, 1
-        split = split_ends[t] - 1
-        for node in range(size):
-            if not trees.is_split[begin + node]:
-                continue
-            split += 1
-            if node >= end:  # the first one of the next level
+        for split in range(splits):
+            if inner[split] >= end:  # the first one of the next level
                 depth, end = depth + 1, next_end
-            packed = place[node]
+            packed = place[inner[split]]
             if packed < 0:
                 continue
-            first = trees.first_child[split]
+            first = trees.first_child[first_split + split]
             next_end = first + 2
-            start = below[node] if moves else first
+            start = below[inner[split]] if moves else first
             place[first], place[first + 1] = start, start + 1
             below[first + 1] = start + 2 + below[first]
             below[first] = start + 2
-            nodes[packed].threshold = trees.threshold[split]
-            nodes[packed].feature = trees.feature[split]
-            missing = trees.missing_child[split]
+            nodes[packed].threshold = trees.threshold[first_split + split]
+            nodes[packed].feature = trees.feature[first_split + split]
+            missing = trees.missing_child[first_split + split]
             nodes[packed].child = start
             nodes[packed].missing = start + missing if missing >= 0 else packed
         depths[t] = depth

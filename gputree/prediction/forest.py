@@ -164,15 +164,14 @@ def place_numbers(
 ) -> None:
     """Write the numbers of predictions to the places of their nodes, in all trees.
 
-    Those of a tree are of its leaves, or of its nodes, in their order.
+    Those of a tree are of its nodes in their order, or of its leaves: then its splits get others.
     """
     following = 0
     for t in range(of_leaves.size):
         for node in range(ends[t], ends[t + 1]):
-            if not (of_leaves[t] and is_split[node]):
-                if place[node] >= 0:
-                    number[ends[t] + place[node]] = numbers[following]
-                following += 1
+            if place[node] >= 0:
+                number[ends[t] + place[node]] = numbers[following]
+            following += int(not (of_leaves[t] and is_split[node]))
 
 
 def mean_answers(
