@@ -190,6 +190,7 @@ def test_predictions_are_those_of_trees_one_by_one(monkeypatch, n_classes, min_s
     forest = kind(4, min_samples_leaf=min_samples_leaf, random_state=0).fit(X, y)
     few = min(tree.n_nodes for tree in forest._trees)
     monkeypatch.setattr("gputree.prediction.descent.FEW_NODES", few)
+    forest.fit(X, y)
     placed = [tree.place for tree in forest._trees.packed(X.dtype, 1)]
     moved = [bool((place != np.arange(place.size)).any()) for place in placed]
     assert {*moved} == {True, False}
