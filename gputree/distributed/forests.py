@@ -104,6 +104,7 @@ class PartitionRows:
     rowsets: Rowsets
     weighted: bool
     grows_whole: bool = False
+    dtype: Any = None  # of rows to predict: not known
 
     @property
     def n_rows(self) -> int:
