@@ -180,9 +180,21 @@ class Splits(NamedTuple):
         """The same arrays for kernels."""
         return Chosen(*(getattr(self, field) for field in Chosen._fields))
 
-    def take(self, nodes: NDArray[Any]) -> Splits:
+    def take(self, nodes: NDArray[Any] | slice) -> Splits:
         """The splits of some nodes."""
         return Splits(*(field[nodes] for field in self))
+
+
+class Ahead(NamedTuple):
+    """Nodes of a level that a device has split by itself, or found to have no split.
+
+    Entries of split nodes are partitioned; middle and threshold are as of `Backend.partition`.
+    """
+
+    begin: Int64s
+    splits: Splits
+    middle: Int64s
+    threshold: Floats
 
 
 class Subtrees(NamedTuple):
@@ -344,6 +356,16 @@ class Backend(Protocol):
         """Partition the entries of nodes that all split, stably.
 
         Returns the first entry of each second child, and each split's threshold.
+        """
+
+    # Optional: backends without it are asked for the primitives of a level alone.
+    def grow_ahead(
+        self, begin: Int64s, end: Int64s, keys: Uint64s, levels: int, fewest: int
+    ) -> list[Ahead]:
+        """Split nodes, and those below of at least `fewest` rows, for up to `levels` levels.
+
+        Returns the levels from the given one on. A node that is missing is put off: its entries
+        are as they were, and nothing below it is returned. Any may be.
         """
 
     def finish(
