@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -182,7 +182,7 @@ class Splits(NamedTuple):
 
     def take(self, nodes: NDArray[Any] | slice) -> Splits:
         """The splits of some nodes."""
-        return Splits(*(field[nodes] for field in self))
+        return Splits._make([field[nodes] for field in self])
 
 
 class Ahead(NamedTuple):
@@ -358,16 +358,6 @@ class Backend(Protocol):
         Returns the first entry of each second child, and each split's threshold.
         """
 
-    # Optional: backends without it are asked for the primitives of a level alone.
-    def grow_ahead(
-        self, begin: Int64s, end: Int64s, keys: Uint64s, levels: int, fewest: int
-    ) -> list[Ahead]:
-        """Split nodes, and those below of at least `fewest` rows, for up to `levels` levels.
-
-        Returns the levels from the given one on. A node that is missing is put off: its entries
-        are as they were, and nothing below it is returned. Any may be.
-        """
-
     def finish(
         self, begin: Int64s, end: Int64s, depth: Int64s, keys: Uint64s, bounds: Bounds | None = None
     ) -> Subtrees:
@@ -387,6 +377,20 @@ class Backend(Protocol):
 
     def report(self) -> dict[str, int]:
         """Work done: ``scanned_pairs``, ``refined_pairs``, in (row, column) pairs."""
+
+
+@runtime_checkable
+class GrowsAhead(Protocol):
+    """An optional primitive of a backend: levels that its device splits by itself."""
+
+    def grow_ahead(
+        self, begin: Int64s, end: Int64s, keys: Uint64s, levels: int, fewest: int
+    ) -> list[Ahead]:
+        """Split nodes, and those below of at least `fewest` rows, for up to `levels` levels.
+
+        Returns levels from the given one on. Any node may be missing: it is put off. Its entries
+        are as they were, and nothing below it is returned.
+        """
 
 
 # Maximum number of statistics of categories of a node that are stored at once (128 MB). Beyond,

@@ -17,6 +17,7 @@ from gputree.backends.base import (
     Ahead,
     Backend,
     Bounds,
+    GrowsAhead,
     Int64s,
     Larger,
     Limits,
@@ -135,12 +136,11 @@ def _look_ahead(
     small: int,
 ) -> list[Ahead]:
     """Let a backend that can split some levels by itself, where no limit needs all of a level."""
-    grow_ahead = getattr(backend, "grow_ahead", None)
-    if grow_ahead is None or plan.max_leaf_nodes is not None or frontier.bounds is not None:
+    limited = plan.max_leaf_nodes is not None or frontier.bounds is not None
+    if limited or not isinstance(backend, GrowsAhead):
         return []
     fewest = max(fewest_rows(limits), small + 1)
-    found: list[Ahead] = grow_ahead(frontier.begin, frontier.end, frontier.key, levels, fewest)
-    return found
+    return backend.grow_ahead(frontier.begin, frontier.end, frontier.key, levels, fewest)
 
 
 def _grow_level(
@@ -170,7 +170,7 @@ def _grow_level(
         del scores
     if len(parts) > 2:
         histograms = LevelHistograms.none()  # children count all of theirs: the level did not fit
-    splits = Splits(*(np.concatenate(field) for field in zip(*parts, strict=True)))
+    splits = Splits(*map(np.concatenate, zip(*parts, strict=True)))
     worth = best_first.worth(frontier.path_gain, splits.feature >= 0, splits.gain * splits.weight)
     chosen = np.flatnonzero(worth)
     constraints = limits, plan.interactions

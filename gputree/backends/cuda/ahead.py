@@ -15,7 +15,7 @@ import numpy as np
 from gputree.backends.base import Ahead, Int64s, Uint64s
 from gputree.backends.cuda import tuning
 from gputree.backends.cuda.histogram import Counting, count, new_histograms, subtract
-from gputree.backends.cuda.kernels import ABOVE, OPEN_NODES, PIECES
+from gputree.backends.cuda.kernels import ABOVE, CHUNKS, OPEN_NODES, PIECES, Packed
 from gputree.backends.cuda.layout import Grower, LevelPlan, pack_constraints
 from gputree.backends.cuda.level import Extent, Results, Tally
 from gputree.backends.cuda.partition import RECORD_WORDS, place, splits_of
@@ -51,7 +51,7 @@ class LevelLog(NamedTuple):
         for m in sizes:
             lengths = (NUMBERS, m, m, m, len(Tally._fields) + m * RECORD_WORDS)
             bounds = np.cumsum((start, *lengths)).tolist()
-            found.append(cls(*(log[a:b] for a, b in pairwise(bounds))))
+            found.append(cls(*[log[a:b] for a, b in pairwise(bounds)]))
             start = bounds[-1]
         return found
 
@@ -84,25 +84,25 @@ def grow_ahead(
     Returns the rows of all nodes and the (row, column) pairs that were gathered, too.
     """
     rows, workspace = int((end - begin).sum()), grower.workspace
-    most = max(min(grower.most_nodes, tuning.TUNING.ahead_nodes, rows // fewest), 0)
-    levels = min(levels, tuning.TUNING.ahead_levels if most else 0)
+    most = min(grower.most_nodes, tuning.TUNING.ahead_nodes, rows // fewest)
     sizes = [min(begin.size << level, most) for level in range(levels)]
-    if not sizes:
+    if levels == 0 or most == 0:
         return [], 0, 0
     arrays = _arrays(rows, sizes)
     sent = workspace.counted.send(
         (np.array([begin.size]), begin, end, keys), lambda: bytes_of(*4 * ((most, np.int64),))
     )
-    *lists, log = workspace.plan.allocate(arrays, lambda: bytes_of(*arrays))
+    *arranged, log = workspace.plan.allocate(arrays, lambda: bytes_of(*arrays))
     log.data.memset_async(0, log.nbytes)  # levels may have fewer nodes
+    lists = _Lists.of(arranged)
     above, parents = ABOVE.pack(*sent, None), None
-    logs = LevelLog.listed(log, sizes)
-    for level, m in zip(logs, sizes, strict=True):
-        plan, counted, whole, part = _open(grower, above, level, lists, m, rows, fewest)
+    for level, m in zip(LevelLog.listed(log, sizes), sizes, strict=True):
+        plan, counted = _open(grower, above, level, lists, _most_pieces(rows, m), fewest)
         cells = new_histograms(grower, m)
         count(grower, counting, counted, cells)
         if parents is not None:
-            subtract(grower, parents, cells, whole, part, number=plan.number)
+            whole, part = lists.nodes[2:4]
+            subtract(grower, parents, cells, whole[:m], part, number=plan.number)
         scores = score_nodes(grower, m, cells, pack_constraints(grower, ()), number=plan.number)
         search = open_search(grower, Extent(m, rows, rows), cells, plan, scores, level.results)
         queue_search(grower, search, is_first=True)
@@ -113,12 +113,36 @@ def grow_ahead(
     return _read(grower, LevelLog.listed(log.get(), sizes))
 
 
+# Arrays of nodes: low, high, whole, part, count_begin and count_end of OpenNodes in ahead.cu.
+NODE_ARRAYS = 6
+
+
+class _Lists(NamedTuple):
+    """Arrays for one level after another: of nodes, and of pieces counted, searched and split."""
+
+    nodes: list[Any]
+    start: list[Any]  # of pieces: the first one of each node
+    pieces: list[list[Any]]  # owners, first entries and ends
+    packed: list[Packed]
+
+    @classmethod
+    def of(cls, arrays: list[Any]) -> _Lists:
+        """Arrange the arrays of `_arrays`."""
+        tuned = tuning.TUNING
+        by_rows = tuned.chunk_rows, tuned.fewest_chunk_rows, filling_chunks()
+        cuts = by_rows, by_rows, (tuned.partition_rows, tuned.partition_rows, 1)
+        kinds = [arrays[i : i + 4] for i in range(NODE_ARRAYS, len(arrays), 4)]
+        packed = [PIECES.pack(*cut, *kind) for cut, kind in zip(cuts, kinds, strict=True)]
+        return cls(
+            arrays[:NODE_ARRAYS], [kind[0] for kind in kinds], [kind[1:] for kind in kinds], packed
+        )
+
+
 def _arrays(rows: int, sizes: list[int]) -> list[Shaped]:
-    """Arrays of the widest level, three lists of pieces, and the logs of all levels."""
+    """Arrays of the widest level, and the logs of all."""
     m, i8 = max(sizes), np.int64
-    pieces = _most_pieces(rows, m)
-    lists = [size for number in pieces for size in (m, number, number, number)]
-    return [(size, i8) for size in (*6 * (m,), *lists, LevelLog.words(sizes))]
+    lists = [size for number in _most_pieces(rows, m) for size in (m, number, number, number)]
+    return [(size, i8) for size in (*NODE_ARRAYS * (m,), *lists, LevelLog.words(sizes))]
 
 
 def _most_pieces(rows: int, m: int) -> tuple[int, int, int]:
@@ -129,47 +153,37 @@ def _most_pieces(rows: int, m: int) -> tuple[int, int, int]:
 
 
 def _open(
-    grower: Grower, above: Any, level: LevelLog, lists: list[Any], m: int, rows: int, fewest: int
-) -> tuple[LevelPlan, DeviceChunks, Any, Any]:
-    """Make up to m nodes from those above, and their pieces.
-
-    Returns the plan, the pieces that are counted, and where histograms are subtracted: the slots
-    of the parents', or -1, and of the siblings'.
-    """
-    tuned, keys = tuning.TUNING, level.keys.view(np.uint64)
-    (low, high, whole, part), ranges, pieces = lists[:4], lists[4:6], lists[6:]
-    by_rows = tuned.chunk_rows, tuned.fewest_chunk_rows, filling_chunks()
-    cuts = by_rows, by_rows, (tuned.partition_rows, tuned.partition_rows, 1)
-    packed = [PIECES.pack(*cut, *pieces[4 * i : 4 * i + 4]) for i, cut in enumerate(cuts)]
+    grower: Grower,
+    above: Packed,
+    level: LevelLog,
+    lists: _Lists,
+    most: tuple[int, int, int],
+    fewest: int,
+) -> tuple[LevelPlan, DeviceChunks]:
+    """Make the nodes of a level from those above, and `most` pieces; returns those counted, too."""
+    keys, (low, high, *_) = level.keys.view(np.uint64), lists.nodes
     nodes = OPEN_NODES.pack(
-        m, level.numbers, level.begin, level.end, keys, low, high, whole, part, *ranges
+        level.begin.size, level.numbers, level.begin, level.end, keys, *lists.nodes
     )
     grower.kernels(
-        "ahead", "open_level", (1,), above, fewest, nodes, *packed, level.results,
+        "ahead", "open_level", (1,), above, fewest, nodes, *lists.packed, level.results,
         len(Tally._fields),
     )  # fmt: skip
-    of_kind = [
-        [array[:most] for array in pieces[4 * i + 1 : 4 * i + 4]] + [level.numbers[i + 1 :]]
-        for i, most in enumerate(_most_pieces(rows, m))
+    counted, searched, split = [
+        DeviceChunks(size, CHUNKS.pack(*lists.pieces[i], level.numbers[i + 1 :]))
+        for i, size in enumerate(most)
     ]
-    counted, searched, split = (DeviceChunks.over(*arrays) for arrays in of_kind)
-    parts = NodePieces(split, level.begin, pieces[8])
-    plan = LevelPlan(searched, parts, keys, low, high, [], number=level.numbers)
-    return plan, counted, whole[:m], part[:m]
+    parts = NodePieces(split, level.begin, lists.start[2])
+    return LevelPlan(searched, parts, keys, low, high, [], number=level.numbers), counted
 
 
 def _read(grower: Grower, logs: list[LevelLog]) -> tuple[list[Ahead], int, int]:
     """Splits of the levels, without nodes that the device did not decide; rows, and pairs."""
     found = [Results.of(level.results, level.begin.size) for level in logs]
     numbers = [int(level.numbers[0]) for level in logs]
-    begin, end, records = (
-        np.concatenate([array[:m] for array, m in zip(arrays, numbers, strict=True)])
-        for arrays in (
-            [level.begin for level in logs],
-            [level.end for level in logs],
-            [results.records for results in found],
-        )
-    )
+    nodes = zip(logs, found, numbers, strict=True)
+    kept = [(log.begin[:m], log.end[:m], read.records[:m]) for log, read, m in nodes]
+    begin, end, records = map(np.concatenate, zip(*kept, strict=True))
     splits, middle, low, high = splits_of(grower, records)
     host, inner = grower.table.host, np.flatnonzero(splits.feature >= 0)
     threshold = np.zeros(begin.size)

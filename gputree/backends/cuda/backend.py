@@ -53,6 +53,7 @@ class CudaBackend:
         self.n_threads = n_threads
         self.refined_pairs = 0
         self.scanned_pairs = 0
+        self.ahead_levels = tuning.TUNING.ahead_levels  # that are queued at once
         self.marked: list[Marked] = []  # nodes refined since the last partition
         self._take(entries)
 
@@ -164,11 +165,12 @@ class CudaBackend:
     def grow_ahead(
         self, begin: Int64s, end: Int64s, keys: NDArray[np.uint64], levels: int, fewest: int
     ) -> list[Ahead]:
-        if not is_plain(self.grower):
-            return []
+        levels = min(levels, self.ahead_levels) if is_plain(self.grower) else 0
         found, rows, pairs = grow_ahead(
             self.grower, self.counting, begin, end, keys, levels, fewest
         )
+        if len(found) < levels:  # a level was put off, and the next ones may be
+            self.ahead_levels = 2 * len(found)
         self.refined_pairs += pairs
         self.scanned_pairs += rows * self.grower.table.columns
         return found

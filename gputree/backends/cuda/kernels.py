@@ -259,7 +259,8 @@ class Struct:
         """Pack values: numbers, device arrays or None, tuples for structs."""
         arrays: list[tuple[Any, bool]] = []
         numbers: list[Any] = []
-        for word, value in zip(self.words, self._flat(values), strict=True):
+        is_flat = len(values) == len(self.words)
+        for word, value in zip(self.words, values if is_flat else self._flat(values), strict=True):
             if word.types is None:
                 numbers.append(value)
             elif value is None:
@@ -279,8 +280,6 @@ class Struct:
         """Values of all words, of structs within it, too."""
         if len(values) != len(self.fields):
             raise TypeError(f"{self.name} has {len(self.fields)} fields, got {len(values)}")
-        if len(self.words) == len(self.fields):
-            return values
         inner: list[Any] = []
         for kind, value in zip(self.fields.values(), values, strict=True):
             inner += kind._flat(value) if isinstance(kind, Struct) else (value,)

@@ -336,7 +336,8 @@ class LevelPlan(NamedTuple):
         sent = grower.workspace.plan.send(arrays, lambda: cls.most_bytes(grower, len(others)))
         chunks, parts, rest = DeviceChunks.over(*sent[:3]), NodePieces.over(*sent[3:8]), sent[11:]
         slot = None if order is None else rest.pop()
-        return cls(chunks, parts, *sent[8:11], rest, slot)
+        keys, low, high = sent[8:11]
+        return cls(chunks, parts, keys, low, high, rest, slot)
 
     @staticmethod
     def most_bytes(grower: Grower, others: int) -> int:

@@ -116,7 +116,8 @@ def _mark(
     grower: Grower, level: SearchLevel, search: SubBinSearch, cell_rows: int, most: _Sizes
 ) -> None:
     """Count candidate bins into sub-bins, list their pairs, and mark the candidates."""
-    kernels, table, columns = grower.kernels, grower.table, level.extent.nodes * grower.table.columns
+    kernels, table = grower.kernels, grower.table
+    columns = level.extent.nodes * table.columns
     grid, sub_bins, monotonic = search.grid, search.sub_bins, level.scores.monotonic
     kernels(
         "sub_bins", "mark_candidates", (columns,), grower.rules, table.packed, level.packed,

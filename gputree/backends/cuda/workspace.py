@@ -237,9 +237,9 @@ class DeviceChunks(NamedTuple):
         return cls.over(*send(*cut(begin, end, rows)))
 
     @classmethod
-    def over(cls, owner: Any, first: Any, last: Any, number: Any = None) -> DeviceChunks:
-        """Arrange pieces on the device, as `cut` lists them: all, or the first `number`, int64."""
-        return cls(int(owner.size), CHUNKS.pack(owner, first, last, number))
+    def over(cls, owner: Any, first: Any, last: Any) -> DeviceChunks:
+        """Arrange pieces on the device, as `cut` lists them."""
+        return cls(int(owner.size), CHUNKS.pack(owner, first, last, None))
 
 
 def cut(begin: Int64s, end: Int64s, rows: int = 0) -> tuple[Int64s, Int64s, Int64s]:
