@@ -147,13 +147,7 @@ class ReducedError(ValidationPruner):
     _takes_targets = True
 
     def prune_tree(self, tree: Tree, data: Rows | None = None) -> Tree:
-        """The pruning of `tree` of minimum loss on `data`, the validation rows.
-
-        Raises
-        ------
-        ValueError
-            If `data` is None.
-        """
+        """The pruning of `tree` of minimum loss on `data`, the validation rows."""
         self._validate_params()
         loss = node_loss(tree, self._require_rows(data))
         return tree.collapse(best_pruning(tree, loss.as_leaf, loss.stopped, loss.slack))
