@@ -164,9 +164,8 @@ class Forest(ForestParameters, Reporting, StandardErrors):
     def _grow_trees(self, kept: list[CompactTree], rows: Any) -> None:
         """Grow new trees, some at once, and append them to `kept`."""
         numbers, threads = range(len(kept), self.n_estimators), n_threads(self.n_jobs)
-        grower = rows.grower()
-        at_once = 1 if grower.device == "cuda" else min(threads, len(numbers))
-        grower.n_jobs = threads // at_once
+        grower, at_once = rows.grower(len(numbers))
+        grower.n_jobs = max(threads // at_once, 1)
         bar = new_bar(len(numbers), bool(self.verbose), desc="trees", unit="tree")
 
         def grow(t: int) -> CompactTree:
