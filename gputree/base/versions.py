@@ -79,4 +79,6 @@ def _cuda() -> dict[str, str]:
     except runtime.CUDARuntimeError as error:
         return lines | {"CUDA devices": f"none ({error})"}
     names = [runtime.getDeviceProperties(j)["name"].decode() for j in range(count)]
+    if count > 1:
+        names = [f"cuda:{j} {name}" for j, name in enumerate(names)]
     return lines | {"CUDA devices": ", ".join(names) or "none"}

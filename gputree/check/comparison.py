@@ -11,7 +11,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from gputree.backends import DEVICES
 from gputree.backends.cuda import machine
+from gputree.base.sklearn import DeviceName
 from gputree.base.threads import most_threads
 from gputree.check import record
 from gputree.check.cases import CASES, Case, CaseTable
@@ -119,7 +121,7 @@ def check_device(device: str = "cuda", *, tell: Callable[[str], None] | None = N
 
     Parameters
     ----------
-    device : "cuda" or "cpu", default="cuda"
+    device : "cuda", one by its number, as "cuda:1", or "cpu", default="cuda"
         "cuda" is compared with the CPU; the CPU's threads against a single one.
     tell : callable, default=None
         Called with each line of the table.
@@ -143,11 +145,17 @@ def check_device(device: str = "cuda", *, tell: Callable[[str], None] | None = N
     >>> check_device("cuda").passed  # doctest: +SKIP
     True
     """
-    if device not in ("cuda", "cpu"):
-        raise InputError(f"The 'device' to check must be 'cuda' or 'cpu', got {device!r}.")
+    if device == "auto" or not DeviceName(set(DEVICES)).is_satisfied_by(device):
+        raise InputError(
+            "The 'device' to check must be 'cuda', one CUDA device, as 'cuda:0', or 'cpu', got "
+            f"{device!r}."
+        )
     if device == "cpu":
         return _run(*_threads(), CASES, tell)
-    identity, report = compare_device(tell)
+    if (problem := machine.missing(device)) is not None:
+        raise problem
+    with machine.entered(device):
+        identity, report = compare_device(tell)
     record.keep(identity, report.differences, lasting=report.completed)
     return report
 

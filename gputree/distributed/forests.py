@@ -19,6 +19,7 @@ from gputree.backends.sharded.coding import code_rows, fit_all
 from gputree.backends.sharded.rows import Read, join_ends
 from gputree.backends.sharded.tasks import Tasks
 from gputree.base.texts import fill
+from gputree.base.threads import n_threads
 from gputree.distributed import reading
 from gputree.distributed.base import (
     ClassifierOverPartitions,
@@ -37,6 +38,7 @@ from gputree.estimators.growing import Options
 from gputree.estimators.growing_parts import Rowsets, layout_of
 from gputree.estimators.parameters import keyword_constructor
 from gputree.inputs.tables import match_columns
+from gputree.inputs.targets import forbid_targets
 from gputree.tree import Tree
 
 _SECTIONS = """Parameters
@@ -46,7 +48,7 @@ _SECTIONS = """Parameters
     device : "auto", "cpu" or "cuda", default="auto"
         What workers count on, as in `DaskDecisionTreeClassifier`.
     oob_score, quantreg
-        Must be False: both look at the rows again, which lie in partitions.
+        Must be False for one target: both look at the rows again, which lie in partitions.
     n_jobs : int or None, default=None
         Trees that are grown at once, and threads of the client; each task on a worker has one.
 
@@ -83,6 +85,8 @@ class _DaskForest(OverPartitions, Forest):
     @lazy("errors : float64 array of shape (n_rows,), of classifiers (n_rows, n_classes)")
     def predict_standard_error(self, X: Any) -> Any:
         """Standard errors of predictions; see the plain estimator."""
+        several = getattr(self, "n_outputs_", 1)
+        forbid_targets(several, "predict_standard_error of collections", "Use to_local().")
         return np.float64, getattr(self, "n_classes_", None)
 
     def _lacking(self, option: str, kind: str = "") -> InputError:
@@ -103,6 +107,7 @@ class PartitionRows:
     rowsets: Rowsets
     weighted: bool
     grows_whole: bool = False
+    dtype: Any = None  # of rows to predict: not known
 
     @property
     def n_rows(self) -> int:
@@ -123,8 +128,8 @@ class PartitionRows:
         total: float = self.tasks.fetch([self.tasks.submit(np.sum, self.weights)])[0]
         return float(total), np.empty(0)
 
-    def grower(self) -> Any:
-        """Code the partitions, and return the estimator that trees are copies of."""
+    def grower(self, n_trees: int) -> tuple[Any, int]:
+        """Code the partitions; return what `TableRows.grower` does."""
         forest, tasks = self.forest, self.tasks
         grower = forest._new_tree(device="cpu", verbose=0)
         self.signs = monotonic_signs(forest, forest.columns_)
@@ -139,7 +144,7 @@ class PartitionRows:
         if self.weighted and forest._draws.draws is not None:
             all_ends = tasks.submit(ends_of, self.weights)
             self.ends = tasks.map(part_of, [all_ends] * len(self.spans), self.spans)
-        return grower
+        return grower, min(n_threads(forest.n_jobs), n_trees)
 
     def grow(self, tree: Any, t: int) -> Tree:
         """Grow tree t by its estimator, on the rows that it has drawn."""

@@ -156,7 +156,7 @@ def test_threads():
 
 
 def test_the_device_to_check_is_one_that_there_is():
-    with pytest.raises(ValueError, match="'device' to check must be 'cuda' or 'cpu', got 'auto'"):
+    with pytest.raises(ValueError, match=r"'device' to check must be 'cuda', .*, got 'auto'"):
         check_device("auto")
 
 

@@ -85,7 +85,11 @@ def fake_cupy(count):
 
 @pytest.mark.parametrize(
     ("count", "devices"),
-    [(2, "Card 0, Card 1"), (0, "none"), (DriverError("no driver"), "none (no driver)")],
+    [
+        (2, "cuda:0 Card 0, cuda:1 Card 1"),
+        (0, "none"),
+        (DriverError("no driver"), "none (no driver)"),
+    ],
 )
 def test_devices_are_named(count, devices, monkeypatch):
     monkeypatch.setattr("gputree.base.versions.require", lambda *_: fake_cupy(count))
