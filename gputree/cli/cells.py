@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 import re
 import shlex
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -28,13 +28,15 @@ _AS_NUMBERS = "Make numbers of them (year, month, weekday, hour, days since a da
 
 
 # ---------------------------------------------------------------------- dates
-def check_cells(label: str, X: Any, target: Labels | None, arguments: argparse.Namespace) -> None:
+def check_cells(
+    label: str, X: Any, targets: Mapping[str, Labels], arguments: argparse.Namespace
+) -> None:
     """Refuse dates, and warn of classes that differ in blanks."""
     forbid_dates(label, X, [*arguments.categorical, *(name for name, _ in arguments.ordered)])
-    if target is not None and arguments.task == "auto":
-        _forbid_dates_as_target(label, arguments.target, target)
-    if target is not None:
-        _warn_of_blanks(arguments.target, target)
+    for name, target in targets.items():
+        if arguments.task == "auto":
+            _forbid_dates_as_target(label, name, target)
+        _warn_of_blanks(name, target)
 
 
 def forbid_dates(label: str, X: Any, names: Collection[str]) -> None:
@@ -77,17 +79,17 @@ def _forbid_dates_as_target(label: str, name: str, target: Labels) -> None:
         )
 
 
-def target_of_task(arguments: argparse.Namespace, target: Labels) -> Labels:
+def target_of_task(task: str, name: str, target: Labels) -> Labels:
     """The target; 007 is a number in regression, and said to be a class if no task was given."""
     from gputree.datasets.conversion import leading_zeros
 
-    if arguments.task == "regression":
+    if task == "regression":
         return without_zeros(np.asarray(target))
-    if arguments.task == "auto" and target.dtype.kind == "U":
+    if task == "auto" and target.dtype.kind == "U":
         cell = leading_zeros(distinct(target))
         if cell is not None:
             say(
-                f"the target column {arguments.target!r} holds {cell.strip()!r}, and is taken for "
+                f"the target column {name!r} holds {cell.strip()!r}, and is taken for "
                 "classes; --task regression takes it for numbers"
             )
     return target

@@ -106,7 +106,8 @@ def keep_reading(
     if arguments.missing:
         estimator.missing_marks_ = [mark.strip() for mark in arguments.missing]
     form = format_of(arguments)._replace(units=dict(units) or ())
-    ignored = list(dict.fromkeys([*arguments.ignore, *left_out]))
+    others = getattr(arguments, "more_targets", [])
+    ignored = list(dict.fromkeys([*arguments.ignore, *left_out, *others]))
     if form.is_headless and form.names is None and (file != STANDARD or not arguments.columns):
         # of one without the target, others would have the names of its columns
         named = {*estimator.feature_names_in_, *ignored, arguments.target, arguments.weights}

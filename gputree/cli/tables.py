@@ -65,12 +65,15 @@ def add_columns(parser: argparse.ArgumentParser) -> None:
 
 def columns_to_read(arguments: argparse.Namespace) -> dict[str, Any]:
     """Arguments of readers for a table to train on: its columns and their format."""
-    weights = arguments.weights
+    weights, others = arguments.weights, getattr(arguments, "more_targets", [])
+    columns = arguments.columns
+    if columns is not None:
+        columns = [*with_column(columns, weights), *others]
     return {
-        "columns": None if arguments.columns is None else with_column(arguments.columns, weights),
+        "columns": columns,
         "ignore": [name for name in arguments.ignore if name != weights],
         "numeric": [*arguments.numeric, *([] if weights is None else [weights])],
-        "categorical": arguments.categorical,
+        "categorical": [*arguments.categorical, *others],
         "text": listed_levels(arguments),
         "missing": arguments.missing,
         "missing_target": arguments.missing_target,

@@ -22,6 +22,7 @@ from gputree.cli.reading import format_of
 from gputree.cli.report import UsageError, say
 from gputree.cli.streams import STANDARD, table_origin
 from gputree.cli.tables import columns_to_read, label_of, tell_dropped
+from gputree.cli.targets import join_targets, more_targets, named_targets, take_targets
 from gputree.cli.weights import (
     Weight,
     WithoutWeights,
@@ -38,7 +39,7 @@ class Training(NamedTuple):
     """A table to train on."""
 
     X: Any
-    y: Labels  # (n_rows,), or labels as codes
+    y: Labels  # (n_rows,), also as codes, or (n_rows, k) of several targets
     # the parameters of these names, which X does not know yet
     categorical_features: list[str] | str
     ordered_categories: dict[str, Any] | str
@@ -64,9 +65,8 @@ def read_training(arguments: argparse.Namespace, files: list[str]) -> Training:
     is_stream = files == [STANDARD]
     if len(files) == 1 and (is_stream or not _exceeds(files[0], arguments)):
         try:
-            table, weight = training_table(arguments, files[0])
+            table, y, weight = training_table(arguments, files[0])
             categorical = categorical_features(arguments, table.columns)
-            y = target_of_task(arguments, table.target)
             orders = orders_of(arguments)
             X, left_out = table.columns, table.left_out
             return Training(
@@ -79,8 +79,8 @@ def read_training(arguments: argparse.Namespace, files: list[str]) -> Training:
     return _in_batches(arguments, files)
 
 
-def training_table(arguments: argparse.Namespace, data: str) -> tuple[Any, Weight]:
-    """The table of a file to train on, its target and its rows' weights; dates are refused."""
+def training_table(arguments: argparse.Namespace, data: str) -> tuple[Any, Labels, Weight]:
+    """The table of a file to train on, its targets and its rows' weights; dates are refused."""
     from gputree.datasets import read_table
 
     with with_hints(arguments.missing):
@@ -91,6 +91,7 @@ def training_table(arguments: argparse.Namespace, data: str) -> tuple[Any, Weigh
             verbose=not arguments.quiet,
         )
     label = label_of(data)
+    table, targets = take_targets(label, table, arguments)
     columns, weight = taken_out(table.columns, arguments, label)
     if weight is None and table.weight is not None:
         check_values(table.weight, WEIGHTS, label)
@@ -98,8 +99,10 @@ def training_table(arguments: argparse.Namespace, data: str) -> tuple[Any, Weigh
     tell_dropped(label, table.n_dropped)
     table = replace(table, columns=columns)
     check_columns(label, table.names, arguments)
-    check_cells(label, table.columns, table.target, arguments)
-    return table, weight
+    named = named_targets(arguments, targets)
+    check_cells(label, table.columns, named, arguments)
+    y = join_targets([target_of_task(arguments.task, *target) for target in named.items()])
+    return table, y, weight
 
 
 def check_columns(label: str, names: list[str], arguments: argparse.Namespace) -> None:
@@ -136,6 +139,11 @@ def _in_batches(arguments: argparse.Namespace, files: list[str]) -> Training:
     from gputree.datasets import open_batches
 
     label = files[0] if len(files) == 1 else f"{files[0]} and {len(files) - 1} more"
+    if more_targets(arguments):
+        raise UsageError(
+            "Several --target take one table in memory, and not several files or what exceeds "
+            "--memory. Join the files, or use CodedTable.from_batches in Python."
+        )
     if arguments.algorithm == "id3":
         raise UsageError(
             "--algorithm id3 takes one table in memory, and not several files or what exceeds "
@@ -169,14 +177,14 @@ def _in_batches(arguments: argparse.Namespace, files: list[str]) -> Training:
         )
     words, y = _words(table), table._target
     assert y is not None  # with --target
-    check_cells(label, words, y, arguments)
+    check_cells(label, words, {arguments.target: y}, arguments)
     _warn_of_guesses(arguments, files, label, words, table)
     tell_dropped(label, files_read.n_dropped)
     weight = None
     if arguments.weights is not None:
         weight = batches.weight
         check_values(weight, arguments.weights, label)
-    y = target_of_task(arguments, y)
+    y = target_of_task(arguments.task, arguments.target, y)
     left_out, units = files_read.left_out, files_read.units
     return Training(table, y, "auto", "auto", weight, None, left_out, units)
 

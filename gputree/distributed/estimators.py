@@ -44,8 +44,7 @@ _SECTIONS = """Parameters
 class _DaskTree(OverPartitions, Cart):
     """Growth over partitions."""
 
-    def _fit_afresh(self, X: Any, y: Any, sample_weight: Any) -> Self:
-        """Read, grow and prune."""
+    def _fit_partitions(self, X: Any, y: Any, sample_weight: Any) -> Self:
         self._forbid_two_prunings()
         if self.forced_splits is not None:
             raise InputError("forced_splits takes a table in memory, not partitions.")

@@ -38,6 +38,7 @@ from gputree.estimators.growing import Options
 from gputree.estimators.growing_parts import Rowsets, layout_of
 from gputree.estimators.parameters import keyword_constructor
 from gputree.inputs.tables import match_columns
+from gputree.inputs.targets import forbid_targets
 from gputree.tree import Tree
 
 _SECTIONS = """Parameters
@@ -47,7 +48,7 @@ _SECTIONS = """Parameters
     device : "auto", "cpu" or "cuda", default="auto"
         What workers count on, as in `DaskDecisionTreeClassifier`.
     oob_score, quantreg
-        Must be False: both look at the rows again, which lie in partitions.
+        Must be False for one target: both look at the rows again, which lie in partitions.
     n_jobs : int or None, default=None
         Trees that are grown at once, and threads of the client; each task on a worker has one.
 
@@ -84,6 +85,8 @@ class _DaskForest(OverPartitions, Forest):
     @lazy("errors : float64 array of shape (n_rows,), of classifiers (n_rows, n_classes)")
     def predict_standard_error(self, X: Any) -> Any:
         """Standard errors of predictions; see the plain estimator."""
+        several = getattr(self, "n_outputs_", 1)
+        forbid_targets(several, "predict_standard_error of collections", "Use to_local().")
         return np.float64, getattr(self, "n_classes_", None)
 
     def _lacking(self, option: str, kind: str = "") -> InputError:
@@ -104,6 +107,7 @@ class PartitionRows:
     rowsets: Rowsets
     weighted: bool
     grows_whole: bool = False
+    dtype: Any = None  # of rows to predict: not known
 
     @property
     def n_rows(self) -> int:

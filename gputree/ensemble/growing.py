@@ -39,6 +39,11 @@ class TableRows:
         """Number of all rows."""
         return self.table.shape[0]
 
+    @property
+    def dtype(self) -> Any:
+        """Type of the values, for which trees are packed."""
+        return self.table.values.dtype
+
     def total_and_weight(self) -> tuple[float, Weight]:
         """Total weight, and the weights that rows are drawn in proportion to."""
         total = float(self.n_rows) if self.weight is None else float(self.weight.sum())

@@ -167,17 +167,23 @@ class CodedTable:
         """
         _validate("CodedTable", max_bins, device)
         reader = TableReader("CodedTable", categorical_features, ordered_categories)
-        read = read_batches(
-            batches, reader, resolve_device(device), max_bins, folder, bool(verbose)
-        )
-        table = cls.of(_coded(read.table))
-        _warn_of_mixed_columns("CodedTable", table._table, reader)
-        table._target = read.target
+        kept = resolve_device(device), max_bins, folder, bool(verbose)
+        table = cls._of_batches(batches, reader, *kept)
+        _coded(table._table)
         return table
+
+    @classmethod
+    def _of_batches(cls, batches: Batches, reader: TableReader, *kept: Any) -> CodedTable:
+        """Read batches, without coding the table; `kept` are arguments of `read_batches`."""
+        table, target = read_batches(batches, reader, *kept)
+        _warn_of_mixed_columns(reader.caller, table, reader)
+        found = cls.of(table)
+        found._target = target
+        return found
 
     @property
     def target(self) -> NDArray | None:
-        """Targets that came with the batches, of shape (n_rows,); None where none did.
+        """Targets that came with the batches, (n_rows,) or (n_rows, k); None where none did.
 
         Text and integers of up to 256 different values are held as codes of a byte a row, and the
         array is made of them each time.

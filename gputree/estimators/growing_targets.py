@@ -27,10 +27,10 @@ from gputree.estimators.resolution import warn_if_coarse
 from gputree.growth.assembly import over_leaves
 from gputree.inputs.tables import Table
 
-_ON_CPU = "trees of several targets are grown on the CPU, from a table in memory"
+_ON_CPU = "trees of several targets are grown on the CPU"
 
 
-def forbid_with_targets(table: Table, options: Options) -> None:
+def forbid_with_targets(options: Options) -> None:
     """Raise for what trees of several targets do not take.
 
     Raises
@@ -40,7 +40,6 @@ def forbid_with_targets(table: Table, options: Options) -> None:
     """
     refused = (
         (options.device != "cpu", f"device={options.device!r}", f"{_ON_CPU}. Write device='cpu'."),
-        (table.sharding is not None, "a table in batches or in partitions", f"{_ON_CPU}."),
         (
             options.draws_cuts,
             "splitter='random', or extremely randomized trees",
@@ -75,14 +74,15 @@ def grow_targets(
     Parameters
     ----------
     table : Table of n rows
-        In memory; the tree is grown on the CPU.
+        The tree is grown on the CPU. Of a table in batches, one column after the other is read.
     target : float64 array of shape (n, k), or class codes
         Of ``options.target_classes`` classes each, where these are given.
     sample_weight : float64 or integer array of shape (n,), or None
     options : Options
     """
-    forbid_with_targets(table, options)
+    forbid_with_targets(options)
     values: Any = table.on("cpu", options.n_threads)
+    values = getattr(values, "whole", values)  # of a table in shards
     target, sample_weight = over_table(table, target, sample_weight)
     n = len(target)
     kept = np.arange(n) if sample_weight is None else np.flatnonzero(sample_weight)

@@ -240,6 +240,10 @@ class BatchTargets:
                 f"{kinds[self._are_numbers]}."
             )
         self._are_numbers = are_numbers
+        if self._parts and y.shape[1:] != self._parts[0].shape[1:]:
+            raise InputError(
+                f"its target has the shape {y.shape}, and those of earlier batches have others."
+            )
         self._dtypes.add(y.dtype)
         codes = self._coded(y) if self._are_coded else None
         if codes is None and self._are_coded:
@@ -265,12 +269,12 @@ class BatchTargets:
 
     def _joined(self, dtype: np.dtype, rank: NDArray[Any] | None = None) -> NDArray[Any]:
         """Concatenate all parts, and free them; codes are replaced by the ranks of their labels."""
-        whole = np.empty(sum(map(len, self._parts)), dtype)
-        done = whole.size
+        whole = np.empty((sum(map(len, self._parts)), *self._parts[0].shape[1:]), dtype)
+        done = len(whole)
         while self._parts:
             part = self._parts.pop()
-            done -= part.size
-            whole[done : done + part.size] = part if rank is None else rank[part]
+            done -= len(part)
+            whole[done : done + len(part)] = part if rank is None else rank[part]
         return whole
 
     def _labels(self) -> NDArray[Any]:
@@ -288,6 +292,8 @@ class BatchTargets:
         """Codes where all labels are text or few integers; else None."""
         values: NDArray[Any]
         code: NDArray[Any]
+        if y.ndim > 1:
+            return None
         if y.dtype.kind in "iu":
             values, code = np.unique(y, return_inverse=True)
             if values.size + len(self._code) > 2 * MOST_INTEGERS:  # do not list them all
