@@ -41,7 +41,7 @@ def test_nodes_put_off_and_small_ones(cuda_device):
     st.booleans(),
 )
 @examples(15)
-def test_random_tables_with_random_room(
+def test_random_tables_with_memory_for_few_nodes(
     cuda_device, problem, levels, nodes, max_bins, finish_rows, exact, ties
 ):
     """Missing values, repeated rows, and nodes that are put off on any level."""
@@ -104,13 +104,13 @@ def test_splits_of_levels(cuda_device, criterion, weighted, exact):
     assert whole.report() == cuda.report()
 
 
-def test_room_for_some_nodes(cuda_device, monkeypatch):
-    """The first nodes of a level have room; the host is not told of others, nor of any below."""
+def test_memory_for_some_nodes(cuda_device, monkeypatch):
+    """The first nodes of a level fit; the host gets no others, nor any below."""
     sample = table("gini", False, n=150)
     task = make_task("gini", sample)
     numbers = []
-    for room in (100, 3):
-        tune(monkeypatch, "cuda", ahead_nodes=room)
+    for most in (100, 3):
+        tune(monkeypatch, "cuda", ahead_nodes=most)
         backend = new_backend("cuda", sample, task)
         backend.encode(8)
         found = backend.grow_ahead(np.array([0]), np.array([150]), ROOT, 5, 2)

@@ -17,7 +17,7 @@ from gputree.backends.cuda import tuning
 from gputree.backends.cuda.histogram import Counting, count, new_histograms, subtract
 from gputree.backends.cuda.kernels import ABOVE, CHUNKS, OPEN_NODES, PIECES, Packed
 from gputree.backends.cuda.layout import Grower, LevelPlan, pack_constraints
-from gputree.backends.cuda.level import Extent, Results, Tally
+from gputree.backends.cuda.level import Results, SearchExtent, Tally
 from gputree.backends.cuda.partition import RECORD_WORDS, place, splits_of
 from gputree.backends.cuda.refine import open_search, queue_search
 from gputree.backends.cuda.score import score_nodes
@@ -94,7 +94,7 @@ def grow_ahead(
     )
     *arranged, log = workspace.plan.allocate(arrays, lambda: bytes_of(*arrays))
     log.data.memset_async(0, log.nbytes)  # levels may have fewer nodes
-    lists = _Lists.of(arranged)
+    lists = _Pieces.of(arranged)
     above, parents = ABOVE.pack(*sent, None), None
     for level, m in zip(LevelLog.listed(log, sizes), sizes, strict=True):
         plan, counted = _open(grower, above, level, lists, _most_pieces(rows, m), fewest)
@@ -104,7 +104,9 @@ def grow_ahead(
             whole, part = lists.nodes[2:4]
             subtract(grower, parents, cells, whole[:m], part, number=plan.number)
         scores = score_nodes(grower, m, cells, pack_constraints(grower, ()), number=plan.number)
-        search = open_search(grower, Extent(m, rows, rows), cells, plan, scores, level.results)
+        search = open_search(
+            grower, SearchExtent(m, rows, rows), cells, plan, scores, level.results
+        )
         queue_search(grower, search, is_first=True)
         place(grower, plan.parts, search.records, search.lefts)
         above = ABOVE.pack(level.numbers, level.begin, level.end, plan.keys, search.records)
@@ -113,11 +115,11 @@ def grow_ahead(
     return _read(grower, LevelLog.listed(log.get(), sizes))
 
 
-# Arrays of nodes: low, high, whole, part, count_begin and count_end of OpenNodes in ahead.cu.
+# Arrays of nodes: fields of OpenNodes from `low` on.
 NODE_ARRAYS = 6
 
 
-class _Lists(NamedTuple):
+class _Pieces(NamedTuple):
     """Arrays for one level after another: of nodes, and of pieces counted, searched and split."""
 
     nodes: list[Any]
@@ -126,7 +128,7 @@ class _Lists(NamedTuple):
     packed: list[Packed]
 
     @classmethod
-    def of(cls, arrays: list[Any]) -> _Lists:
+    def of(cls, arrays: list[Any]) -> _Pieces:
         """Arrange the arrays of `_arrays`."""
         tuned = tuning.TUNING
         by_rows = tuned.chunk_rows, tuned.fewest_chunk_rows, filling_chunks()
@@ -156,7 +158,7 @@ def _open(
     grower: Grower,
     above: Packed,
     level: LevelLog,
-    lists: _Lists,
+    lists: _Pieces,
     most: tuple[int, int, int],
     fewest: int,
 ) -> tuple[LevelPlan, DeviceChunks]:
