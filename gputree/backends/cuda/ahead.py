@@ -62,12 +62,20 @@ class LevelLog(NamedTuple):
         return sum(fixed + m * (3 + RECORD_WORDS) for m in sizes)
 
 
+class Queued(NamedTuple):
+    """Levels that were split, and what it took."""
+
+    levels: list[Ahead]
+    rows: int = 0  # of all nodes
+    pairs: int = 0  # (row, column) pairs that were gathered
+    overflows: bool = False  # memory of the search did not suffice on the last level
+
+
 def is_plain(grower: Grower) -> bool:
-    """Return True if the device decides all of a task: no constraints, categories or draws."""
-    limits, table = grower.task.limits, grower.table
-    constrained = limits.monotonic is not None or grower.task.interactions is not None
-    draws = limits.max_features < table.columns
-    return not (constrained or draws or table.host.categories.any())
+    """Return True if the device decides all of a task: no constraints, and no categories."""
+    task, host = grower.task, grower.table.host
+    constrained = task.limits.monotonic is not None or task.interactions is not None
+    return not (constrained or host.categories.any())
 
 
 def grow_ahead(
@@ -78,23 +86,20 @@ def grow_ahead(
     keys: Uint64s,
     levels: int,
     fewest: int,
-) -> tuple[list[Ahead], int, int]:
-    """See `gputree.backends.base.Backend.grow_ahead`.
-
-    Returns the rows of all nodes and the (row, column) pairs that were gathered, too.
-    """
+) -> Queued:
+    """See `gputree.backends.base.GrowsAhead`."""
     rows, workspace = int((end - begin).sum()), grower.workspace
     most = min(grower.most_nodes, tuning.TUNING.ahead_nodes, rows // fewest)
     sizes = [min(begin.size << level, most) for level in range(levels)]
     if levels == 0 or most == 0:
-        return [], 0, 0
+        return Queued([])
     arrays = _arrays(rows, sizes)
     sent = workspace.counted.send(
         (np.array([begin.size]), begin, end, keys), lambda: bytes_of(*4 * ((most, np.int64),))
     )
     *arranged, log = workspace.plan.allocate(arrays, lambda: bytes_of(*arrays))
     log.data.memset_async(0, log.nbytes)  # levels may have fewer nodes
-    lists = _Pieces.of(arranged)
+    lists = _LevelArrays.of(arranged)
     above, parents = ABOVE.pack(*sent, None), None
     for level, m in zip(LevelLog.listed(log, sizes), sizes, strict=True):
         plan, counted = _open(grower, above, level, lists, _most_pieces(rows, m), fewest)
@@ -119,7 +124,7 @@ def grow_ahead(
 NODE_ARRAYS = 6
 
 
-class _Pieces(NamedTuple):
+class _LevelArrays(NamedTuple):
     """Arrays for one level after another: of nodes, and of pieces counted, searched and split."""
 
     nodes: list[Any]
@@ -128,7 +133,7 @@ class _Pieces(NamedTuple):
     packed: list[Packed]
 
     @classmethod
-    def of(cls, arrays: list[Any]) -> _Pieces:
+    def of(cls, arrays: list[Any]) -> _LevelArrays:
         """Arrange the arrays of `_arrays`."""
         tuned = tuning.TUNING
         by_rows = tuned.chunk_rows, tuned.fewest_chunk_rows, filling_chunks()
@@ -158,7 +163,7 @@ def _open(
     grower: Grower,
     above: Packed,
     level: LevelLog,
-    lists: _Pieces,
+    lists: _LevelArrays,
     most: tuple[int, int, int],
     fewest: int,
 ) -> tuple[LevelPlan, DeviceChunks]:
@@ -179,8 +184,8 @@ def _open(
     return LevelPlan(searched, parts, keys, low, high, [], number=level.numbers), counted
 
 
-def _read(grower: Grower, logs: list[LevelLog]) -> tuple[list[Ahead], int, int]:
-    """Splits of the levels, without nodes that the device did not decide; rows, and pairs."""
+def _read(grower: Grower, logs: list[LevelLog]) -> Queued:
+    """Splits of the levels, without nodes that the device did not decide."""
     found = [Results.of(level.results, level.begin.size) for level in logs]
     numbers = [int(level.numbers[0]) for level in logs]
     nodes = zip(logs, found, numbers, strict=True)
@@ -198,5 +203,5 @@ def _read(grower: Grower, logs: list[LevelLog]) -> tuple[list[Ahead], int, int]:
         if nodes.size == 0:
             break
         levels.append(Ahead(begin[nodes], splits.take(nodes), middle[nodes], threshold[nodes]))
-    pairs = sum(int(results.tally[Tally._fields.index("slots")]) for results in found)
-    return levels, int((end - begin)[decided].sum()), pairs
+    tally = Tally(*np.sum([results.tally for results in found], axis=0).tolist())
+    return Queued(levels, int((end - begin)[decided].sum()), tally.slots, tally.overflows > 0)
