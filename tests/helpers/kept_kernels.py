@@ -24,7 +24,7 @@ from gputree import (
     rank_features,
     to_rules,
 )
-from gputree.cli.kinds import KINDS, compile_kind
+from gputree.cli.warmup import KINDS, compile_kind
 from gputree.compilation.waits import waiting
 from gputree.datasets import load_iris, load_loan
 from gputree.export import explain, shap_values

@@ -77,7 +77,7 @@ struct Siblings {
 // One block: open the children of `fewest` rows or more of the nodes above. Of two that are open,
 // the smaller is counted; a larger one alone is its parent less its sibling, which is counted in its
 // place. Nodes without room are left out, and the level's search begins with an empty `tally`.
-extern "C" __global__ void __launch_bounds__(256) open_level(
+extern "C" __global__ void __launch_bounds__(256, 1) open_level(
     const __grid_constant__ Above above, i64 fewest, const __grid_constant__ OpenNodes level,
     const __grid_constant__ Pieces counted, const __grid_constant__ Pieces searched,
     const __grid_constant__ Pieces split, i64* tally, i64 words
