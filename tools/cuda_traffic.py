@@ -26,6 +26,7 @@ from gputree.backends.base import Backend, Monotonic, Task
 from gputree.backends.cuda.backend import CudaBackend
 from gputree.backends.cuda.table import CudaTable
 from gputree.backends.interactions import interactions_of
+from gputree.backends.rules import fewest_rows
 from gputree.estimators.growing_categories import search_of
 from gputree.growth import grower
 
@@ -110,10 +111,11 @@ def prepared(
 def traffic(
     case: Case, rows: int = 3000, columns: int = 5, depth: int = 8, bins: int = 64
 ) -> Traffic:
-    """Per level of a tree on the emulated device that is there."""
+    """Per level of a tree on the emulated device that is there, which the host waits for."""
     sample, task, backend = prepared(case, rows, columns, depth, bins)
     spent = []
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(backend, "ahead_levels", 0)
         whole = grower._grow_level
 
         def counted(*arguments):
@@ -133,6 +135,17 @@ def traffic(
     found = Traffic(*means.tolist())
     rooms, others = allocated[:OPENING].sum(), allocated[OPENING:].mean()
     return found._replace(allocations=float(others), rooms=float(rooms))
+
+
+def traffic_ahead(
+    case: Case, rows: int = 3000, columns: int = 5, depth: int = 8, bins: int = 64
+) -> Traffic:
+    """Sums over the levels of a tree that the device splits by itself; no buffers apart."""
+    _, task, backend = prepared(case, rows, columns, depth, bins)
+    root = np.array([0]), np.array([rows]), np.array([7], np.uint64)
+    before = Traffic.now()
+    assert len(backend.grow_ahead(*root, depth, fewest_rows(task.limits))) == depth
+    return Traffic(*np.subtract(Traffic.now()[:-1], before[:-1]).tolist())
 
 
 def work(case: Case, parts: list[str], **sizes: int) -> dict[str, list[int]]:

@@ -56,8 +56,8 @@ __all__ = [
     "new_table",
 ]
 
-# Devices that users may request; "auto" is resolved to one of the others before a backend is
-# chosen.
+# Devices that users may request, in addition to one by its number, as "cuda:1"; "auto" is resolved
+# to one of the others before a backend is chosen.
 DEVICES = ("auto", "cpu", "cuda")
 
 
@@ -69,7 +69,7 @@ def has_device() -> bool:
 
 
 def get_backend(device: str) -> type[Backend]:
-    """The backend class for "cpu" or "cuda".
+    """The backend class for "cpu" or "cuda", which may have a number: "cuda:1".
 
     Raises
     ------
@@ -115,14 +115,26 @@ def new_table(
 ) -> DeviceTable:
     """Return a table on "cpu" or "cuda", or one on the host that `device` counts in shards.
 
-    Raises as `get_backend` does.
+    Values on the host are for the current device where "cuda" has no number. Raises as
+    `get_backend` does.
     """
-    is_cuda = _is_cuda(device)
+    if not _is_cuda(device):
+        return _new_table("cpu", values, missing, categories, sharding)
+    from gputree.backends.cuda import entered
+
+    with entered(device):
+        return _new_table("cuda", values, missing, categories, sharding)
+
+
+def _new_table(
+    name: str, values: Any, missing: Bools, categories: Int64s | None, sharding: Sharding | None
+) -> DeviceTable:
+    """Return a table of the CPU or of the current device."""
     if sharding is not None:
         from gputree.backends.sharded.table import ShardedTable
 
-        return ShardedTable(device, values, missing, categories, sharding)
-    if is_cuda:
+        return ShardedTable(name, values, missing, categories, sharding)
+    if name == "cuda":
         from gputree.backends.cuda.table import CudaTable
 
         return CudaTable(values, missing, categories)
@@ -158,12 +170,12 @@ def new_ranked_grower(
 
 def _is_cuda(device: str) -> bool:
     """Return True for "cuda", if usable, and False for "cpu"; else raise."""
-    if device not in ("cpu", "cuda"):
+    if device.partition(":")[0] not in ("cpu", "cuda"):
         raise ValueError(f"A backend is that of 'cpu' or 'cuda', got {device!r}.")
     if device == "cpu":
         return False
     from gputree.backends.cuda import machine
 
-    if (problem := machine.missing()) is not None:
+    if (problem := machine.missing(device)) is not None:
         raise problem
     return True

@@ -76,7 +76,26 @@ def device_labels(y: Any, values: Any) -> Any:
     with cuda.device_of(values):
         if isinstance(y, np.ndarray):
             return cuda.to_device(y) if y.size else y
-        return _as_cupy(y) if on_device(y) and len(y) else to_host(y)
+        return _on_current(_as_cupy(y)) if on_device(y) and len(y) else to_host(y)
+
+
+def on_named(X: Any, device: str) -> Any:
+    """`X`, copied if it is a CuPy array on another device than that of a name such as "cuda:1"."""
+    if isinstance(X, np.ndarray):
+        return X
+    with cuda.entered(device):
+        return _on_current(X) if ":" in device else X
+
+
+def _on_current(X: Any) -> Any:
+    """A CuPy array, copied to the current device if it is on another one."""
+    here = cuda.cupy().cuda.Device()
+    if X.device.id == here.id:
+        return X
+    X.device.synchronize()  # streams of two devices do not wait for each other
+    copy = X.copy()
+    here.synchronize()
+    return copy
 
 
 def label_range(y: Any) -> tuple[int, int]:

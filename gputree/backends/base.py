@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -180,9 +180,21 @@ class Splits(NamedTuple):
         """The same arrays for kernels."""
         return Chosen(*(getattr(self, field) for field in Chosen._fields))
 
-    def take(self, nodes: NDArray[Any]) -> Splits:
+    def take(self, nodes: NDArray[Any] | slice) -> Splits:
         """The splits of some nodes."""
-        return Splits(*(field[nodes] for field in self))
+        return Splits._make([field[nodes] for field in self])
+
+
+class Ahead(NamedTuple):
+    """Nodes of a level that a device has split by itself, or found to have no split.
+
+    Entries of split nodes are partitioned; middle and threshold are as of `Backend.partition`.
+    """
+
+    begin: Int64s
+    splits: Splits
+    middle: Int64s
+    threshold: Floats
 
 
 class Subtrees(NamedTuple):
@@ -365,6 +377,20 @@ class Backend(Protocol):
 
     def report(self) -> dict[str, int]:
         """Work done: ``scanned_pairs``, ``refined_pairs``, in (row, column) pairs."""
+
+
+@runtime_checkable
+class GrowsAhead(Protocol):
+    """An optional primitive of a backend: levels that its device splits by itself."""
+
+    def grow_ahead(
+        self, begin: Int64s, end: Int64s, keys: Uint64s, levels: int, fewest: int
+    ) -> list[Ahead]:
+        """Split nodes, and those below of at least `fewest` rows, for up to `levels` levels.
+
+        Returns levels from the given one on. Any node may be missing: it is put off. Its entries
+        are as they were, and nothing below it is returned.
+        """
 
 
 # Maximum number of statistics of categories of a node that are stored at once (128 MB). Beyond,

@@ -17,9 +17,10 @@ MOST_QUOTED = 2
 
 
 def resolve_device(device: str, verbose: bool = False) -> str:
-    """Return the device that a tree is grown on: "cpu" or "cuda".
+    """Return the device that a tree is grown on: "cpu", "cuda" or one by its number, as "cuda:1".
 
-    "cuda" is always used; where it cannot be, errors are as for `gputree.backends.get_backend`.
+    "cuda" is always used, as the current device, or that of a table on one; and so is one with a
+    number. Where it cannot be, errors are as for `gputree.backends.get_backend`.
     "auto" is a CUDA device if nothing is missing and its check, run when the device is first used,
     found the same trees there as on the CPU; else the CPU, with a RuntimeWarning if the check
     failed. If `verbose`, the choice of "auto" and its reason are written to standard error where
@@ -30,8 +31,8 @@ def resolve_device(device: str, verbose: bool = False) -> str:
     from gputree.backends.cuda import machine
 
     # before the check nothing runs on a device in this process, not even an empty kernel
-    problem = machine.missing(compiles=device == "cuda")
-    if device == "cuda":
+    problem = machine.missing(device, compiles=device != "auto")
+    if device != "auto":
         if problem is not None:
             raise problem
         return device
@@ -42,6 +43,22 @@ def resolve_device(device: str, verbose: bool = False) -> str:
     return _checked(verbose)
 
 
+def other_devices(device: str, used: int, verbose: bool = False) -> list[str]:
+    """Names of the visible CUDA devices other than number `used`, as "cuda:1", that may grow trees.
+
+    Nothing is missing on them, and where the parameter `device` is "auto" they passed the check.
+    """
+    from gputree.backends.cuda import machine
+
+    found = []
+    for name in (f"cuda:{j}" for j in range(machine.device_count()) if j != used):
+        if machine.missing(name, compiles=device != "auto") is None:
+            with machine.entered(name):
+                if device != "auto" or _checked(verbose) != "cpu":
+                    found.append(name)
+    return found
+
+
 def within_memory(
     device: str, chosen: str, grow: Callable[[str], T], leave: Callable[[str], object]
 ) -> T:
@@ -49,7 +66,8 @@ def within_memory(
 
     The CPU takes the place of a CUDA device that "auto" has chosen and whose memory does not
     suffice, with a RuntimeWarning that says what is lacking. `leave` is called with that device,
-    to release what lies there, and `grow` again from the start.
+    to release what lies there, and `grow` again from the start. A device that has a number in
+    `chosen` is the current one meanwhile.
 
     Raises
     ------
@@ -58,20 +76,21 @@ def within_memory(
     """
     if chosen == "cpu":
         return grow(chosen)
-    from gputree.backends.cuda import memory
+    from gputree.backends.cuda import machine, memory
 
-    try:
-        return grow(chosen)
-    except MemoryError as error:
-        reason = memory.refused_allocation(error)
-        if device != "auto":
-            if reason is None:
-                raise
-            # no variable: its traceback would keep what these frames have allocated
-            raise OutOfMemory(reason, memory.INSTEAD) from error
-        reason = reason or getattr(error, "reason", str(error))
-    leave(chosen)
-    memory.release()  # after the error, whose frames have what was allocated
+    with machine.entered(chosen):
+        try:
+            return grow(chosen)
+        except MemoryError as error:
+            reason = memory.refused_allocation(error)
+            if device != "auto":
+                if reason is None:
+                    raise
+                # no variable: its traceback would keep what these frames have allocated
+                raise OutOfMemory(reason, memory.INSTEAD) from error
+            reason = reason or getattr(error, "reason", str(error))
+        leave(chosen)
+        memory.release()  # after the error, whose frames have what was allocated
     warn(f"device='auto' goes on with the CPU: {reason}", RuntimeWarning)
     return grow("cpu")
 

@@ -6,6 +6,7 @@ every release that the package allows; if one is moved or renamed, change it her
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Set
 from typing import Any
 
@@ -50,6 +51,17 @@ class Ordered(parameters.HasMethods):  # of the kinds that it lets others make
 
     def __str__(self) -> str:
         return "an ordered array-like"
+
+
+class DeviceName(parameters.StrOptions):
+    """One of some names, or a CUDA device by its number, as "cuda:1"."""
+
+    def is_satisfied_by(self, val: Any) -> bool:
+        numbered = isinstance(val, str) and re.fullmatch(r"cuda:\d{1,3}", val) is not None
+        return numbered or bool(super().is_satisfied_by(val))
+
+    def __str__(self) -> str:
+        return f"{super().__str__()}, or one CUDA device, as 'cuda:0'"
 
 
 def tree_of(n_features: int, n_classes: Any, n_outputs: int) -> Any:

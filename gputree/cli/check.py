@@ -21,9 +21,10 @@ def add_check(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(run=_check)
     parser.add_argument(
         "--device",
-        choices=["cuda", "cpu"],
+        metavar="NAME",
         default="cuda",
-        help="cuda (default): the CUDA device against the CPU; cpu: many threads against one",
+        help="cuda (default), or one by its number, as cuda:1: the CUDA device against the CPU; "
+        "cpu: many threads against one",
     )
 
 
@@ -31,26 +32,28 @@ def _check(arguments: argparse.Namespace) -> int:
     from gputree.check import check_device
 
     escape_unknown_characters()
-    if arguments.device == "cuda":
-        _show_requirements()
+    if arguments.device.startswith("cuda"):
+        _show_requirements(arguments.device)
     report = check_device(arguments.device, tell=lambda line: print(line, flush=True))
     print(f"\n{report.verdict}")
     if report.passed:
         return 0
-    if arguments.device == "cuda":
-        say("--device auto does not use this device; --device cuda uses it anyway")
+    if arguments.device != "cpu":
+        say(f"--device auto does not use this device; --device {arguments.device} uses it anyway")
     return DIFFERENT
 
 
-def _show_requirements() -> None:
+def _show_requirements(device: str) -> None:
     """Print what a CUDA device needs; all that is missing is one error."""
     from gputree.backends.cuda import machine
 
-    needs = machine.requirements()
+    needs = machine.requirements(device)
     print(aligned({need.name: need.found or "missing" for need in needs}), end="\n\n", flush=True)
     problems = [str(need.problem) for need in needs if need.problem is not None]
     if not problems:
         return
+    if not problems[0].startswith(machine.NEEDS):  # a number that no device has
+        raise DeviceError(problems[0])
     missing = [
         problem.removeprefix(machine.NEEDS).removesuffix(machine.INSTEAD).strip(" .")
         for problem in problems

@@ -16,8 +16,8 @@ import numpy as np
 from gputree import evaluation
 from gputree.base.texts import aligned, amount, shown, tabled
 from gputree.cli.memory import add_scan_memory, watched_memory
+from gputree.cli.reading import check_inputs, check_output, load, write_text
 from gputree.cli.report import counted, escape_unknown_characters, say, with_examples
-from gputree.cli.streams import check_inputs, check_output, load, write_text
 from gputree.cli.tables import (
     add_reading,
     add_target,

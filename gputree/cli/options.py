@@ -178,7 +178,7 @@ _SIGN = re.compile(r'("(?:[^"]|"")+"|.+?)=([+-]?1)(,|$)', re.S)
 
 # Named as the estimators' parameters, which check the values.
 _TREE_OPTIONS: dict[str, tuple[Callable[[str], Any], str, str]] = {
-    "device": (str, "NAME", "auto, cpu or cuda"),
+    "device": (str, "NAME", "auto, cpu, cuda, or cuda:1 for one GPU by its number"),
     "categorical_split": (
         str,
         "NAME",

@@ -58,7 +58,7 @@ _WORDS: Sequence[tuple[str, Any]] = (
     (r": categorical=\[\.\.\.\]", " with --categorical"),
     (r": ignore=\[\.\.\.\]", " with --ignore"),
     (r" Read it as (text|numbers): \w+=\[.*\]", " Write it alike everywhere, or raise --memory"),
-    (r"device='(\w+)'", r"--device \1"),
+    (r"device='([\w:]+)'", r"--device \1"),
     (r"encoding='([\w-]+)'", r"--encoding \1"),
     (r"or pass the format", "or add --format"),
     (r"pass missing_target='drop'", "add --drop-missing-target"),

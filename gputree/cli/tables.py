@@ -20,9 +20,8 @@ from gputree.cli.cells import (
     without_zeros,
 )
 from gputree.cli.memory import batch_bytes_of
-from gputree.cli.reading import add_format, format_of
+from gputree.cli.reading import STANDARD, add_format, format_of, table_origin
 from gputree.cli.report import HOW, UsageError, counted, parse_names, say
-from gputree.cli.streams import STANDARD, table_origin
 from gputree.cli.weights import Weight, check_name, taken_out, with_column
 from gputree.datasets.file_format import WEIGHTS, FileFormat
 from gputree.errors import InputError
@@ -65,12 +64,15 @@ def add_columns(parser: argparse.ArgumentParser) -> None:
 
 def columns_to_read(arguments: argparse.Namespace) -> dict[str, Any]:
     """Arguments of readers for a table to train on: its columns and their format."""
-    weights = arguments.weights
+    weights, others = arguments.weights, getattr(arguments, "more_targets", [])
+    columns = arguments.columns
+    if columns is not None:
+        columns = [*with_column(columns, weights), *others]
     return {
-        "columns": None if arguments.columns is None else with_column(arguments.columns, weights),
+        "columns": columns,
         "ignore": [name for name in arguments.ignore if name != weights],
         "numeric": [*arguments.numeric, *([] if weights is None else [weights])],
-        "categorical": arguments.categorical,
+        "categorical": [*arguments.categorical, *others],
         "text": listed_levels(arguments),
         "missing": arguments.missing,
         "missing_target": arguments.missing_target,

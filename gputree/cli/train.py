@@ -16,12 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree.base.texts import aligned, amount
-from gputree.cli.cells import tell_other_task
 from gputree.cli.habits import one_of
 from gputree.cli.memory import add_memory, growth_within, row_bytes, watched_memory
 from gputree.cli.models import set_verbose, sizes
 from gputree.cli.options import RULE_OPTIONS, add_options, flag, given_of_rules, given_options
-from gputree.cli.reading import keep_reading
+from gputree.cli.reading import STANDARD, check_output, forbid_terminal, keep_reading, save
 from gputree.cli.report import (
     HOW,
     UsageError,
@@ -31,8 +30,14 @@ from gputree.cli.report import (
     parse_names,
     with_examples,
 )
-from gputree.cli.streams import STANDARD, check_output, forbid_terminal, save
 from gputree.cli.tables import add_columns, add_missing_target, check_kinds
+from gputree.cli.targets import (
+    add_targets,
+    columns_of,
+    named_targets,
+    require_one_target,
+    task_of,
+)
 from gputree.cli.training import Training, files_of, read_training, training_score
 from gputree.cli.weights import add_weights, read_costs
 from gputree.errors import InputError
@@ -64,10 +69,13 @@ def add_train(parser: argparse.ArgumentParser) -> None:
         "    --pruning cost_complexity:alpha=0.01",
         "gputree train cars.csv --target mpg --interactions 'weight,year;origin,year' \\",
         "    --max-depth 4 -o cars.gputree",
+        "gputree train plants.csv --target height --target weight -o plants.gputree",
         "gputree train 'data/*.parquet' --target y --memory 4GB -o big.gputree",
         "zcat big.csv.gz | gputree train - --target y -o - > big.gputree",
     )
-    parser.usage = "gputree train DATA [DATA ...] --target COL -o MODEL [options]"
+    parser.usage = (
+        "gputree train DATA [DATA ...] --target COL [--target COL ...] -o MODEL [options]"
+    )
     parser.set_defaults(run=_train)
     add = parser.add_argument
     add(
@@ -78,13 +86,7 @@ def add_train(parser: argparse.ArgumentParser) -> None:
         ".names (--target class); - for CSV from standard input; several files, a folder of them, "
         "or a pattern such as 'data/*.parquet'",
     )
-    add(
-        "--target",
-        required=True,
-        action=_OneTarget,
-        metavar="COL",
-        help="the column to predict; Python trains models of several",
-    )
+    add_targets(add)
     add(
         "-o",
         "--output",
@@ -129,16 +131,6 @@ def add_train(parser: argparse.ArgumentParser) -> None:
     add_options(parser)
 
 
-class _OneTarget(argparse.Action):
-    """Refuse a second target, which would replace the first."""
-
-    def __call__(self, parser: Any, namespace: Any, values: Any, option: Any = None) -> None:
-        """Take the name of the column."""
-        if getattr(namespace, self.dest) is not None:
-            raise argparse.ArgumentError(self, "names one column; Python trains models of several")
-        setattr(namespace, self.dest, values)
-
-
 def _share(text: str) -> float:
     try:
         share = float(text)
@@ -159,6 +151,7 @@ def _train(arguments: argparse.Namespace) -> None:
     check_output(arguments.output, *files)
     forbid_terminal(arguments.output, "A model file")
     check_kinds(arguments)
+    require_one_target(arguments)
     _check_together(arguments)
     with watched_memory(arguments.memory):
         _train_on(arguments, files)
@@ -231,7 +224,7 @@ def _estimator(arguments: argparse.Namespace, table: Training) -> Any:
     kind = _kind(arguments, table.y)
     params = given_options(arguments)
     classes = classes_of(arguments, table.y, table.declared)
-    labels = distinct(table.y) if classes is None else classes
+    labels = distinct(columns_of(table.y)[0]) if classes is None else classes
     if classes is not None:
         params["classes"] = classes
     if arguments.costs is not None:
@@ -297,18 +290,13 @@ def _rules(
 
 def _kind(arguments: argparse.Namespace, y: Labels) -> Any:
     """The estimator's class, by the algorithm and the task."""
-    from gputree.datasets import infer_task
-
-    task = infer_task(y) if arguments.task == "auto" else arguments.task
-    if arguments.task == "auto" and arguments.classes is not None:
-        task = "classification"
-    elif arguments.task == "auto":
-        tell_other_task(arguments.target, task, y)
-    if task == "regression" and y.dtype.kind not in "iuf":
-        raise InputError(
-            f"Regression needs numbers in the target column {arguments.target!r}; it holds "
-            f"{'booleans' if y.dtype.kind == 'b' else 'text'}, such as {str(y[0])!r}."
-        )
+    task = task_of(arguments, y)
+    for name, column in named_targets(arguments, columns_of(y)).items():
+        if task == "regression" and column.dtype.kind not in "iuf":
+            raise InputError(
+                f"Regression needs numbers in the target column {name!r}; it holds "
+                f"{'booleans' if column.dtype.kind == 'b' else 'text'}, such as {str(column[0])!r}."
+            )
     if task == "regression" and arguments.algorithm in ("c45", "id3"):
         raise InputError(
             f"--algorithm {arguments.algorithm} is for classification, and the target column "
@@ -345,8 +333,10 @@ def _summary(
 ) -> str:
     task, measure = "regression", "R2"
     if hasattr(estimator, "classes_"):
-        task = f"classification, {counted(estimator.n_classes_, 'class', 'classes')}"
-        measure = "accuracy"
+        n_classes = estimator.n_classes_
+        several = n_classes if isinstance(n_classes, list) else [n_classes]
+        counts = dict.fromkeys(counted(count, "class", "classes") for count in several)
+        task, measure = f"classification, {', '.join(counts)}", "accuracy"
     compiling = {"compiling": f"{wait.seconds:.3g} s, once on this machine"}
     (n, d), output, weights = table.X.shape, arguments.output, {}
     if table.weight is not None:
@@ -355,6 +345,8 @@ def _summary(
     out_of_bag = {}
     if getattr(estimator, "oob_score", False):
         out_of_bag["out of bag"] = f"{measure} {estimator.oob_score_:.4f}"
+    if estimator.n_outputs_ > 1:
+        task += f" of {estimator.n_outputs_} targets"
     lines = {
         "table": f"{counted(n, 'row')}, {counted(d, 'column')}",
         **weights,

@@ -18,10 +18,10 @@ from gputree.base.memory import private_bytes
 from gputree.base.texts import hint
 from gputree.cli.cells import check_cells, forbid_dates, orders_of, target_of_task, with_hints
 from gputree.cli.memory import IN_MEMORY, batch_bytes_of, row_bytes, warn_if_exceeded
-from gputree.cli.reading import format_of
+from gputree.cli.reading import STANDARD, format_of, table_origin
 from gputree.cli.report import UsageError, say
-from gputree.cli.streams import STANDARD, table_origin
 from gputree.cli.tables import columns_to_read, label_of, tell_dropped
+from gputree.cli.targets import join_targets, more_targets, named_targets, take_targets
 from gputree.cli.weights import (
     Weight,
     WithoutWeights,
@@ -38,7 +38,7 @@ class Training(NamedTuple):
     """A table to train on."""
 
     X: Any
-    y: Labels  # (n_rows,), or labels as codes
+    y: Labels  # (n_rows,), also as codes, or (n_rows, k) of several targets
     # the parameters of these names, which X does not know yet
     categorical_features: list[str] | str
     ordered_categories: dict[str, Any] | str
@@ -64,9 +64,8 @@ def read_training(arguments: argparse.Namespace, files: list[str]) -> Training:
     is_stream = files == [STANDARD]
     if len(files) == 1 and (is_stream or not _exceeds(files[0], arguments)):
         try:
-            table, weight = training_table(arguments, files[0])
+            table, y, weight = training_table(arguments, files[0])
             categorical = categorical_features(arguments, table.columns)
-            y = target_of_task(arguments, table.target)
             orders = orders_of(arguments)
             X, left_out = table.columns, table.left_out
             return Training(
@@ -79,8 +78,8 @@ def read_training(arguments: argparse.Namespace, files: list[str]) -> Training:
     return _in_batches(arguments, files)
 
 
-def training_table(arguments: argparse.Namespace, data: str) -> tuple[Any, Weight]:
-    """The table of a file to train on, its target and its rows' weights; dates are refused."""
+def training_table(arguments: argparse.Namespace, data: str) -> tuple[Any, Labels, Weight]:
+    """The table of a file to train on, its targets and its rows' weights; dates are refused."""
     from gputree.datasets import read_table
 
     with with_hints(arguments.missing):
@@ -91,6 +90,7 @@ def training_table(arguments: argparse.Namespace, data: str) -> tuple[Any, Weigh
             verbose=not arguments.quiet,
         )
     label = label_of(data)
+    table, targets = take_targets(label, table, arguments)
     columns, weight = taken_out(table.columns, arguments, label)
     if weight is None and table.weight is not None:
         check_values(table.weight, WEIGHTS, label)
@@ -98,8 +98,10 @@ def training_table(arguments: argparse.Namespace, data: str) -> tuple[Any, Weigh
     tell_dropped(label, table.n_dropped)
     table = replace(table, columns=columns)
     check_columns(label, table.names, arguments)
-    check_cells(label, table.columns, table.target, arguments)
-    return table, weight
+    named = named_targets(arguments, targets)
+    check_cells(label, table.columns, named, arguments)
+    y = join_targets([target_of_task(arguments.task, *target) for target in named.items()])
+    return table, y, weight
 
 
 def check_columns(label: str, names: list[str], arguments: argparse.Namespace) -> None:
@@ -136,6 +138,11 @@ def _in_batches(arguments: argparse.Namespace, files: list[str]) -> Training:
     from gputree.datasets import open_batches
 
     label = files[0] if len(files) == 1 else f"{files[0]} and {len(files) - 1} more"
+    if more_targets(arguments):
+        raise UsageError(
+            "Several --target take one table in memory, and not several files or what exceeds "
+            "--memory. Join the files, or use CodedTable.from_batches in Python."
+        )
     if arguments.algorithm == "id3":
         raise UsageError(
             "--algorithm id3 takes one table in memory, and not several files or what exceeds "
@@ -169,14 +176,14 @@ def _in_batches(arguments: argparse.Namespace, files: list[str]) -> Training:
         )
     words, y = _words(table), table._target
     assert y is not None  # with --target
-    check_cells(label, words, y, arguments)
+    check_cells(label, words, {arguments.target: y}, arguments)
     _warn_of_guesses(arguments, files, label, words, table)
     tell_dropped(label, files_read.n_dropped)
     weight = None
     if arguments.weights is not None:
         weight = batches.weight
         check_values(weight, arguments.weights, label)
-    y = target_of_task(arguments, y)
+    y = target_of_task(arguments.task, arguments.target, y)
     left_out, units = files_read.left_out, files_read.units
     return Training(table, y, "auto", "auto", weight, None, left_out, units)
 
@@ -204,7 +211,7 @@ def _warn_of_guesses(
     arguments: argparse.Namespace, files: list[str], label: str, words: Any, table: Any
 ) -> None:
     """Warn of guesses about columns of text whose kind the user has not said, and about classes."""
-    from gputree.datasets.guesses import warn_of
+    from gputree.datasets.file_format import warn_of
     from gputree.datasets.sources import DELIMITERS, source_of
     from gputree.datasets.words import guesses_of_classes, guesses_of_text
 

@@ -30,7 +30,8 @@ def add_weights(parser: Any) -> None:
 
 def check_name(arguments: argparse.Namespace) -> None:
     """Refuse a column that is to be two things."""
-    if arguments.weights is not None and arguments.weights == arguments.target:
+    targets = arguments.target, *getattr(arguments, "more_targets", ())
+    if arguments.weights is not None and arguments.weights in targets:
         raise UsageError(f"--weights and --target both name {arguments.weights!r}.")
 
 

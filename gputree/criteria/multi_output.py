@@ -11,8 +11,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.arithmetic.fixed_point import Targets, Weights, fix_targets
+from gputree.arithmetic.fixed_point import Targets, Weights
 from gputree.base.dtypes import Floats, Int64s
+from gputree.criteria.named import fix
 from gputree.errors import InputError
 
 # Sums over targets of squared weights stay below 2**63 while total**2 x targets does.
@@ -26,6 +27,14 @@ class SquaredErrors(NamedTuple):
     scale: Floats  # (k,) powers of two, at most 1
     unit: float
     rounded: bool  # weight x target is not an integer of units
+
+
+class Deviances(NamedTuple):
+    """Mean of the half Poisson deviances of the targets, whose sums count in ``scale x unit``."""
+
+    scale: Floats  # (k,) powers of two, at most 1
+    unit: float
+    rounded: bool
 
 
 class Ginis(NamedTuple):
@@ -51,7 +60,9 @@ class Entropies(NamedTuple):
 
 
 OF_CLASSES = (Ginis, WideGinis, Entropies)
-OF_SUMS = (SquaredErrors, *OF_CLASSES)
+OF_NUMBERS = (SquaredErrors, Deviances)
+OF_SUMS = (*OF_NUMBERS, *OF_CLASSES)
+_BY_NAME = {"squared_error": SquaredErrors, "poisson": Deviances}
 
 
 def class_criterion(name: str, n_classes: tuple[int, ...], weights: Weights) -> Any:
@@ -64,16 +75,14 @@ def class_criterion(name: str, n_classes: tuple[int, ...], weights: Weights) -> 
     return (Ginis if bits <= SQUARE_BITS else WideGinis)(offset, weights.unit)
 
 
-def fix_several(
-    name: str, y: NDArray[Any], weights: Weights
-) -> tuple[SquaredErrors, list[Targets]]:
+def fix_several(name: str, y: NDArray[Any], weights: Weights) -> tuple[Any, list[Targets]]:
     """Return the criterion of regression by its name, and the columns of y in fixed point."""
-    if name != "squared_error":
+    if name not in _BY_NAME:
         raise InputError(
             f"criterion={name!r} takes one target; got y of {y.shape[1]} columns. Write "
             "criterion='squared_error', or fit a tree for each target."
         )
-    targets = [fix_targets(np.ascontiguousarray(column), weights) for column in y.T]
+    targets = [fix(name, np.ascontiguousarray(column), weights) for column in y.T]
     unit = max(found.unit for found in targets)
     scale = np.array([found.unit / unit for found in targets])
-    return SquaredErrors(scale, unit, targets[0].rounded), targets
+    return _BY_NAME[name](scale, unit, targets[0].rounded), targets

@@ -19,8 +19,7 @@ import numpy as np
 
 from gputree.compilation import jitable, kernel
 from gputree.criteria import dispatch
-from gputree.criteria.dispatch import BOUND_MARGIN, formula
-from gputree.criteria.kinds import Poisson
+from gputree.criteria.dispatch import BOUND_MARGIN, Poisson, formula
 from gputree.criteria.logarithm import log2, xlog2x
 from gputree.criteria.shared import target_means
 from gputree.errors import InputError

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from functools import wraps
+from itertools import pairwise
 from typing import Any, ClassVar, TypeVar, cast
 
 import numpy as np
@@ -18,11 +19,14 @@ from gputree.distributed import reading
 from gputree.distributed.reading import Known, Look, ReadingOptions
 from gputree.errors import InputError
 from gputree.estimators.classification import TableClassifier, declare_classes
+from gputree.estimators.coded_table import CodedTable
 from gputree.estimators.column_warnings import Identifier, find_identifiers, warn_of_identifiers
 from gputree.estimators.growing_parts import Rowsets
 from gputree.estimators.parameters import keyword_constructor
 from gputree.estimators.table_estimator import TableEstimator
 from gputree.evaluation import Report
+from gputree.inputs.tables import TableReader
+from gputree.inputs.targets import ends_of, labels_of_codes
 from gputree.inputs.validation import check_target_range
 
 Method = TypeVar("Method", bound=Callable[..., Any])
@@ -78,10 +82,36 @@ class OverPartitions(ClientParameters, TableEstimator):
     _plain: ClassVar[type]
     _is_classifier: ClassVar[bool]
     _keeps_all: ClassVar[bool] = False  # rows of weight zero, too
-    _takes_targets = False
 
     categorical_features: Any
     ordered_categories: Any
+
+    def _fit_afresh(self, X: Any, y: Any, sample_weight: Any) -> Any:
+        """Fit over partitions; of several targets, on the client."""
+        if getattr(y, "ndim", 1) == 2 and y.shape[1] > 1:
+            return self._fit_gathered(X, y, sample_weight)
+        return self._fit_partitions(X, y, sample_weight)
+
+    def _fit_partitions(self, X: Any, y: Any, sample_weight: Any) -> Any:
+        """Read, and grow on the workers."""
+        return super()._fit_afresh(X, y, sample_weight)
+
+    def _fit_gathered(self, X: Any, y: Any, sample_weight: Any) -> Any:
+        """Fit the plain estimator to all rows; their values are in a file of the client."""
+        caller, tasks = type(self).__name__, Tasks(self._client())
+        tables = [table for table, *_ in reading.partitions(caller, X, y, sample_weight)]
+        parts = tasks.client.compute(tables)
+        y, sample_weight = (
+            None if given is None else tasks.fetch(tasks.client.compute([given]))[0]
+            for given in (y, sample_weight)
+        )
+        reader = TableReader(caller, self.categorical_features, self.ordered_categories)
+        table = CodedTable._of_batches(lambda: (tasks.fetch([part])[0] for part in parts), reader)
+        plain = self.to_local()
+        parameters = plain.get_params(deep=False)
+        plain._fit_afresh(table, y, sample_weight)
+        self.__dict__.update({k: v for k, v in vars(plain).items() if k not in parameters})
+        return self
 
     def _learn_target(self, found: Look) -> None:
         """Learn the classes, or check the targets."""
@@ -99,6 +129,12 @@ class OverPartitions(ClientParameters, TableEstimator):
         for name in ("missing_marks_", "reading_"):  # of the file that a former fit read
             self.__dict__.pop(name, None)
         caller = type(self).__name__
+        if ":" in getattr(self, "device", ""):
+            raise InputError(
+                f"{caller} takes no number of a device: a worker counts on the first one that it "
+                "sees. Start one worker per GPU, as `dask cuda worker` does, and pass "
+                f"device='cuda'. Got device={self.device!r}."
+            )
         tasks = Tasks(self._client())
         partitions = reading.partitions(caller, X, y, sample_weight)
         options = ReadingOptions(
@@ -161,18 +197,7 @@ class OverPartitions(ClientParameters, TableEstimator):
         return self.to_local().set_params(n_jobs=1)
 
     def report(self, X: Any, y: Any, sample_weight: Any = None) -> Report:
-        """Report as the plain estimator does; rows of collections are gathered for it.
-
-        Parameters
-        ----------
-        X : dask array or data frame of shape (n_rows, n_features), or as elsewhere
-        y : dask array or series of shape (n_rows,), or as elsewhere
-        sample_weight : dask array or series of shape (n_rows,), or as elsewhere, default=None
-
-        Returns
-        -------
-        Report
-        """
+        """Report as the plain estimator does; rows of collections are gathered for it."""
         dask = require("dask", "gputree.distributed")
         return self.to_local().report(*dask.compute(X, y, sample_weight))
 
@@ -227,33 +252,31 @@ class ClassifierOverPartitions(OverPartitions, TableClassifier):
         every = np.arange(self.n_classes_)
         return self._combine_weights(None, every)
 
-    @lazy("labels : array of shape (n_rows,)")
+    @lazy("labels : array of shape (n_rows,), or (n_rows, n_outputs)")
     def predict(self, X: Any) -> Any:
         """Label of the most probable class of each row; of equals, the first."""
-        return self.classes_.dtype, None
+        if not self._has_targets:
+            return self.classes_.dtype, None
+        first = np.zeros((1, self.n_outputs_), np.intp)
+        return labels_of_codes(self.classes_, first).dtype, self.n_outputs_
 
     @lazy("probabilities : float64 array of shape (n_rows, n_classes)")
-    def predict_proba(self, X: Any) -> Any:
-        """Probability of each class: its fraction of the weight in the node where a row stops.
+    def _joined(self, X: Any) -> Any:
+        """Probability of each class, those of one target after the other."""
+        return np.float64, int(np.sum(self.n_classes_))
 
-        Of a forest, the mean over the trees.
-        """
-        return np.float64, self.n_classes_
+    def predict_proba(self, X: Any) -> Any:
+        """Probability of each class; see the plain estimator. Lazy where X is a collection."""
+        if not (self._has_targets and reading.is_collection(X)):
+            return super().predict_proba(X)
+        joined = self._joined(X)
+        return [joined[:, begin:end] for begin, end in pairwise(ends_of(self.classes_))]
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Accuracy, computed partition by partition.
-
-        Parameters
-        ----------
-        X, y, sample_weight : collections of Dask, or as elsewhere
-
-        Returns
-        -------
-        accuracy : float
-        """
+        """Accuracy, of all labels together, partition by partition; see the plain estimator."""
         if not reading.is_collection(X):
             return super().score(X, y, sample_weight)
-        weight, _, _, wrong = self._score_sums(X, y, sample_weight)
+        weight, _, _, wrong = self._score_sums(X, y, sample_weight)[:, 0]
         return float(1.0 - wrong / weight)
 
 
@@ -269,29 +292,20 @@ class RegressorOverPartitions(OverPartitions):
     def _by_class(self, found: Look) -> None:
         """Targets have no classes."""
 
-    @lazy("targets : float64 array of shape (n_rows,)")
+    @lazy("targets : float64 array of shape (n_rows,), or (n_rows, n_outputs)")
     def predict(self, X: Any) -> Any:
         """Mean target of each row's leaf; of a forest, the mean over the trees."""
-        return np.float64, None
+        return np.float64, self.n_outputs_ if self.n_outputs_ > 1 else None
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Coefficient of determination, computed partition by partition.
-
-        Parameters
-        ----------
-        X, y, sample_weight : collections of Dask, or as elsewhere
-
-        Returns
-        -------
-        r2 : float
-        """
+        """R2, of targets on average, computed partition by partition; see the plain estimator."""
         if not reading.is_collection(X):
             return super().score(X, y, sample_weight)
         weight, total, squares, residual = self._score_sums(X, y, sample_weight)
         spread = squares - total * total / weight
-        if spread == 0.0:
-            return 1.0 if residual == 0.0 else 0.0
-        return float(1.0 - residual / spread)
+        constant = np.where(residual == 0.0, 1.0, 0.0)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return float(np.where(spread == 0.0, constant, 1.0 - residual / spread).mean())
 
 
 class _Answer:
@@ -309,17 +323,19 @@ class _Answer:
 def _score_block(model: Any, X: Any, y: Any, sample_weight: Any) -> Floats:
     """Sums of weights, targets, their squares and errors of a block; targets less a root's.
 
-    Errors are counted for classes, squared for targets.
+    Errors are counted for classes, squared for targets, of which each has a column.
     """
-    if X.shape[0] == 0:
-        return np.zeros(4)
-    y = np.asarray(y).ravel()
-    weight = np.ones(y.size) if sample_weight is None else np.asarray(sample_weight, np.float64)
-    predictions = model.predict(X)
+    n, k = X.shape[0], 1 if hasattr(model, "classes_") else model.n_outputs_
+    if n == 0:
+        return np.zeros((4, k))
+    y = np.asarray(y).reshape(n, -1)
+    weight = np.ones(n) if sample_weight is None else np.asarray(sample_weight, np.float64)
+    predictions = model.predict(X).reshape(n, -1)
+    whole = np.full(k, weight.sum())
     if hasattr(model, "classes_"):
-        return np.array([weight.sum(), 0.0, 0.0, weight @ (predictions != y)])
+        wrong = weight @ (predictions != y).any(axis=1)
+        return np.array([whole, np.zeros(1), np.zeros(1), [wrong]])
     tree = model.tree_ if hasattr(model, "tree_") else model.estimators_[0].tree_
-    centered = y - tree.answers[0, 0]
-    return np.array(
-        [weight.sum(), weight @ centered, weight @ centered**2, weight @ (y - predictions) ** 2]
-    )
+    centered = y - tree.answers[0]
+    sums = weight @ centered, weight @ centered**2, weight @ (y - predictions) ** 2
+    return np.array([whole, *sums])

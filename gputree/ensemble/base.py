@@ -57,7 +57,7 @@ from gputree.tree.importance import mean_importances
 
 # Trees that are grown in one call have at most so many rows together: of larger tables little time
 # passes between calls, and a fit can be interrupted after each.
-BLOCK_ROWS = 1 << 15
+BLOCK_ROWS = 1 << 18
 # Blocks of trees for each thread, at least: threads end at about the same time.
 BLOCKS_PER_THREAD = 2
 
@@ -164,9 +164,8 @@ class Forest(ForestParameters, Reporting, StandardErrors):
     def _grow_trees(self, kept: list[CompactTree], rows: Any) -> None:
         """Grow new trees, some at once, and append them to `kept`."""
         numbers, threads = range(len(kept), self.n_estimators), n_threads(self.n_jobs)
-        grower = rows.grower()
-        at_once = 1 if grower.device == "cuda" else min(threads, len(numbers))
-        grower.n_jobs = threads // at_once
+        grower, at_once = rows.grower(len(numbers))
+        grower.n_jobs = max(threads // at_once, 1)
         bar = new_bar(len(numbers), bool(self.verbose), desc="trees", unit="tree")
 
         def grow(t: int) -> CompactTree:
@@ -198,6 +197,8 @@ class Forest(ForestParameters, Reporting, StandardErrors):
                 if self._end_parts(kept, found, ends):
                     break
         self._trees = Trees(kept)
+        if numbers.start == 0 and rows.dtype is not None:  # else once for many fits that add trees
+            self._trees.packed(rows.dtype, threads)
 
     def _end_parts(
         self, kept: list[CompactTree], found: list[CompactTree], ends: list[EndOfPart]

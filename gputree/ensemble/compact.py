@@ -28,8 +28,8 @@ from gputree.base.threads import run
 from gputree.criteria.named import class_impurity
 from gputree.errors import place_in
 from gputree.growth.assembly import WholeTree, breadth_first, over_leaves
-from gputree.prediction.descent import arrange_splits
-from gputree.prediction.forest import PackedForest, PackedTree, pack_tree, with_answers
+from gputree.prediction.descent import NARROW, WIDE, TreeSplits
+from gputree.prediction.forest import JoinedTrees, PackedForest, SplitTree
 from gputree.tree import Tree
 from gputree.tree.branches import BranchLists
 
@@ -182,26 +182,21 @@ class CompactTree(NamedTuple):
             **lists._asdict(),
         )
 
-    def pack(self, dtype: Any) -> PackedTree:
-        """The tree for rows of float32 or float64 values; without `expand` if it is a usual one."""
-        leaf, inner = np.flatnonzero(~self.is_split), np.flatnonzero(self.is_split)
-        weight = self.weight
-        if (
-            self.is_subset is not None
-            or self.lower is not None
-            or (weight is not None and not weight.all())
-            or self.missing_child.min(initial=0) < 0
-        ):
-            return pack_tree(self.expand(), dtype)
-        child = np.arange(1, self.n_nodes, 2, dtype=NODE)
-        splits = inner, child, self.feature, self.threshold, self.missing_child
-        arranged = arrange_splits(self.n_nodes, *splits, np.dtype(dtype))
-        answers, of_weights = self.statistics, self.task == "classification"
-        answers = answers if len(answers) == leaf.size else answers[leaf]
+    def before_packing(self) -> SplitTree:
+        """The tree, if its splits are thresholds; without `expand` if it is a usual one."""
+        answers, weight, of_weights = self.statistics, self.weight, self.task == "classification"
+        all_weigh = weight is None or weight.all()
+        if self.lower is not None or not all_weigh or self.missing_child.min(initial=0) < 0:
+            return SplitTree.of(self.expand())
+        leaf = ~self.is_split
+        if len(answers) > self.n_rows.size:
+            answers = answers[leaf]
         if of_weights and weight is not None:
-            weight = weight if weight.size == leaf.size else weight[leaf]
+            weight = weight if weight.size == self.n_rows.size else weight[leaf]
             answers, of_weights = answers / weight.astype(np.float64)[:, None], False
-        return with_answers(arranged, leaf, answers, of_weights)
+        child = np.arange(1, self.n_nodes, 2, dtype=NODE)
+        splits = self.is_split, child, self.feature, self.threshold, self.missing_child
+        return SplitTree(TreeSplits(*splits), answers, of_weights)
 
 
 class LazySequence(Sequence[T]):
@@ -266,10 +261,19 @@ class Trees(Sequence[CompactTree]):
 
     def packed(self, dtype: Any, n_threads: int) -> PackedForest:
         """The trees for rows of float32 values, or of others."""
-        narrow = np.dtype(np.float32 if dtype == np.float32 else np.float64)
+        narrow = NARROW if dtype == NARROW else WIDE
         if self._packed is None or self._packed[0] != narrow:
-            given = [(tree, narrow) for tree in self._trees]
-            self._packed = narrow, PackedForest(run(n_threads, CompactTree.pack, given))
+
+            def pack(some: list[CompactTree]) -> JoinedTrees:
+                if some[0].is_subset is not None:
+                    return JoinedTrees.of_one(some[0].expand(), narrow)
+                return JoinedTrees.of([tree.before_packing() for tree in some], narrow, n_threads)
+
+            if any(tree.is_subset is not None for tree in self._trees):
+                joined = run(n_threads, pack, [([tree],) for tree in self._trees])
+            else:
+                joined = [pack(self._trees)]
+            self._packed = narrow, PackedForest(joined)
         return self._packed[1]
 
 

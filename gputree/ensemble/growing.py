@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -30,7 +31,7 @@ class TableRows:
     table: Table
     target: NDArray[Any]
     weight: Weight
-    device: str = "cpu"  # that trees are grown on
+    devices: deque[str] = field(default_factory=deque)  # free ones; a tree takes the first
     grows_whole: bool = False  # some trees are grown in one call, each as a small node
 
     @property
@@ -38,13 +39,18 @@ class TableRows:
         """Number of all rows."""
         return self.table.shape[0]
 
+    @property
+    def dtype(self) -> Any:
+        """Type of the values, for which trees are packed."""
+        return self.table.values.dtype
+
     def total_and_weight(self) -> tuple[float, Weight]:
         """Total weight, and the weights that rows are drawn in proportion to."""
         total = float(self.n_rows) if self.weight is None else float(self.weight.sum())
         return total, self.weight
 
-    def grower(self) -> Any:
-        """Code the table, and return the estimator that trees are copies of."""
+    def grower(self, n_trees: int) -> tuple[Any, int]:
+        """Code the table; return the estimator that trees are copies of, and how many at once."""
         forest, table = self.forest, self.table
         device, threads = "cpu", n_threads(forest.n_jobs)
         searches_bins = not (forest._draws_cuts or is_ranked(forest) or self.target.ndim == 2)
@@ -60,21 +66,27 @@ class TableRows:
                 on_device.prepare(bins, threads, exact, n_columns)
             return device
 
-        self.device = grower.device = device = table.within_memory(forest.device, device, code)
+        device = grower.device = table.within_memory(forest.device, device, code)
+        others = table.other_devices(forest.device, device, threads, bool(forest.verbose))
+        self.devices = deque([device] * threads if device == "cpu" else [device, *others])
+        at_once = min(len(self.devices), n_trees)
         counted = (forest.bootstrap or self.weight is None) and not forest._balances_subsamples
         self.grows_whole = device == "cpu" and counted and grower._grows_whole(table)
-        return grower
+        return grower, at_once
 
     def grow(self, tree: Any, t: int) -> Tree:
         """Grow tree t by its estimator, on the rows that it has drawn."""
         weight = self._weight(t)
 
         def grow(device: str) -> Tree:
-            self.device = tree.device = device  # of the trees that follow, too
+            tree.device = device
             grown: Tree = tree._grow_tree(self.table, self.target, weight, self.n_rows)
             return grown
 
-        return self.table.within_memory(self.forest.device, self.device, grow)
+        device = self.devices.popleft()
+        found = self.table.within_memory(self.forest.device, device, grow)
+        self.devices.append(tree.device)  # the CPU, where the memory of a device did not suffice
+        return found
 
     def grow_whole(self, tree: Any, numbers: Sequence[int]) -> list[CompactTree] | None:
         """Grow trees by a copy of `tree` in one call; None where they need others."""

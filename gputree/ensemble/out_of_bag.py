@@ -25,7 +25,7 @@ from gputree.inputs.tables import Table
 from gputree.inputs.targets import most_probable
 from gputree.inputs.validation import check_weights
 from gputree.prediction.descent import walk
-from gputree.prediction.forest import PackedForest, PackedTree, mean_answers
+from gputree.prediction.forest import PackedTree, mean_answers
 
 WITHOUT_BOOTSTRAP = "Out of bag estimation only available if bootstrap=True"
 
@@ -174,9 +174,9 @@ def out_of_bag_means(trees: Trees, drawn: Drawn, values: NDArray, n_threads: int
     packed = trees.packed(values.dtype, n_threads)
     sums = np.zeros((values.shape[0], packed[0].predictions.shape[1]))
     counts = np.zeros(values.shape[0], np.int64)
-    for t, tree in enumerate(packed):
+    for t in range(len(packed)):
         rows = np.flatnonzero(~drawn(t))
-        sums[rows] += mean_answers(PackedForest([tree]), values[rows], n_threads)
+        sums[rows] += mean_answers(packed.alone(t), values[rows], n_threads)
         counts[rows] += 1
     with np.errstate(invalid="ignore"):
         return sums / counts[:, None]

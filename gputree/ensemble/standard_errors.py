@@ -147,8 +147,7 @@ def variances(
 ) -> Floats:
     """Variances of the mean predictions of the rows of `values`, of shape (n_rows, K)."""
     reached = leaves(trees, values, n_threads, before)
-    numbers = [t.number if t.place is None else t.number[t.place] for t in trees]
-    tables = [tree.predictions[number] for tree, number in zip(trees, numbers, strict=True)]
+    tables = [tree.predictions[tree.number[tree.place]] for tree in trees]
     n_classes = tables[0].shape[1]
     out = np.empty((len(reached), n_classes))
     at_once = max(BLOCK_BYTES // (8 * len(trees) * n_classes), 1)

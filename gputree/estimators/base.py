@@ -128,7 +128,7 @@ class BaseDecisionTree(Reporting, TableEstimator):
         if not self._shares_codes:
             return X, 1
         table = X if isinstance(X, CodedTable) else CodedTable.of(clone(self)._learn_table(X))
-        on_cpu = "cuda" not in (table.device, resolve_device(self.device))
+        on_cpu = {table.device, resolve_device(self.device)} <= {None, "auto", "cpu"}
         return table, min(n_threads(self.n_jobs), MOST_FOLDS) if on_cpu else 1
 
     def _grow(self, table: Table, target: NDArray, weight: NDArray[np.float64] | None) -> None:

@@ -78,10 +78,10 @@ class _Seen(NamedTuple):
 def read_batches(
     batches: Batches,
     reader: Reader,
-    device: str,
-    max_bins: int,
-    folder: str | os.PathLike[str] | None,
-    verbose: bool,
+    device: str | None = None,
+    max_bins: int | None = None,
+    folder: str | os.PathLike[str] | None = None,
+    verbose: bool = False,
 ) -> BatchTable:
     """Read a table twice, batch by batch.
 
@@ -311,8 +311,8 @@ def _check_columns(
 
 def _target(y: Any, n: int) -> NDArray:
     y = np.array(to_host(y))  # a copy: a view would keep the whole batch
-    if y.shape != (n,):
-        raise InputError(f"its target must have the shape ({n},), got {y.shape}.")
+    if y.ndim not in (1, 2) or len(y) != n:
+        raise InputError(f"its target must have the shape ({n},) or ({n}, k), got {y.shape}.")
     return y
 
 

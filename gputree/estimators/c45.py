@@ -210,8 +210,8 @@ class C45Classifier(MultiwayTree, C45Parameters):
 
 def forbid_binary_splits_on_cuda(estimator: Any) -> None:
     """Raise ValueError where binary splits are to be grown on a CUDA device."""
-    if estimator.binary_splits and estimator.device == "cuda":
+    if estimator.binary_splits and estimator.device not in ("auto", "cpu"):
         raise InputError(
             f"{type(estimator).__name__} with binary_splits=True grows on the CPU alone: pass "
-            "device='cpu' or 'auto'. Got device='cuda'."
+            f"device='cpu' or 'auto'. Got device={estimator.device!r}."
         )

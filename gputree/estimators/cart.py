@@ -144,7 +144,7 @@ class Cart(TreeParameters, BaseDecisionTree):
             draws_cuts=draws_cuts,
             random_ties=random_ties,
             max_bins=int(self.max_bins),
-            device=device or self._device(),
+            device=device if device and ":" not in self.device else self._device(),
             max_device_memory=self.max_device_memory,
             n_threads=n_threads(self.n_jobs),
             key=_column_key(self.random_state, max_features < d or draws_cuts or random_ties),

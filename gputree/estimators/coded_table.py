@@ -14,7 +14,7 @@ from gputree.backends import DEVICES
 from gputree.backends.binning import MAX_BINS
 from gputree.backends.devices import resolve_device
 from gputree.backends.encoding import InfinityError
-from gputree.base.sklearn import Interval, StrOptions, validate_parameter_constraints
+from gputree.base.sklearn import DeviceName, Interval, validate_parameter_constraints
 from gputree.base.threads import most_threads
 from gputree.errors import InputError, InputTypeError
 from gputree.estimators.batches import Batches, read_batches
@@ -48,7 +48,7 @@ class CodedTable:
     max_bins : int, default=256
         Bins of a column, 2 to 256, including that of missing values; `max_bins` of the estimators
         is ignored.
-    device : {"auto", "cpu", "cuda"}, default="auto"
+    device : "auto", "cpu", "cuda" or one by its number, as "cuda:1", default="auto"
         Device of the table; that of the estimators must be the same, or "auto".
     ordered_categories : "auto", dict or None, default="auto"
         As for the estimators; theirs must then be "auto".
@@ -56,7 +56,7 @@ class CodedTable:
     Attributes
     ----------
     shape : (n_rows, n_features)
-    device : "cpu" or "cuda"
+    device : "cpu", "cuda" or one by its number
     feature_names_in_ : array of str of shape (n_features,), or None
 
     Examples
@@ -167,17 +167,23 @@ class CodedTable:
         """
         _validate("CodedTable", max_bins, device)
         reader = TableReader("CodedTable", categorical_features, ordered_categories)
-        read = read_batches(
-            batches, reader, resolve_device(device), max_bins, folder, bool(verbose)
-        )
-        table = cls.of(_coded(read.table))
-        _warn_of_mixed_columns("CodedTable", table._table, reader)
-        table._target = read.target
+        kept = resolve_device(device), max_bins, folder, bool(verbose)
+        table = cls._of_batches(batches, reader, *kept)
+        _coded(table._table)
         return table
+
+    @classmethod
+    def _of_batches(cls, batches: Batches, reader: TableReader, *kept: Any) -> CodedTable:
+        """Read batches, without coding the table; `kept` are arguments of `read_batches`."""
+        table, target = read_batches(batches, reader, *kept)
+        _warn_of_mixed_columns(reader.caller, table, reader)
+        found = cls.of(table)
+        found._target = target
+        return found
 
     @property
     def target(self) -> NDArray | None:
-        """Targets that came with the batches, of shape (n_rows,); None where none did.
+        """Targets that came with the batches, (n_rows,) or (n_rows, k); None where none did.
 
         Text and integers of up to 256 different values are held as codes of a byte a row, and the
         array is made of them each time.
@@ -295,7 +301,7 @@ def _require_readable(name: str, table: Table, device: str, **how: Any) -> None:
             f"Found array with 0 sample(s) (shape={table.shape}) while a minimum of 1 is required "
             f"by {name}."
         )
-    if device not in ("auto", table.device) and is_coded:
+    if is_coded and device not in ("auto", table.device, str(table.device).partition(":")[0]):
         raise InputError(
             f"The table lies on {table.device!r}, and {name} is to grow on {device!r}: "
             "make it CodedTable(X, device=...) for that device, or leave the estimator's "
@@ -366,7 +372,7 @@ def _validate(caller: str, max_bins: int, device: str) -> None:
     validate_parameter_constraints(
         {
             "max_bins": [Interval(Integral, 2, 256, closed="both")],
-            "device": [StrOptions(set(DEVICES))],
+            "device": [DeviceName(set(DEVICES))],
         },
         {"max_bins": max_bins, "device": device},
         caller_name=caller,

@@ -122,15 +122,16 @@ PARAMETERS = entries(
     random_state : int, RandomState instance or None, default=None
         Samples columns for `max_features` and ``ties="random"``, cuts for ``splitter="random"``,
         and held-out rows for a pruner without `random_state`. Nothing else is random.
-    device : "auto", "cpu" or "cuda", default="auto"
+    device : "auto", "cpu", "cuda" or a CUDA device by its number, as "cuda:1", default="auto"
         Where the tree is grown; the tree is the same everywhere. "cuda" needs CuPy (extra
-        cuda12 or cuda13) and a device; "auto" uses it if both are available and a check, run once,
-        found the same trees as on the CPU (see `gputree.check_device`); else the CPU. Where the
-        device's memory does not suffice, "auto" goes on with the CPU, with a warning.
+        cuda12 or cuda13) and a device: the current one, or in forests all that are visible. "auto"
+        uses it if both are available and a check, run once, found the same trees as on the CPU (see
+        `gputree.check_device`); else the CPU. Where the device's memory does not suffice, "auto"
+        goes on with the CPU, with a warning.
         Numbers on a CUDA device (CuPy, cuDF, ``__cuda_array_interface__``, DLPack) stay there
         during growth; prediction, on the host, copies them.
     max_device_memory : int, default=None
-        Bytes of the CUDA device's memory that growth may use, in addition to a table on the device;
+        Bytes of each CUDA device's memory that growth may use, beyond a table on the device;
         None for 80 % of the free memory. Within it, levels are split into batches. A
         table on the host whose values do not fit is coded in blocks, one byte per value, and its
         values are read from host memory; parts of a table in batches that do not fit are streamed
@@ -232,7 +233,7 @@ OF_CLASS_FORESTS = entries(
 OF_MULTIWAY_TREES = PARAMETERS | entries(
     """random_state : int, RandomState instance or None, default=None
         Samples held-out rows for a pruner without `random_state`. Growth is not random.
-    device : "auto", "cpu" or "cuda", default="auto"
+    device : "auto", "cpu", "cuda" or a CUDA device by its number, as "cuda:1", default="auto"
         Where the tree is grown; the tree is the same everywhere.
     max_device_memory : int, default=None
         Bytes of the CUDA device's memory that growth may use; None for 80 % of the free memory.
@@ -289,12 +290,12 @@ ATTRIBUTES = entries(
     cp_table_ : CPTable
         With ``pruning=CostComplexityCV()``, that of the pruner: rpart's cptable.
     growth_report_ : dict
-        ``device`` that grew the tree, "cpu" or "cuda". Of CART, too: ``scanned_pairs``, (row,
-        column) pairs at nodes split by histogram, and ``refined_pairs``, those among them whose
-        values had to be sorted; in tables in batches, counted or sorted, in every round of the
-        search. Both are 0 for tables with categories and for absolute errors and quantiles, whose
-        columns are sorted once. If shards of a table
-        are streamed through a CUDA device, ``uploaded_bytes`` of them."""
+        ``device`` that grew the tree, as "cpu", "cuda" or "cuda:1". Of CART, too:
+        ``scanned_pairs``, (row, column) pairs at nodes split by histogram, and ``refined_pairs``,
+        those among them whose values had to be sorted; in tables in batches, counted or sorted, in
+        every round of the search. Both are 0 for tables with categories and for absolute errors and
+        quantiles, whose columns are sorted once. If shards of a table are streamed through a CUDA
+        device, ``uploaded_bytes`` of them."""
 )
 
 _TABLE = ("columns_", "n_features_in_", "feature_names_in_", "n_outputs_")

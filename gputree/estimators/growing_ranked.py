@@ -63,8 +63,8 @@ def is_ranked(estimator: Any) -> bool:
         return False
     for (name, value), reason in _REFUSED.items():
         given = getattr(estimator, name, None)
-        if isinstance(given, str) and given == value:
-            raise _refused(estimator, f"{name}={value!r}", reason)
+        if isinstance(given, str) and given.partition(":")[0] == value:  # as "cuda:1"
+            raise _refused(estimator, f"{name}={given!r}", reason)
     if estimator._draws_cuts:
         kind = type(estimator).__name__
         raise InputError(
@@ -95,7 +95,7 @@ def grow_ranked(
     table: Table, target: NDArray, sample_weight: NDArray | None, options: Options
 ) -> Grown:
     """Grow a CART tree over ranked lists, as `gputree.estimators.growing.grow_tree` does."""
-    if table.sharding is not None or table.device == "cuda":
+    if table.sharding is not None or table.device not in (None, "cpu"):
         forbid_ranked(options.criterion)
     values: Any = table.on("cpu", options.n_threads)
     target, sample_weight = over_table(table, target, sample_weight)

@@ -14,6 +14,7 @@ from gputree.compilation import kernel
 from gputree.criteria.multi_output import class_criterion, fix_several
 from gputree.criteria.named import class_impurity, target_impurity
 from gputree.errors import InputError
+from gputree.estimators.column_warnings import warn_if_coarse
 from gputree.estimators.growing import (
     Grown,
     Options,
@@ -23,14 +24,13 @@ from gputree.estimators.growing import (
     over_table,
 )
 from gputree.estimators.growing_ranked import grow_lists, sum_of_nodes, tree_of_lists
-from gputree.estimators.resolution import warn_if_coarse
 from gputree.growth.assembly import over_leaves
 from gputree.inputs.tables import Table
 
-_ON_CPU = "trees of several targets are grown on the CPU, from a table in memory"
+_ON_CPU = "trees of several targets are grown on the CPU"
 
 
-def forbid_with_targets(table: Table, options: Options) -> None:
+def forbid_with_targets(options: Options) -> None:
     """Raise for what trees of several targets do not take.
 
     Raises
@@ -39,8 +39,7 @@ def forbid_with_targets(table: Table, options: Options) -> None:
         Names the parameter, and what to write.
     """
     refused = (
-        (options.device == "cuda", "device='cuda'", f"{_ON_CPU}. Write device='cpu'."),
-        (table.sharding is not None, "a table in batches or in partitions", f"{_ON_CPU}."),
+        (options.device != "cpu", f"device={options.device!r}", f"{_ON_CPU}. Write device='cpu'."),
         (
             options.draws_cuts,
             "splitter='random', or extremely randomized trees",
@@ -75,14 +74,15 @@ def grow_targets(
     Parameters
     ----------
     table : Table of n rows
-        In memory; the tree is grown on the CPU.
+        The tree is grown on the CPU. Of a table in batches, one column after the other is read.
     target : float64 array of shape (n, k), or class codes
         Of ``options.target_classes`` classes each, where these are given.
     sample_weight : float64 or integer array of shape (n,), or None
     options : Options
     """
-    forbid_with_targets(table, options)
+    forbid_with_targets(options)
     values: Any = table.on("cpu", options.n_threads)
+    values = getattr(values, "whole", values)  # of a table in shards
     target, sample_weight = over_table(table, target, sample_weight)
     n = len(target)
     kept = np.arange(n) if sample_weight is None else np.flatnonzero(sample_weight)

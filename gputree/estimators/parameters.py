@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 
 from gputree.backends import DEVICES
 from gputree.base.files import FilePath
-from gputree.base.sklearn import Interval, RealNotInt, StrOptions
+from gputree.base.sklearn import DeviceName, Interval, RealNotInt, StrOptions
 from gputree.criteria.named import CRITERIA, ClassificationCriterion, RegressionCriterion
 from gputree.estimators.arguments import explained
 from gputree.estimators.classification import DECLARED
@@ -47,7 +47,7 @@ VALID: dict[str, list[Any]] = {
     "binary_splits": ["boolean"],
     "client": [object],
     "collapse": ["boolean"],
-    "device": [StrOptions(set(DEVICES))],
+    "device": [DeviceName(set(DEVICES))],
     "exclude_high_cardinality": ["boolean"],
     "forced_splits": [dict, str, os.PathLike, None],
     "interaction_cst": [list, tuple, StrOptions({"pairwise", "no_interactions"}), None],

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.arithmetic.hashing import child_key
+from gputree.arithmetic.bits import child_key
 from gputree.backends import new_backend
 from gputree.backends.base import Splits
 from gputree.backends.interactions import Interactions, interactions_of

@@ -40,7 +40,7 @@ from gputree.inputs.validation import check_table, check_target_numbers, check_t
 from gputree.pruning import Pruner, get_pruner
 
 # Criteria of trees of several targets.
-OF_SEVERAL_TARGETS = ("gini", "entropy", "log_loss", "squared_error")
+OF_SEVERAL_TARGETS = ("gini", "entropy", "log_loss", "squared_error", "poisson")
 
 # Attributes that reading a table and its target leaves, some of them for some estimators.
 LEARNED = (

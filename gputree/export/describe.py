@@ -19,7 +19,7 @@ from gputree.columns.near_numbers import MINUS, is_decimal
 from gputree.criteria.named import OF_REGRESSION
 from gputree.errors import InputError
 from gputree.export.model import labels_of, model_of
-from gputree.inputs.costs import Costs
+from gputree.inputs.labels import Costs
 from gputree.inputs.targets import most_probable
 from gputree.tree import Tree
 from gputree.tree.sums import add_up

@@ -20,7 +20,7 @@ from gputree.base.dtypes import (
     Int32s,
 )
 from gputree.errors import InputError, InputTypeError
-from gputree.inputs.costs import Costs, least_cost
+from gputree.inputs.labels import Costs, least_cost
 from gputree.inputs.targets import forbid_targets
 from gputree.tree import Tree
 

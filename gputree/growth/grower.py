@@ -2,6 +2,7 @@
 
 while the frontier has nodes:
     small nodes     are set aside; their subtrees are built at the end
+    nodes ahead     were split by the device: their splits and children are read
     large nodes     histogram -> score -> refine -> partition -> their children
 """
 
@@ -12,8 +13,19 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.backends.base import Backend, Bounds, Int64s, Larger, Limits, Splits, Subtrees
+from gputree.backends.base import (
+    Ahead,
+    Backend,
+    Bounds,
+    GrowsAhead,
+    Int64s,
+    Larger,
+    Limits,
+    Splits,
+    Subtrees,
+)
 from gputree.backends.interactions import Interactions
+from gputree.backends.rules import fewest_rows
 from gputree.base.progress import Progress
 from gputree.growth.assembly import GrownNodes, NodeTable
 from gputree.growth.frontier import (
@@ -21,11 +33,11 @@ from gputree.growth.frontier import (
     BestFirst,
     Frontier,
     LevelHistograms,
+    bounds_below,
     can_split,
     children_of,
     finish_rows,
 )
-from gputree.growth.monotonic import bounds_below
 
 
 class GrowthPlan(NamedTuple):
@@ -52,19 +64,26 @@ def grow(
     frontier = Frontier.root(n_rows, plan.key, Bounds.of_roots(limits, plan.interactions))
     parents = LevelHistograms.none()
     aside: list[Frontier] = []
-    depth = 0
+    ahead: list[Ahead] = []
+    small = depth = 0
     while frontier.size:
         progress.level(depth, frontier.size, frontier.rows, table.n_nodes)
         frontier = frontier.take(can_split(frontier.end - frontier.begin, depth, limits))
         sizes = frontier.end - frontier.begin
-        small = _small_rows(backend, sizes, columns, plan, limits.max_depth - depth, coded=coded)
+        if not ahead:  # else as it was when these levels were grown
+            levels = limits.max_depth - depth
+            small = _small_rows(backend, sizes, columns, plan, levels, coded=coded)
         is_small = sizes <= small
         aside.append(frontier.take(is_small))
         depth += 1
         if is_small.all():
             break
+        frontier = frontier.take(~is_small)
+        if not ahead:
+            ahead = _look_ahead(backend, frontier, limits, plan, levels, small)
+        known, ahead = ahead[0] if ahead else None, ahead[1:]
         frontier, parents = _grow_level(
-            backend, frontier.take(~is_small), parents, table, best_first, limits, plan
+            backend, frontier, parents, known, table, best_first, limits, plan
         )
     del parents  # small nodes need no histograms
     progress.level(depth, 0, sum(f.rows for f in aside), table.n_nodes)
@@ -108,20 +127,38 @@ def _small_rows(
     return finish_rows(finishing, sizes, columns, statistics, levels, plan.coded_again)
 
 
+def _look_ahead(
+    backend: Backend,
+    frontier: Frontier,
+    limits: Limits,
+    plan: GrowthPlan,
+    levels: int,
+    small: int,
+) -> list[Ahead]:
+    """Let a backend that can split some levels by itself, where no limit needs all of a level."""
+    limited = plan.max_leaf_nodes is not None or frontier.bounds is not None
+    if limited or not isinstance(backend, GrowsAhead):
+        return []
+    fewest = max(fewest_rows(limits), small + 1)
+    return backend.grow_ahead(frontier.begin, frontier.end, frontier.key, levels, fewest)
+
+
 def _grow_level(
     backend: Backend,
     frontier: Frontier,
     parents: LevelHistograms,
+    ahead: Ahead | None,
     table: NodeTable,
     best_first: BestFirst,
     limits: Limits,
     plan: GrowthPlan,
 ) -> tuple[Frontier, LevelHistograms]:
-    """Split the nodes of one level in batches within the memory limit."""
+    """Split the nodes of one level: those not split ahead in batches within the memory limit."""
+    frontier, known = _known_first(frontier, ahead)
     batch_size = max(plan.histogram_bytes // backend.histogram_bytes, 1) if frontier.size else 1
     histograms = LevelHistograms.none()
-    parts: list[Splits] = []
-    for first in range(0, frontier.size, batch_size):
+    parts = [known.splits]
+    for first in range(known.begin.size, frontier.size, batch_size):
         batch = frontier.slice(first, first + batch_size)
         del histograms  # of the batch before
         histograms = _build(backend, batch, parents)
@@ -131,16 +168,26 @@ def _grow_level(
             backend.refine(*entries, histograms.cells, place, scores, batch.key, batch.bounds)
         )
         del scores
-    if not parts:
-        return frontier, LevelHistograms.none()
-    if len(parts) > 1:
+    if len(parts) > 2:
         histograms = LevelHistograms.none()  # children count all of theirs: the level did not fit
-    splits = Splits(*(np.concatenate(field) for field in zip(*parts, strict=True)))
+    splits = Splits(*map(np.concatenate, zip(*parts, strict=True)))
     worth = best_first.worth(frontier.path_gain, splits.feature >= 0, splits.gain * splits.weight)
     chosen = np.flatnonzero(worth)
     constraints = limits, plan.interactions
     splits = splits.take(chosen)
-    return _open_children(backend, frontier, chosen, splits, histograms, table, constraints)
+    return _open_children(backend, frontier, chosen, splits, histograms, known, table, constraints)
+
+
+def _known_first(frontier: Frontier, ahead: Ahead | None) -> tuple[Frontier, Ahead]:
+    """Put nodes that were split ahead first, and their splits in the same order."""
+    if ahead is None:
+        return frontier, Ahead(frontier.begin[:0], Splits.none(0), frontier.begin[:0], np.empty(0))
+    nodes = np.intersect1d(frontier.begin, ahead.begin, assume_unique=True, return_indices=True)
+    _, place, found = nodes
+    others = np.delete(np.arange(frontier.size), place)
+    splits = ahead.splits.take(found)
+    known = Ahead(ahead.begin[found], splits, ahead.middle[found], ahead.threshold[found])
+    return frontier.take(np.concatenate([place, others])), known
 
 
 def _open_children(
@@ -149,16 +196,26 @@ def _open_children(
     chosen: NDArray[Any],
     splits: Splits,
     histograms: LevelHistograms,
+    known: Ahead,
     table: NodeTable,
     constraints: tuple[Limits, Interactions | None],
 ) -> tuple[Frontier, LevelHistograms]:
-    """Partition the chosen nodes and return their children as the next frontier."""
+    """Partition the chosen nodes and return their children as the next frontier.
+
+    The first nodes of the frontier are `known`, and partitioned.
+    """
     opened = frontier.take(chosen)
     if opened.size == 0:
         return opened, LevelHistograms.none()
-    middle, threshold = backend.partition(opened.begin, opened.end, splits)
+    done = int(np.searchsorted(chosen, known.begin.size))
+    middle, threshold = known.middle[chosen[:done]], known.threshold[chosen[:done]]
+    if done < chosen.size:
+        rest = slice(done, None)
+        found = backend.partition(opened.begin[rest], opened.end[rest], splits.take(rest))
+        middle, threshold = map(np.concatenate, zip((middle, threshold), found, strict=True))
     numbers = table.add_children(opened.node, splits, threshold, middle)
-    slot = histograms.slot[chosen] if histograms.slot.size else np.full(chosen.size, -1)
+    slot = np.concatenate([np.full(known.begin.size, -1), histograms.slot])
+    slot = slot[chosen] if histograms.slot.size else np.full(chosen.size, -1)
     bounds = bounds_below(backend, *constraints, opened, middle, splits.feature)
     weighted_gain = splits.gain * splits.weight
     return children_of(opened, numbers, middle, slot, weighted_gain, bounds), histograms

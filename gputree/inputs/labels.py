@@ -1,4 +1,4 @@
-"""Targets of scores and impurities: labels or their counts, numbers, weights.
+"""Targets of scores and impurities: labels, their counts, weights, costs of errors.
 
 Labels of rows as codes: a byte a row for most tables. Targets of a table that is read in batches:
 labels as codes, other numbers as they are.
@@ -25,6 +25,38 @@ from gputree.base.warnings import warn
 from gputree.columns.categories import EXACT_IN_FLOAT64, NUMBERS, as_numbers, is_missing
 from gputree.columns.cells import Coded, read_array
 from gputree.errors import InputError, InputTypeError
+
+Costs = Floats
+
+
+def class_costs(costs: Costs) -> Floats:
+    """Sum of the costs of the errors of each class, of shape (K,)."""
+    return costs.sum(axis=1)
+
+
+def weighs_errors(costs: Costs | None) -> bool:
+    """Return whether another class than the majority class may have the minimum cost."""
+    return costs is not None and len(costs) > 2
+
+
+def relative_costs(costs: Costs) -> Costs:
+    """Costs of the errors of each class as fractions of those by which its rows are weighted."""
+    of_class = class_costs(costs)[:, None]
+    return costs / np.where(of_class > 0.0, of_class, 1.0)
+
+
+def least_cost(shares: Floats, costs: Costs) -> NDArray[np.intp]:
+    """The class of the minimum expected cost; of equals, the first.
+
+    `shares`, of shape (n, K), are those of classes among rows weighted by the costs of the errors
+    of their classes; `costs` of shape (K, K).
+    """
+    each = relative_costs(costs)
+    expected = np.zeros_like(shares)
+    for true in range(len(costs)):  # a product of matrices may add up in another order
+        expected += shares[:, true, None] * each[true]
+    return expected.argmin(axis=1)
+
 
 _BLOCK = 1 << 18  # codes that are counted at once, for which each takes 8 bytes
 
@@ -240,6 +272,10 @@ class BatchTargets:
                 f"{kinds[self._are_numbers]}."
             )
         self._are_numbers = are_numbers
+        if self._parts and y.shape[1:] != self._parts[0].shape[1:]:
+            raise InputError(
+                f"its target has the shape {y.shape}, and those of earlier batches have others."
+            )
         self._dtypes.add(y.dtype)
         codes = self._coded(y) if self._are_coded else None
         if codes is None and self._are_coded:
@@ -265,12 +301,12 @@ class BatchTargets:
 
     def _joined(self, dtype: np.dtype, rank: NDArray[Any] | None = None) -> NDArray[Any]:
         """Concatenate all parts, and free them; codes are replaced by the ranks of their labels."""
-        whole = np.empty(sum(map(len, self._parts)), dtype)
-        done = whole.size
+        whole = np.empty((sum(map(len, self._parts)), *self._parts[0].shape[1:]), dtype)
+        done = len(whole)
         while self._parts:
             part = self._parts.pop()
-            done -= part.size
-            whole[done : done + part.size] = part if rank is None else rank[part]
+            done -= len(part)
+            whole[done : done + len(part)] = part if rank is None else rank[part]
         return whole
 
     def _labels(self) -> NDArray[Any]:
@@ -288,6 +324,8 @@ class BatchTargets:
         """Codes where all labels are text or few integers; else None."""
         values: NDArray[Any]
         code: NDArray[Any]
+        if y.ndim > 1:
+            return None
         if y.dtype.kind in "iu":
             values, code = np.unique(y, return_inverse=True)
             if values.size + len(self._code) > 2 * MOST_INTEGERS:  # do not list them all

@@ -10,9 +10,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree.backends import new_table
-from gputree.backends.arrays import device_matrix, missing_columns, on_device, take_rows, to_host
+from gputree.backends.arrays import (
+    device_matrix,
+    missing_columns,
+    on_device,
+    on_named,
+    take_rows,
+    to_host,
+)
 from gputree.backends.base import DeviceTable, Sharding
-from gputree.backends.devices import resolve_device, within_memory
+from gputree.backends.devices import other_devices, resolve_device, within_memory
 from gputree.backends.encoding import CodedColumns, code_columns
 from gputree.backends.lists import ColumnCodes
 from gputree.base.dtypes import MOST_ROWS, Bools, Int64s
@@ -42,7 +49,7 @@ class Table:
         All rows, NumPy's or CuPy's.
     columns : Columns
     names : array of str of shape (d,), default=None
-    device : "cpu", "cuda" or None, default=None
+    device : "cpu", "cuda", one by its number, or None, default=None
         The only device that it is for; None for any.
     max_bins : int, default=None
         The only number of bins that it is coded into; None for any.
@@ -169,7 +176,7 @@ class Table:
         return ColumnCodes(codes.order.copy(), codes.code.copy()), distinct
 
     def on(self, device: str, n_threads: int) -> DeviceTable:
-        """Return all stored rows on "cpu" or "cuda", inspected.
+        """Return all stored rows on "cpu", "cuda" or one by its number, as "cuda:1", inspected.
 
         Raises
         ------
@@ -178,7 +185,8 @@ class Table:
         """
         with self._lock:
             if device not in self._on_devices:
-                values = to_host(self.stored) if device == "cpu" else self.stored
+                is_cpu = device == "cpu"
+                values = to_host(self.stored) if is_cpu else on_named(self.stored, device)
                 if isinstance(values, np.ndarray):
                     values = np.ascontiguousarray(values)
                 missing = missing_columns(values, n_threads)
@@ -192,15 +200,28 @@ class Table:
         As `gputree.backends.devices.within_memory`; the CPU takes the place of a device for this
         table unless the user has named the one that it is for.
         """
-        return within_memory(
-            "cuda" if self.device and self.stays else device, chosen, grow, self._leave
-        )
+        return within_memory(self._wanted(device), chosen, grow, self._leave)
+
+    def other_devices(self, device: str, chosen: str, n_threads: int, verbose: bool) -> list[str]:
+        """Devices that grow trees in addition to the one `chosen` for the parameter `device`.
+
+        None where that is not any CUDA device, or the table is in parts.
+        """
+        if chosen != "cuda" or self.sharding is not None:
+            return []
+        used: Any = self.on(chosen, n_threads)
+        return other_devices(self._wanted(device), int(used.device), verbose)
+
+    def _wanted(self, device: str) -> str:
+        """The parameter `device`, but for a table that the user has made for a device."""
+        return "cuda" if self.device and self.stays else device
 
     def _leave(self, device: str) -> None:
         """Release what lies on a device; the CPU takes its place."""
         with self._lock:
             self._on_devices.pop(device, None)
-        self.device = self.device and "cpu"
+        if self.device == device:
+            self.device = "cpu"
 
 
 def read_table(
@@ -226,13 +247,13 @@ def read_table(
         numeric = isinstance(categorical_features, str) and categorical_features == "auto"
         numeric = (numeric or categorical_features is None) and columns is None
         numeric = numeric and not isinstance(ordered_categories, Mapping)
-        stays = numeric and resolve_device(device) == "cuda"
+        stays = numeric and (chosen := resolve_device(device)) != "cpu"
         matrix = device_matrix(X) if stays else None
         if matrix is not None:
             _check_shape(caller, X)
             _limit_rows(caller, X)
             check_features(X)
-            return Table(matrix, Columns.numeric(matrix.shape[1]))
+            return Table(on_named(matrix, chosen), Columns.numeric(matrix.shape[1]))
         X = to_host(X)
     X = _two_dimensional(caller, as_table(X))
     check_features(X)

@@ -23,7 +23,7 @@ from gputree.persistence.values import ARRAY_KINDS, check_text_bytes, decode, en
 from gputree.tree import Tree
 
 if TYPE_CHECKING:
-    from gputree.pruning.complexity_table import CPTable
+    from gputree.pruning.cost_complexity import CPTable
 
 _MOST_UNLISTED = 1 << 20  # columns of a file whose header does not list them
 
@@ -213,7 +213,7 @@ def _mask(header: dict[str, Any], key: str, d: int) -> Bools:
 
 def _cp_table(columns: Any) -> CPTable:
     """The table of a cross-validated cost-complexity sequence."""
-    from gputree.pruning.complexity_table import CP_FIELDS, CP_TABLE, CPTable
+    from gputree.pruning.cost_complexity import CP_FIELDS, CP_TABLE, CPTable
 
     if not isinstance(columns, dict) or set(columns) != {"risk", *CP_FIELDS}:
         raise InputError(f"cp_table must have the keys {sorted({'risk', *CP_FIELDS})}.")

@@ -16,6 +16,8 @@ which divides a range of it:
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -31,6 +33,7 @@ from gputree.base.dtypes import (
     Int32s,
     Int64s,
 )
+from gputree.base.threads import run
 from gputree.compilation import borrowing, kernel, pasted
 from gputree.compilation.arrays import record
 from gputree.tree import Tree
@@ -218,94 +221,118 @@ def pack(tree: Tree, dtype: np.dtype[Any] = WIDE) -> DescentTree:
     return DescentTree(nodes, target, lists if lists.node.size else None)
 
 
-def pack_alike(tree: Tree, filled: bool = True) -> DescentTree:
-    """Like `pack`, of the same types for all trees and tables: one kernel is compiled.
-
-    Nodes need not be `filled` for callers that do not step from node to node.
-    """
-    nodes = np.zeros(tree.n_nodes, node_type(np.float64, by_category=True))
-    if not filled:
-        return DescentTree(nodes, np.empty(0, np.int32), NO_LISTS)
+def pack_alike(tree: Tree) -> DescentTree:
+    """Like `pack`, of the same types for all trees and tables: one kernel is compiled."""
     packed = pack(tree)
+    nodes = np.zeros(tree.n_nodes, node_type(np.float64, by_category=True))
     for name in packed.nodes.dtype.names or ():
         nodes[name] = packed.nodes[name]
     target = np.empty(0, np.int32) if packed.target is None else packed.target
     return DescentTree(nodes, target, packed.lists or NO_LISTS)
 
 
+class TreeSplits(NamedTuple):
+    """N nodes of trees numbered breadth-first, one tree after another; S are split by thresholds.
+
+    Each tree numbers its nodes from 0.
+    """
+
+    is_split: Bools  # (N,)
+    first_child: Int32s  # (S,)
+    feature: Int32s  # (S,)
+    threshold: NDArray  # (S,)
+    missing_child: NDArray[np.int8]  # (S,) -1 where a row stops
+
+    @classmethod
+    def of(cls, tree: Tree) -> TreeSplits:
+        """The nodes of a binary tree."""
+        is_split = ~tree.is_leaf
+        fields = tree.first_child, tree.feature, tree.threshold, tree.missing_child.astype(np.int8)
+        taken: list[Any] = [field[is_split] for field in fields]
+        return cls(is_split, *taken)
+
+
 def arrange(tree: Tree, dtype: np.dtype[Any]) -> ArrangedTree:
     """Pack the tree for values of `dtype`; nodes that test categories stay in their order."""
     if tree.tests_categories.any():
         return ArrangedTree(pack(tree, dtype), tree.max_depth, None)
-    inner = np.flatnonzero(~tree.is_leaf)
-    missing = tree.missing_child[inner].astype(np.int8)
-    splits = tree.first_child[inner], tree.feature[inner], tree.threshold[inner], missing
-    return arrange_splits(tree.n_nodes, inner, *splits, dtype)
+    nodes, depth, place = arrange_splits([TreeSplits.of(tree)], dtype)
+    return ArrangedTree(nodes, int(depth[0]), place if tree.n_nodes > FEW_NODES else None)
 
 
 def arrange_splits(
-    n_nodes: int,
-    inner: Int64s,
-    first_child: Int32s,
-    feature: Int32s,
-    threshold: Floats,
-    missing_child: NDArray[np.int8],
-    dtype: np.dtype[Any],
-) -> ArrangedTree:
-    """Pack a tree by its S splits, breadth-first; depth-first if it is large.
+    trees: Sequence[TreeSplits], dtype: np.dtype[Any], n_threads: int = 1
+) -> tuple[DescentTree, Int64s, Int32s]:
+    """Pack trees one after another, breadth-first; depth-first if they are large.
 
-    They are nodes `inner`, (S,), and have fields of `Tree`, (S,). Breadth-first, each node below
-    the upper levels that a row passes is in another cache line; depth-first, they are next to each
-    other.
+    Breadth-first, each node below the upper levels that a row passes is in another cache line;
+    depth-first, they are next to each other. Also returns the depth of each tree, and the places
+    of nodes in their trees.
     """
-    nodes = np.empty(n_nodes, node_type(dtype.type, by_category=False))
-    moves, below = n_nodes > FEW_NODES, rounded_down(threshold, dtype.type)
-    depth, place = place_nodes(inner, first_child, feature, below, missing_child, moves, nodes)
-    return ArrangedTree(DescentTree(nodes, None, None), depth, place if moves else None)
+    ends = np.cumsum([0, *(tree.is_split.size for tree in trees)])
+    split_ends = np.cumsum([0, *(tree.feature.size for tree in trees)])
+    joined = TreeSplits(*(np.concatenate(arrays) for arrays in zip(*trees, strict=True)))
+    joined = joined._replace(threshold=rounded_down(joined.threshold, dtype.type))
+    nodes = np.empty(int(ends[-1]), node_type(dtype.type, by_category=False))
+    depth, place = np.empty(len(trees), np.int64), np.empty(nodes.size, np.int32)
+    parts = np.linspace(0, len(trees), min(n_threads, len(trees)) + 1).astype(int).tolist()
+    given = joined, ends, split_ends, FEW_NODES, depth, place, nodes
+    run(n_threads, place_nodes, [(*given, *part) for part in pairwise(parts)])
+    return DescentTree(nodes, None, None), depth, place
 
 
 @kernel
 def place_nodes(
-    inner: Int64s,
-    first_child: Int32s,
-    feature: Int32s,
-    threshold: NDArray,
-    missing_child: NDArray[np.int8],
-    moves: bool,
-    nodes: NDArray,
-) -> tuple[int, Int32s]:
-    """Write packed `nodes`, (N,); return the depth of the tree, and the places of its nodes.
+    trees: TreeSplits,
+    ends: Int64s,
+    split_ends: Int64s,
+    few_nodes: int,
+    depths: Int64s,
+    places: Int32s,
+    all_nodes: NDArray,
+    first_tree: int,
+    last_tree: int,
+) -> None:
+    """Write the packed nodes, the depths and the places of nodes of trees; see `arrange_splits`.
 
-    If it `moves`, two siblings come first, then all below the first, then all below the second.
-    Nodes below one that was made a leaf in place have the place -1.
+    In a tree whose nodes move, two siblings come first, then all below the first, then all below
+    the second. Nodes below one that was made a leaf in place have the place -1.
     """
-    for node in range(nodes.size):  # leaves; splits follow
-        nodes[node].threshold, nodes[node].feature = np.inf, 0
-        nodes[node].child = nodes[node].missing = node
-    below = np.zeros(nodes.size, np.int32)  # numbers of nodes; then places where they begin
-    for split in range(inner.size - 1 if moves else -1, -1, -1):
-        first = first_child[split]
-        below[inner[split]] = below[first] + below[first + 1] + 2
-    place = np.full(nodes.size, -1, np.int32)
-    place[0], below[0] = 0, 1
-    depth, end, next_end = 0, 0, 1
-    for split in range(inner.size):
-        if inner[split] >= end:  # the first one of the next level
-            depth, end = depth + 1, next_end
-        packed = place[inner[split]]
-        if packed < 0:
-            continue
-        first = first_child[split]
-        next_end = first + 2
-        start = below[inner[split]] if moves else first
-        place[first], place[first + 1] = start, start + 1
-        below[first + 1] = start + 2 + below[first]
-        below[first] = start + 2
-        nodes[packed].threshold, nodes[packed].feature = threshold[split], feature[split]
-        missing = missing_child[split]
-        nodes[packed].child = start
-        nodes[packed].missing = start + missing if missing >= 0 else packed
-    return depth, place
+    for t in range(first_tree, last_tree):
+        begin, size, first_split = ends[t], ends[t + 1] - ends[t], split_ends[t]
+        nodes, place = all_nodes[begin : begin + size], places[begin : begin + size]
+        moves, splits = size > few_nodes, split_ends[t + 1] - first_split
+        inner, found = np.empty(splits + 1, np.int32), 0
+        for node in range(size):  # leaves; splits follow
+            nodes[node].threshold, nodes[node].feature = np.inf, 0
+            nodes[node].child = nodes[node].missing = node
+            place[node] = -1
+            inner[found] = node
+            found += int(trees.is_split[begin + node])
+        below = np.zeros(size, np.int32)  # numbers of nodes; then places where they begin
+        for split in range(splits - 1 if moves else -1, -1, -1):
+            first = trees.first_child[first_split + split]
+            below[inner[split]] = below[first] + below[first + 1] + 2
+        place[0], below[0] = 0, 1
+        depth, end, next_end = 0, 0, 1
+        for split in range(splits):
+            if inner[split] >= end:  # the first one of the next level
+                depth, end = depth + 1, next_end
+            packed = place[inner[split]]
+            if packed < 0:
+                continue
+            first = trees.first_child[first_split + split]
+            next_end = first + 2
+            start = below[inner[split]] if moves else first
+            place[first], place[first + 1] = start, start + 1
+            below[first + 1] = start + 2 + below[first]
+            below[first] = start + 2
+            nodes[packed].threshold = trees.threshold[first_split + split]
+            nodes[packed].feature = trees.feature[first_split + split]
+            missing = trees.missing_child[first_split + split]
+            nodes[packed].child = start
+            nodes[packed].missing = start + missing if missing >= 0 else packed
+        depths[t] = depth
 
 
 def rounded_down(threshold: Floats, dtype: type[np.floating]) -> NDArray:

@@ -8,10 +8,17 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.base.dtypes import NODE, Floats, Int32s, Int64s
+from gputree.base.dtypes import NODE, Bools, Floats, Int32s, Int64s
 from gputree.compilation import kernel
 from gputree.prediction.answers import Before, run_blocks
-from gputree.prediction.descent import ArrangedTree, DescentTree, arrange, walk
+from gputree.prediction.descent import (
+    ArrangedTree,
+    DescentTree,
+    TreeSplits,
+    arrange_splits,
+    pack,
+    walk,
+)
 from gputree.tree import Tree
 
 # Bytes of rows that descend one tree after the other, and of their sums: a tree stays in a cache
@@ -27,86 +34,144 @@ class PackedTree(NamedTuple):
 
     nodes: DescentTree
     depth: int
-    place: Int32s | None  # (N,) new places of the nodes, if they have moved
+    place: Int32s  # (N,) new places of the nodes
     number: NDArray[np.uint32]  # (N,) of the prediction of each packed node
     predictions: Floats  # (M, K): each of the K classes with probability 1, then all others
 
 
+class SplitTree(NamedTuple):
+    """A tree of thresholds before it is packed, and the predictions of its nodes."""
+
+    splits: TreeSplits
+    answers: NDArray  # (L, K) of its leaves, or (N, K)
+    are_weights: bool  # of classes
+
+    @classmethod
+    def of(cls, tree: Tree) -> SplitTree:
+        """A binary tree."""
+        return cls(TreeSplits.of(tree), tree.predictions, False)
+
+
 class JoinedTrees(NamedTuple):
-    """T packed trees, one after the other; each numbers its nodes and predictions from 0."""
+    """T packed trees, one after the other; each numbers its nodes from 0."""
 
     nodes: DescentTree
     depth: Int64s  # (T,)
     node_ends: Int64s  # (T + 1,) number of nodes of all trees before each, and of all
-    prediction_ends: Int64s
+    place: Int32s
     number: NDArray[np.uint32]
-    predictions: Floats
+    predictions: Floats  # of all trees
 
     @classmethod
-    def of(cls, trees: Sequence[PackedTree]) -> JoinedTrees:
-        """Join one tree, or several of thresholds."""
-        number = [tree.number for tree in trees]
-        predictions = [tree.predictions for tree in trees]
-        nodes = np.concatenate([tree.nodes.nodes.view(np.uint8) for tree in trees])  # not by field
-        return cls(
-            trees[0].nodes._replace(nodes=nodes.view(trees[0].nodes.nodes.dtype)),
-            np.array([tree.depth for tree in trees]),
-            *(np.cumsum([0, *map(len, arrays)]) for arrays in (number, predictions)),
-            *(np.concatenate(arrays) for arrays in (number, predictions)),
-        )
+    def of(cls, trees: Sequence[SplitTree], dtype: np.dtype[Any], n_threads: int) -> JoinedTrees:
+        """Pack trees of thresholds for rows of float32 or float64 values."""
+        splits = [tree.splits for tree in trees]
+        sizes = [tree.is_split.size for tree in splits]
+        weights = [tree.are_weights for tree in trees]
+        numbers, predictions = numbered([tree.answers for tree in trees], weights)
+        nodes, depth, place = arrange_splits(splits, dtype, n_threads)
+        ends = np.cumsum([0, *sizes])
+        number = np.zeros(nodes.nodes.size, np.uint32)
+        is_split = np.concatenate([tree.is_split for tree in splits])
+        of_leaves = np.array([len(tree.answers) < n for tree, n in zip(trees, sizes, strict=True)])
+        place_numbers(is_split, ends, place, of_leaves, numbers, number)
+        return cls(nodes, depth, ends, place, number, predictions)
 
-    def part(self, t: int, place: Int32s | None) -> PackedTree:
+    @classmethod
+    def of_one(cls, tree: Tree, dtype: np.dtype[Any]) -> JoinedTrees:
+        """Pack a tree that tests categories."""
+        nodes, place = pack(tree, dtype), np.arange(tree.n_nodes, dtype=np.int32)
+        ends = np.array([0, tree.n_nodes])
+        depth = np.array([tree.max_depth])
+        return cls(nodes, depth, ends, place, *numbered([tree.predictions], [False]))
+
+    def alone(self, t: int) -> JoinedTrees:
         """Tree t, whose arrays are parts of these."""
-        nodes = slice(*self.node_ends[t : t + 2])
-        predictions = self.predictions[slice(*self.prediction_ends[t : t + 2])]
-        descent = self.nodes._replace(nodes=self.nodes.nodes[nodes])
-        return PackedTree(descent, int(self.depth[t]), place, self.number[nodes], predictions)
+        part = slice(*self.node_ends[t : t + 2])
+        nodes = self.nodes._replace(nodes=self.nodes.nodes[part])
+        ends = self.node_ends[t : t + 2] - self.node_ends[t]
+        place, number = self.place[part], self.number[part]
+        return JoinedTrees(nodes, self.depth[t : t + 1], ends, place, number, self.predictions)
 
 
-class PackedForest(list[PackedTree]):
+class PackedForest(Sequence[PackedTree]):
     """Packed trees, joined for a kernel that has rows descend all; one by one with categories."""
 
-    def __init__(self, trees: Sequence[PackedTree]) -> None:
-        apart = any(tree.nodes.target is not None for tree in trees)
-        groups = [[tree] for tree in trees] if apart else [trees]
-        self.joined = [JoinedTrees.of(group) for group in groups]
-        for one, group in zip(self.joined, groups, strict=True):
-            self += [one.part(t, tree.place) for t, tree in enumerate(group)]
+    def __init__(self, joined: list[JoinedTrees]) -> None:
+        self.joined = joined
+
+    def __len__(self) -> int:
+        return sum(joined.depth.size for joined in self.joined)
+
+    def alone(self, t: int) -> PackedForest:
+        """Tree t as a forest."""
+        return PackedForest([self.joined[0].alone(t) if len(self.joined) == 1 else self.joined[t]])
+
+    def __getitem__(self, t: Any) -> Any:
+        if not 0 <= t < len(self):  # ends a loop
+            raise IndexError(t)
+        (one,) = self.alone(t).joined
+        return PackedTree(one.nodes, int(one.depth[0]), one.place, one.number, one.predictions)
 
 
-def pack_tree(tree: Tree, dtype: Any) -> PackedTree:
-    """Pack a binary tree for rows of float32 or float64 values, depth-first where that pays."""
-    return with_answers(arrange(tree, dtype), np.arange(tree.n_nodes), tree.predictions, False)
-
-
-def with_answers(
-    arranged: ArrangedTree, nodes: Int64s, answers: NDArray, are_weights: bool
-) -> PackedTree:
-    """Add the predictions (L, K) of the given nodes, or their class weights."""
-    number = np.zeros(arranged.nodes.nodes.size, np.uint32)
-    found = np.empty(nodes.size, np.uint32)
-    number_answers(answers, are_weights, found)
-    number[nodes if arranged.place is None else arranged.place[nodes]] = found
-    single = np.eye(answers.shape[1])
-    others = answers[found >= len(single)].astype(np.float64)
-    if are_weights:
-        others /= others.sum(axis=1, keepdims=True)
-    return PackedTree(*arranged, number, np.concatenate([single, others]))
+def numbered(
+    answers: Sequence[NDArray], are_weights: Sequence[bool]
+) -> tuple[NDArray[np.uint32], Floats]:
+    """Number the predictions of trees, or their class weights; returns the distinct ones, too."""
+    joined = np.concatenate(answers)
+    number = np.empty(len(joined), np.uint32)
+    ends = np.cumsum([0, *map(len, answers)])
+    number_answers(joined, ends, np.array(are_weights), number)
+    single = np.eye(joined.shape[1])
+    is_other = number >= len(single)
+    others = joined[is_other].astype(np.float64)
+    if any(are_weights):
+        sums = others.sum(axis=1, keepdims=True)
+        sums[~np.repeat(are_weights, np.diff(ends))[is_other]] = 1.0
+        others /= sums
+    return number, np.concatenate([single, others])
 
 
 @kernel
-def number_answers(answers: NDArray, are_weights: bool, number: NDArray[np.uint32]) -> None:
-    """Number predictions (L, K): those of one class by this class, all others from K on."""
-    n, n_classes = answers.shape
+def number_answers(
+    answers: NDArray, ends: Int64s, are_weights: Bools, number: NDArray[np.uint32]
+) -> None:
+    """Number predictions (L, K): those of one class by this class, all others from K on.
+
+    Those of tree t end before ``ends[t + 1]``.
+    """
+    n_classes = answers.shape[1]
     others = n_classes
-    for i in range(n):
-        found, positive = 0, 0
-        for k in range(n_classes):
-            if answers[i, k] != 0:
-                found, positive = k, positive + 1
-        if positive != 1 or not (are_weights or answers[i, found] == 1):
-            found, others = others, others + 1
-        number[i] = found
+    for t in range(are_weights.size):
+        for i in range(ends[t], ends[t + 1]):
+            found, positive = 0, 0
+            for k in range(n_classes):
+                if answers[i, k] != 0:
+                    found, positive = k, positive + 1
+            if positive != 1 or not (are_weights[t] or answers[i, found] == 1):
+                found, others = others, others + 1
+            number[i] = found
+
+
+@kernel
+def place_numbers(
+    is_split: Bools,
+    ends: Int64s,
+    place: Int32s,
+    of_leaves: Bools,
+    numbers: NDArray[np.uint32],
+    number: NDArray[np.uint32],
+) -> None:
+    """Write the numbers of predictions to the places of their nodes, in all trees.
+
+    Those of a tree are of its nodes in their order, or of its leaves: then its splits get others.
+    """
+    following = 0
+    for t in range(of_leaves.size):
+        for node in range(ends[t], ends[t + 1]):
+            if place[node] >= 0:
+                number[ends[t] + place[node]] = numbers[following]
+            following += int(not (of_leaves[t] and is_split[node]))
 
 
 def mean_answers(
@@ -162,7 +227,6 @@ def add_answers(values: NDArray, trees: JoinedTrees, missing: bool | None, sums:
     for t in range(trees.depth.size):
         begin, end = trees.node_ends[t], trees.node_ends[t + 1]
         nodes, number = trees.nodes.nodes[begin:end], trees.number[begin:end]
-        predictions = trees.predictions[trees.prediction_ends[t] : trees.prediction_ends[t + 1]]
         tree = DescentTree(nodes, trees.nodes.target, trees.nodes.lists, missing)
         walk(values, tree, trees.depth[t], stop)
         for r in range(n):
@@ -171,4 +235,4 @@ def add_answers(values: NDArray, trees: JoinedTrees, missing: bool | None, sums:
                 sums[r, found] += 1.0
             else:
                 for k in range(n_classes):
-                    sums[r, k] += predictions[found, k]
+                    sums[r, k] += trees.predictions[found, k]

@@ -159,7 +159,7 @@ class LeafTargets:
 
 def _placed(tree: PackedTree, leaf: Int32s) -> Int32s:
     """Nodes of a tree, numbered in its packed order."""
-    return leaf.copy() if tree.place is None else tree.place[leaf].astype(NODE)
+    return tree.place[leaf].astype(NODE)
 
 
 def _group(tree: PackedTree, leaf: Int32s) -> tuple[Int32s, Int32s]:

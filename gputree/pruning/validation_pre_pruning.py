@@ -43,13 +43,7 @@ class ValidationPrePruning(ValidationPruner):
     _takes_targets = True
 
     def prune_tree(self, tree: Tree, data: Rows | None = None) -> Tree:
-        """`tree` without the splits that do not improve on `data`, the validation rows.
-
-        Raises
-        ------
-        ValueError
-            If `data` is None.
-        """
+        """`tree` without the splits that do not improve on `data`, the validation rows."""
         self._validate_params()
         loss = node_loss(tree, self._require_rows(data))
         split = tree.sum_over_children(loss.as_leaf) + loss.stopped

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 
 from gputree.backends import DEVICES
 from gputree.base.dtypes import Floats
-from gputree.base.sklearn import Interval, StrOptions, validate_params
+from gputree.base.sklearn import DeviceName, Interval, StrOptions, validate_params
 from gputree.base.texts import fill
 from gputree.estimators.parameters import MOST_JOBS
 from gputree.scores import measures
@@ -39,7 +39,7 @@ NUMERIC = {
 PARAMETERS = """categorical_features : "auto", None or array-like, default="auto"
         Categorical columns, with one branch per category: by dtype (text, categoricals,
         booleans), or their names, indices or a mask. Text is always categorical.
-    device : "auto", "cpu" or "cuda", default="auto"
+    device : "auto", "cpu", "cuda" or one CUDA device, as "cuda:1", default="auto"
         Device that finds the best cuts, as in the estimators; scores are the same everywhere. A
         `CodedTable` has its own. Cut points of "mdl" are found on the host.
     n_jobs : int, default=None
@@ -73,7 +73,7 @@ _SECTIONS = """Rows without a value (NaN, None) are a separate branch (Quinlan 1
 
 CONSTRAINTS = {
     "categorical_features": [StrOptions({"auto"}), "array-like", None],
-    "device": [StrOptions(set(DEVICES))],
+    "device": [DeviceName(set(DEVICES))],
     "n_jobs": [Interval(Integral, -MOST_JOBS, MOST_JOBS, closed="both"), None],
 }
 

@@ -21,7 +21,7 @@ from gputree.backends.cuda.lists.backend import CudaLists
 from gputree.backends.encoding import code_columns
 from gputree.backends.lists import BranchLimits, ListTask
 from gputree.base.dtypes import MISSING_CODE
-from gputree.criteria.information import GAIN_BITS, in_steps, new_information
+from gputree.criteria.entropy import GAIN_BITS, in_steps, new_information
 from gputree.estimators import growing_lists
 
 NO_LIMITS = BranchLimits(least=0.0, cut_share=0.0, most=0.0, slack=0.0)

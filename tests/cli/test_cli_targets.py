@@ -8,8 +8,10 @@ import pytest
 
 from gputree import (
     DecisionTreeClassifier,
+    DecisionTreeRegressor,
     RandomForestClassifier,
     RandomForestRegressor,
+    load_model,
     save_model,
 )
 
@@ -75,6 +77,61 @@ def test_commands_of_one_target_say_so(fails, model, table, command, tmp_path):
     assert "takes one target, and this model has 2" in fails(*words, *output)
 
 
-def test_training_takes_one_target(misused, table, tmp_path):
+def test_a_model_of_several_targets_is_trained(said, table, tmp_path):
     words = ["train", table, "--target", "first", "--target", "second", "-o", tmp_path / "out"]
-    assert "--target: names one column" in misused(*words)
+    assert "classification, 2 classes of 2 targets" in said(*words)
+    trained = load_model(tmp_path / "out")
+    assert trained.tree_.equals(DecisionTreeClassifier().fit(ROWS, LABELS).tree_)
+    assert trained.feature_names_in_.tolist() == ["x", "y"]
+    found = read(said("predict", tmp_path / "out", table))
+    assert [found["prediction_0"], found["prediction_1"]] == list(map(tuple, LABELS.T))
+
+
+@pytest.mark.parametrize("task", ["auto", "regression"])
+def test_targets_of_numbers_next_to_missing_ones(gputree, fails, task, tmp_path):
+    y = np.array([0.5, 1.5, 2.5, 3.5, 4.5, np.nan])
+    rows = ROWS.assign(first=y[::-1], second=y, code=[f"00{k}" for k in range(6)])
+    rows.to_csv(tmp_path / "rows.csv", index=False)
+    targets = ["--target", "first", "--target", "second", "--ignore", "code", "--task", task]
+    words = ["train", tmp_path / "rows.csv", *targets, "-o", tmp_path / "out"]
+    assert "The target column 'first' of" in fails(*words)
+    status, output, errors = gputree(*words, "--drop-missing-target")
+    assert status == 0
+    assert "4 rows, 2 columns" in output
+    assert "2 rows without a target dropped" in errors
+    expected = DecisionTreeRegressor().fit(ROWS[1:5], np.column_stack([y[4:0:-1], y[1:5]]))
+    assert load_model(tmp_path / "out").tree_.equals(expected.tree_)
+
+
+def test_labels_next_to_integers_and_a_column_of_weights(said, table, tmp_path):
+    rows = pd.read_csv(table).assign(third=[3, 1, 3, 1, 3, 1], w=[1, 1, 2, 1, 0, 1])
+    rows.to_csv(table, index=False)
+    targets = ["--target", "first", "--target", "third", "--ignore", "second", "--weights", "w"]
+    said("train", table, *targets, "--algorithm", "random-forest", "-o", tmp_path / "out")
+    assert [c.tolist() for c in load_model(tmp_path / "out").classes_] == [["no", "yes"], [1, 3]]
+
+
+@pytest.mark.parametrize(
+    ("words", "error"),
+    [
+        (["--target", "first"], "names 'first' twice"),
+        (["--target", "second", "--cv", "2"], "--cv takes one --target, got 2."),
+        (["--target", "second", "--algorithm", "c45"], "--algorithm c45 takes one --target"),
+        (["--target", "second", "--weights", "second"], "--weights and --target both name"),
+    ],
+)
+def test_options_of_one_target(misused, table, words, error, tmp_path):
+    assert error in misused("train", table, "--target", "first", *words, "-o", tmp_path / "out")
+
+
+def test_targets_that_do_not_go_together(fails, misused, table, tmp_path):
+    rows = pd.read_csv(table).assign(third=np.arange(6) + 0.5)
+    rows.to_csv(table, index=False)
+    words = ["train", table, "-o", tmp_path / "out", "--target", "first", "--target"]
+    assert "hold classes and quantities" in fails(*words, "third")
+    assert "holds text, such as 'no'" in fails(*words, "third", "--task", "regression")
+    assert "has no column 'secnd' (--target)" in fails(*words, "secnd")
+    features = ["--ignore", "x,y,third"]
+    assert "no feature column other than" in fails(*words, "second", *features)
+    more = ["train", table, table, "--target", "first", "--target", "second"]
+    assert "take one table in memory" in misused(*more, "-o", tmp_path / "out")

@@ -12,8 +12,8 @@ from numba.core.runtime import _nrt_python, rtsys
 import gputree
 from gputree import C45Classifier, DecisionTreeClassifier, DecisionTreeRegressor
 from gputree.compilation import borrowing, inner, overload, overload_borrowing, pasted
-from gputree.compilation.borrowing import has_arrays
 from gputree.compilation.declared import declare
+from gputree.compilation.decorators import has_arrays
 
 pytestmark = [
     pytest.mark.usefixtures("always_compiled"),

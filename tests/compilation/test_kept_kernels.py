@@ -9,7 +9,7 @@ import numba
 import pytest
 from processes import run_python
 
-from gputree.compilation import folders, inner, kernel, numba_internals, sources, store, tiers
+from gputree.compilation import inner, kernel, numba_internals, sources, store, tiers
 
 pytestmark = pytest.mark.skipif(
     bool(numba.config.DISABLE_JIT), reason="numba's compiler is switched off"
@@ -65,7 +65,7 @@ def hits(compiled):
 
 
 def kept_files():
-    return list(Path(folders.folders()[0]).glob("*.nbc"))
+    return list(Path(store.folders()[0]).glob("*.nbc"))
 
 
 def test_machine_code_alone_is_kept(fresh):

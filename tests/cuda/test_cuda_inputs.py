@@ -306,7 +306,7 @@ NO_ROOM = 50_000  # for the values of 700 x 6 numbers
 @pytest.mark.parametrize("locks_read_only", [0, 1])
 def test_files_mapped_to_be_read(cupy, monkeypatch, tmp_path, locks_read_only):
     """Their pages are locked by devices that can, else a copy of them."""
-    attributes = cupy.cuda.Device.attributes | {"HostRegisterReadOnlySupported": locks_read_only}
+    attributes = cupy.cuda.Device().attributes | {"HostRegisterReadOnlySupported": locks_read_only}
     monkeypatch.setattr(cupy.cuda.Device, "attributes", attributes)
     sample = table("gini", False, n=700, d=6)
     np.save(tmp_path / "X.npy", sample.values)

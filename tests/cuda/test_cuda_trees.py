@@ -11,7 +11,7 @@ import tables
 from cuda_comparisons import crowded
 from cuda_emulator import launches, transfers
 from cuda_host_time import spent
-from cuda_traffic import CASES, Traffic, traffic
+from cuda_traffic import CASES, Traffic, traffic, traffic_ahead
 from devices import tune
 from hypothesis import given
 from hypothesis import strategies as st
@@ -181,6 +181,13 @@ def test_what_levels_ask_of_the_device(emulated_device, name):
     found = traffic(CASES[name], rows=1000 if emulated_device.endswith("checked") else 3000)
     limits = zip(Traffic._fields, found, MOST_TRAFFIC[name], strict=True)
     assert {name: (used, most) for name, used, most in limits if used > most} == {}
+
+
+def test_what_levels_that_are_not_waited_for_ask_of_the_device(emulated_device):
+    """Of 8 levels: a copy to the device and one from it; arrays are the buffers."""
+    rows = 1000 if emulated_device.endswith("checked") else 3000
+    assert traffic_ahead(CASES["exact"], rows=rows) == Traffic(8 * 14 - 1, 1, 1, 1, 7)
+    assert traffic_ahead(CASES["binned"], rows=rows) == Traffic(8 * 8 - 1, 1, 1, 1, 6)
 
 
 def test_what_fit_asks_of_the_device_before_growth(emulated_device):

@@ -32,11 +32,11 @@ from gputree import (
     load_model,
     save_model,
 )
-from gputree.ensemble.compact import CompactTree
+from gputree.ensemble.compact import CompactTree, Trees
 from gputree.ensemble.draws import Strata, bootstrap_counts, class_counts
 from gputree.ensemble.growing import TableRows
 from gputree.export import shap_values
-from gputree.prediction.forest import pack_tree
+from gputree.prediction.forest import JoinedTrees, PackedForest, SplitTree
 from gputree.pruning import CostComplexity, CostComplexityCV
 
 TREE_OF = {
@@ -163,14 +163,16 @@ def test_compact_trees_are_packed_like_others(monkeypatch, dtype, few_nodes):
     monkeypatch.setattr(CompactTree, "expand", lambda of: expanded.append(1) or expand(of))
     for name, model in grown_for_packing().items():
         tree, made = model.tree_, len(expanded)
-        found = CompactTree.of(tree).pack(np.dtype(dtype))
+        (found,) = Trees([CompactTree.of(tree)]).packed(dtype, 1)
         assert (len(expanded) > made) == (name in ("bounds", "categories"))
-        expected = pack_tree(tree, np.dtype(dtype))
+        if name == "categories":
+            continue
+        (expected,) = PackedForest([JoinedTrees.of([SplitTree.of(tree)], np.dtype(dtype), 1)])
         assert found.nodes.nodes.tolist() == expected.nodes.nodes.tolist()
         assert found.depth == expected.depth == tree.max_depth
         np.testing.assert_array_equal(found.place, expected.place)
         leaf = np.flatnonzero(tree.is_leaf)
-        packed = leaf if found.place is None else found.place[leaf]
+        packed = found.place[leaf]
         for one in (found, expected):
             shown = one.predictions[one.number[packed]]
             np.testing.assert_array_equal(shown, tree.value[leaf, 0])
@@ -188,7 +190,9 @@ def test_predictions_are_those_of_trees_one_by_one(monkeypatch, n_classes, min_s
     forest = kind(4, min_samples_leaf=min_samples_leaf, random_state=0).fit(X, y)
     few = min(tree.n_nodes for tree in forest._trees)
     monkeypatch.setattr("gputree.prediction.descent.FEW_NODES", few)
-    moved = [tree.place is not None for tree in forest._trees.packed(X.dtype, 1)]
+    forest.fit(X, y)
+    placed = [tree.place for tree in forest._trees.packed(X.dtype, 1)]
+    moved = [bool((place != np.arange(place.size)).any()) for place in placed]
     assert {*moved} == {True, False}
     X[30, 0] = X[35, 1] = np.nan
     expected = np.zeros((60, max(n_classes, 1)))

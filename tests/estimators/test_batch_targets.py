@@ -28,6 +28,8 @@ CASES = {
     "unlike integers": [np.arange(2), np.arange(1000)],
     "integers, then fractions": [np.array([2**60 + 1, 3]), np.array([0.5])],
     "booleans": [np.array([True]), np.array([False, True])],
+    "columns": [np.array([[1, 2], [3, 4]]), np.array([[0.5, 7]])],
+    "columns of text": [np.array([["b", "a"], ["c", "d"]]), np.array([["long", "a"]])],
     "many": [np.array([f"w{i}" for i in range(300)]), np.array(["w299", "w0"])],
 }
 
@@ -56,6 +58,8 @@ def test_other_kinds_are_refused():
     targets.add(np.array(["a"]))
     with pytest.raises(ValueError, match="its target holds numbers, and those of earlier batches"):
         targets.add(np.array([1.0]))
+    with pytest.raises(ValueError, match=r"its target has the shape \(1, 2\), and"):
+        targets.add(np.array([["a", "b"]]))
 
 
 # --------------------------------------------------------------------------------- the folder

@@ -139,7 +139,11 @@ REFUSED = {
     "nothing": (lambda: [], ValueError, "0 rows in all"),
     "columns": (lambda: [X2, X2[:, :1]], ValueError, "Batch 1: it has 1 columns"),
     "some targets": (lambda: [(X2, [0, 1, 0]), X2], ValueError, "Batch 1: it has a target, and"),
-    "a short target": (lambda: [(X2, [0, 1])], ValueError, r"Batch 0: .* shape \(3,\), got \(2,\)"),
+    "a short target": (
+        lambda: [(X2, [0, 1])],
+        ValueError,
+        r"Batch 0: .* shape \(3,\) or \(3, k\), got \(2,\)",
+    ),
     "names": (
         lambda: [pa.table({"a": [1.0]}), pa.table({"b": [1.0]})],
         ValueError,

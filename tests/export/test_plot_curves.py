@@ -23,7 +23,7 @@ from gputree.export import (
 )
 from gputree.pruning import CostComplexityCV
 from gputree.pruning import cp_table as of_tree
-from gputree.pruning.complexity_table import CP_TABLE
+from gputree.pruning.cost_complexity import CP_TABLE
 
 CARS = load_auto_mpg()
 

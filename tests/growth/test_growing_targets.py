@@ -5,10 +5,12 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.special import xlogy
 from sklearn import tree as sklearn_tree
 
-from gputree import DecisionTreeClassifier, DecisionTreeRegressor
-from gputree.backends.cpu.ranked import grower, sums
+import gputree
+from gputree import CodedTable, DecisionTreeClassifier, DecisionTreeRegressor
+from gputree.backends.cpu.ranked import directions, grower, sums
 from gputree.base import memory
 from gputree.compilation.tiers import forced
 from gputree.criteria import multi_output
@@ -17,6 +19,7 @@ from gputree.estimators.growing import grow_tree
 from gputree.estimators.growing_targets import grow_targets
 
 GINI, ENTROPY = CRITERIA["classification"][:2]
+EVERY = ["squared_error", "poisson", GINI, ENTROPY]
 GROUPS = {"interaction_cst": [[0, 1], [1, 2]]}
 LIMITS = [
     {}, {"max_depth": 3}, {"min_samples_leaf": 5}, {"min_weight_fraction_leaf": 0.1},
@@ -33,10 +36,20 @@ def options_of(X, classes=(), **parameters):
     return table, options._replace(target_classes=classes, n_classes=sum(classes))
 
 
-def grow(X, Y, classes=(), weight=None, **parameters):
-    """The tree of the columns of Y: of class codes, where numbers of classes are given."""
+def grow(X, Y, classes=(), weight=None, counted=256, **parameters):
+    """The tree of the columns of Y: of class codes, where numbers of classes are given.
+
+    Columns of up to `counted` values are counted, others have lists.
+    """
     table, options = options_of(X, classes, **parameters)
-    return grow_targets(table, Y, weight, options).tree
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(grower, "MOST_COUNTED", counted)
+        return grow_targets(table, Y, weight, options).tree
+
+
+def as_taken(Y, criterion):
+    """Targets that a criterion of numbers takes."""
+    return np.abs(Y) if criterion == "poisson" else Y
 
 
 def grow_one(X, y, classes=0, weight=None, **parameters):
@@ -69,14 +82,15 @@ def assert_same(a, b, but=()):
             np.testing.assert_array_equal(value, getattr(b, name), err_msg=name)
 
 
-@given(st.integers(0, 10**6), st.sampled_from(LIMITS))
-def test_a_target_given_twice_or_four_times_grows_the_tree_of_one(seed, limits):
+@given(st.integers(0, 10**6), st.sampled_from(LIMITS), st.sampled_from(EVERY[:2]))
+def test_a_target_given_twice_or_four_times_grows_the_tree_of_one(seed, limits, criterion):
     X, weight, r = mixed_table(seed)
     X = without_subsets(X, limits)
     y = r.choice([r.normal(size=60), r.integers(0, 3, 60) + 0.0, np.exp(3 * r.normal(size=60))])
-    one = grow_one(X, y, weight=weight, categorical_split="ordered", **limits)
+    y, given = as_taken(y, criterion), {"weight": weight, "criterion": criterion, **limits}
+    one = grow_one(X, y, categorical_split="ordered", **given)
     for k in (2, 4):
-        several = grow(X, np.stack([y] * k, axis=1), weight=weight, **limits)
+        several = grow(X, np.stack([y] * k, axis=1), **given)
         assert_same(one, several, but=("statistics",))
         np.testing.assert_array_equal(several.statistics, one.statistics.repeat(k, axis=1))
 
@@ -96,13 +110,14 @@ def test_classes_given_twice_grow_the_tree_of_one(seed, limits, criterion):
         np.testing.assert_array_equal(several.statistics, np.tile(one.statistics, k))
 
 
-@pytest.mark.parametrize("criterion", ["squared_error", GINI, ENTROPY])
+@pytest.mark.parametrize("criterion", EVERY)
 def test_a_constant_target_halves_the_impurities_of_the_other(criterion):
     X, weight, r = mixed_table(11)
-    n_classes = 0 if criterion == "squared_error" else 2
-    y = r.integers(0, 2, 60) if n_classes else r.normal(size=60)
+    n_classes = 0 if criterion in EVERY[:2] else 2
+    y = r.integers(0, 2, 60) if n_classes else as_taken(r.normal(size=60), criterion)
     one = grow_one(X, y, n_classes, weight, criterion=criterion, categorical_split="ordered")
-    Y = np.stack([np.zeros_like(y), y], axis=1)
+    constant = np.ones_like(y) if criterion == "poisson" else np.zeros_like(y)
+    Y = np.stack([constant, y], axis=1)
     classes = (1, n_classes) if n_classes else ()
     two = grow(X, Y, classes, weight, criterion=criterion)
     assert_same(one, two, but=("statistics", "impurity", "gain"))
@@ -116,6 +131,9 @@ def impurity_of(Y, weight, classes, criterion):
     for j, y in enumerate(Y.T):
         if not classes:
             mean = np.average(y, weights=weight)
+            if criterion == "poisson":
+                found.append(np.average(xlogy(y, y / mean), weights=weight))
+                continue
             found.append(np.average((y - mean) ** 2, weights=weight))
             continue
         p = np.bincount(y, weight, classes[j]) / weight.sum()
@@ -142,13 +160,34 @@ def best_gain(x, rows, *of_rows):
     return most
 
 
-@given(st.integers(0, 10**6), st.sampled_from(["squared_error", GINI, ENTROPY]))
+@given(
+    st.integers(0, 10**6),
+    st.sampled_from(EVERY),
+    st.sampled_from(LIMITS),
+)
+def test_counted_columns_are_cut_as_their_lists_are(seed, criterion, limits):
+    X, weight, r = mixed_table(seed)
+    X["s"] = np.round(r.normal(size=60))
+    X["m"] = np.nan
+    classes = () if criterion in EVERY[:2] else (2, 3, 1)
+    Y = r.integers(0, classes, (60, 3)) if classes else np.round(r.normal(size=(60, 3)) * [1, 5, 9])
+    Y = Y if classes else as_taken(Y, criterion)
+    given = {"weight": weight, "criterion": criterion, **limits}
+    found = grow(X, Y, classes, **given)
+    assert_same(found, grow(X, Y, classes, counted=int(r.choice([0, 12])), **given))
+
+
+@given(st.integers(0, 10**6), st.sampled_from(EVERY))
 def test_every_node_has_the_best_of_all_cuts(seed, criterion):
     """Targets of different scales, and of two, three and one class."""
     X, weight, r = mixed_table(seed, 20)
     X = X.drop(columns="c")
-    classes = () if criterion == "squared_error" else (2, 3, 1)
-    Y = r.integers(0, classes, (20, 3)) if classes else r.normal(size=(20, 3)) * [1, 10, 0.1]
+    classes = () if criterion in EVERY[:2] else (2, 3, 1)
+    Y = (
+        r.integers(0, classes, (20, 3))
+        if classes
+        else as_taken(r.normal(size=(20, 3)) * [1, 10, 0.1], criterion)
+    )
     tree = grow(X, Y, classes, weight, criterion=criterion, max_depth=3)
     weight = np.ones(20) if weight is None else weight
     x, rows_of = X.to_numpy(np.float64), [np.flatnonzero(weight)]
@@ -170,29 +209,32 @@ def test_every_node_has_the_best_of_all_cuts(seed, criterion):
         rows_of += [rows[left], rows[~left]]
 
 
-@given(st.integers(0, 10**6), st.sampled_from(["squared_error", GINI, ENTROPY]))
+@given(st.integers(0, 10**6), st.sampled_from(EVERY))
 def test_bounds_exclude_no_cut_that_is_chosen(seed, criterion):
     """Against a search that scores all cuts; scales and outliers strain the sums of the bounds."""
     X, weight, r = mixed_table(seed)
-    classes = () if criterion == "squared_error" else (2, 3, 5)
-    Y = r.normal(size=(60, 3)) * [1e-9, 1, 1e6] * np.exp(5 * r.normal(size=(60, 1)))
+    classes = () if criterion in EVERY[:2] else (2, 3, 5)
+    Y = as_taken(r.normal(size=(60, 3)) * [1e-9, 1, 1e6], criterion) * np.exp(
+        5 * r.normal(size=(60, 1))
+    )
     if classes:
         Y = r.integers(0, classes, (60, 3))
-    found = grow(X, Y, classes, weight, criterion=criterion)
-    with pytest.MonkeyPatch.context() as patch:
+    given = {"criterion": criterion, "counted": 0}
+    found = grow(X, Y, classes, weight, **given)
+    with pytest.MonkeyPatch.context() as patch, forced("never"):
         patch.setattr(sums, "needed_bound", lambda opened, best, least: 0.0)
-        assert_same(found, grow(X, Y, classes, weight, criterion=criterion))
+        assert_same(found, grow(X, Y, classes, weight, **given))
 
 
 @given(
     st.integers(0, 10**6),
-    st.sampled_from(["squared_error", GINI, ENTROPY]),
+    st.sampled_from(EVERY),
     st.sampled_from([{}, GROUPS]),
 )
 def test_neither_threads_nor_levels_nor_the_order_of_rows_change_the_tree(seed, criterion, limits):
     X, weight, r = mixed_table(seed)
-    classes = () if criterion == "squared_error" else (2, 3)
-    Y = r.integers(0, classes, (60, 2)) if classes else r.normal(size=(60, 2))
+    classes = () if criterion in EVERY[:2] else (2, 3)
+    Y = r.integers(0, classes, (60, 2)) if classes else as_taken(r.normal(size=(60, 2)), criterion)
     found = grow(X, Y, classes, weight, criterion=criterion, **limits)
     order = r.permutation(60)
     weight_moved = None if weight is None else weight[order]
@@ -201,12 +243,12 @@ def test_neither_threads_nor_levels_nor_the_order_of_rows_change_the_tree(seed, 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(grower, "FEWEST_SHARED", 1)
         patch.setattr(grower, "MOST_WHOLE", 1)
-        for n_jobs in (1, 2):
-            again = grow(X, Y, classes, weight, criterion=criterion, n_jobs=n_jobs, **limits)
-            assert_same(found, again)
+        for n_jobs, counted in ((1, 0), (2, 256)):
+            given = {"n_jobs": n_jobs, "counted": counted, **limits}
+            assert_same(found, grow(X, Y, classes, weight, criterion=criterion, **given))
 
 
-@pytest.mark.parametrize("criterion", ["squared_error", GINI, ENTROPY])
+@pytest.mark.parametrize("criterion", EVERY)
 @pytest.mark.parametrize(
     "limits", [{"max_depth": 4}, {"min_impurity_decrease": 0.003}, {"max_leaf_nodes": 12}]
 )
@@ -214,8 +256,12 @@ def test_trees_are_those_of_scikit_learn_where_no_cuts_are_tied(criterion, limit
     """Continuous columns in float32, as it reads them, and weights without equal sums."""
     r = np.random.default_rng(0)
     X = r.normal(size=(400, 5)).astype(np.float32)
-    classes = () if criterion == "squared_error" else (2, 3, 2)
-    Y = r.integers(0, classes, (400, 3)) if classes else r.normal(size=(400, 3)) * [1, 2, 3]
+    classes = () if criterion in EVERY[:2] else (2, 3, 2)
+    Y = (
+        r.integers(0, classes, (400, 3))
+        if classes
+        else as_taken(r.normal(size=(400, 3)) * [1, 2, 3], criterion)
+    )
     weight = r.uniform(0.1, 2.0, 400)
     kind = sklearn_tree.DecisionTreeClassifier if classes else sklearn_tree.DecisionTreeRegressor
     limits = {"min_samples_leaf": 8, **limits}
@@ -240,11 +286,11 @@ def test_trees_are_those_of_scikit_learn_where_no_cuts_are_tied(criterion, limit
 @pytest.mark.parametrize("criterion", ["squared_error", GINI, ENTROPY])
 def test_compiled_sweeps_grow_the_interpreted_trees(criterion):
     X, weight, r = mixed_table(3)
-    classes = () if criterion == "squared_error" else (2, 3)
-    Y = r.integers(0, classes, (60, 2)) if classes else r.normal(size=(60, 2))
+    classes = () if criterion in EVERY[:2] else (2, 3)
+    Y = r.integers(0, classes, (60, 2)) if classes else as_taken(r.normal(size=(60, 2)), criterion)
     found = grow(X, Y, classes, weight, criterion=criterion)
     with forced("always"):
-        assert_same(found, grow(X, Y, classes, weight, criterion=criterion))
+        assert_same(found, grow(X, Y, classes, weight, criterion=criterion, counted=12))
 
 
 def test_squares_of_large_totals_are_taken_in_floats(monkeypatch):
@@ -263,6 +309,59 @@ def test_categories_are_ordered_along_the_direction_in_which_their_means_differ(
     y = np.tile([0.0, 1.0, 2.0, 9.0], 5)
     tree = grow(X, np.stack([-y, 10 * y], axis=1), max_depth=1)
     assert [tree.categories(t).tolist() for t in (1, 2)] == [[0, 1, 2], [3]]
+
+
+@pytest.mark.parametrize("ending", ["Classifier", "Regressor"])
+def test_a_table_in_batches_grows_the_trees_of_the_table(ending):
+    X, _, r = mixed_table(8)
+    X["few"] = r.integers(0, 3, 60)
+    Y = r.normal(size=(60, 2)) if ending == "Regressor" else r.integers(0, 3, (60, 2))
+    spans = [slice(0, 25), slice(25, 31), slice(31, 60)]
+    table = CodedTable.from_batches([(X[rows], Y[rows]) for rows in spans], device="cpu")
+    kinds = {"DecisionTree": {"max_depth": 4}, "RandomForest": {"n_estimators": 2}}
+    for kind, parameters in kinds.items():
+        fits = [
+            getattr(gputree, kind + ending)(random_state=0, **parameters).fit(*rows)
+            for rows in ((X, Y), (table, table.target))
+        ]
+        trees = [[tree.tree_ for tree in getattr(fit, "estimators_", [fit])] for fit in fits]
+        assert all(a.equals(b) for a, b in zip(*trees, strict=True))
+        np.testing.assert_array_equal(fits[1].predict(table), fits[0].predict(X))
+        assert fits[1].score(table, Y) == pytest.approx(fits[0].score(X, Y))
+
+
+def weighted_groups(seed):
+    """Means of groups whose first principal direction is far from the second, and weights."""
+    r = np.random.default_rng(seed)
+    m, k = int(r.integers(2, 9)), int(r.integers(2, 6))
+    axes = np.linalg.qr(r.normal(size=(k, k)))[0]
+    along = r.permutation(m) + r.uniform(0, 0.5, m)
+    noise = 0.02 * r.normal(size=(m, k))
+    return along[:, None] * axes[0] + noise + r.normal(size=k), r.uniform(0.5, 2.0, m)
+
+
+@given(st.integers(0, 10**6))
+def test_groups_are_projected_on_the_first_principal_direction(seed):
+    """Against the eigenvector of the weighted covariance, scaled to 1 in its last component."""
+    means, weights = weighted_groups(seed)
+    centred = means - np.average(means, axis=0, weights=weights)
+    first = np.linalg.eigh(centred.T @ (weights[:, None] * centred))[1][:, -1]
+    if abs(first[-1]) < 1e-3:
+        return
+    expected = centred @ (first / first[-1])
+    found = directions.project(means, weights)
+    np.testing.assert_allclose(found, expected, atol=1e-6 * np.abs(expected).max())
+
+
+def test_projections_of_equal_means_and_along_the_axes():
+    """No direction gives places of 0; a last component of 0 is passed over."""
+    ones = np.ones(3)
+    np.testing.assert_array_equal(directions.project(np.full((3, 2), 7.0), ones), np.zeros(3))
+    means = np.array([[1.0, 5.0], [3.0, 5.0], [-4.0, 5.0]])
+    np.testing.assert_array_equal(directions.project(means, ones), [1.0, 3.0, -4.0])
+    np.testing.assert_array_equal(directions.project(-means[:, ::-1], ones), [-1.0, -3.0, 4.0])
+    heavy = directions.project(means, np.array([6.0, 1.0, 1.0]))
+    np.testing.assert_allclose(heavy, means[:, 0] - 5 / 8)
 
 
 @pytest.mark.parametrize("classes", [(), (2, 3)])
@@ -307,7 +406,6 @@ def test_memory_for_all_targets_is_required_before_it_is_taken(monkeypatch, clas
         ({"splitter": "random"}, "splitter='random'"),
         ({"splitter": "binned"}, "splitter='binned'"),
         ({"categorical_split": "exhaustive"}, "categorical_split='exhaustive'"),
-        ({"criterion": "poisson"}, "criterion='poisson' takes one target"),
         ({"criterion": "absolute_error"}, "criterion='absolute_error' takes one target"),
     ],
 )

@@ -123,6 +123,22 @@ def compare_bins() -> None:
     assert_same_tree(sample, make_task("gini", sample), finish_rows=1, max_bins=8)
 
 
+def compare_ahead() -> None:
+    """Levels that the device splits one after another: none, one, some; with room for few nodes.
+
+    Nodes that the host splits in between: small ones, those without room, a crowded one.
+    """
+    for levels, nodes, finish_rows in ((0, 9, 1), (1, 9, 20), (3, 1, 1), (3, 3, 20), (8, 99, 1)):
+        with pytest.MonkeyPatch.context() as patch:
+            tune(patch, "cuda", ahead_levels=levels, ahead_nodes=nodes)
+            for criterion, weighted in (("gini", False), ("squared_error", True)):
+                sample = table(criterion, weighted, n=120, seed=7)
+                task = make_task(criterion, sample, max_depth=6, random_ties=True)
+                assert_same_tree(sample, task, finish_rows=finish_rows, max_bins=9)
+    sample = crowded(1200)
+    assert_same_tree(sample, make_task("gini", sample, max_depth=4), finish_rows=1, max_bins=2)
+
+
 def compare_inspection() -> None:
     """Compare missing and infinite values of a table's columns, on the device and by NumPy."""
     rng = np.random.default_rng(0)
@@ -309,6 +325,7 @@ COMPARISONS = {
     "cells": compare_cells,
     "limits": compare_limits,
     "places": compare_places,
+    "ahead": compare_ahead,
     "inspection": compare_inspection,
     "bins": compare_bins,
 }

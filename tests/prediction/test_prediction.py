@@ -279,7 +279,7 @@ def test_predictions_are_numbered(seed, n, n_classes):
     single = np.count_nonzero(answers, axis=1) == 1
     for of_weights in (True, False):
         number = np.empty(n, np.uint32)
-        number_answers(answers, of_weights, number)
+        number_answers(answers, np.array([0, n]), np.array([of_weights]), number)
         single &= of_weights | (answers.sum(axis=1) == 1.0)
         others = n_classes + np.cumsum(~single) - 1
         np.testing.assert_array_equal(number, np.where(single, answers.argmax(axis=1), others))

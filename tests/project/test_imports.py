@@ -57,7 +57,6 @@ def test_import_alone_loads_nothing():
     assert {name for name in found if name.startswith("gputree")} == {
         "gputree",
         "gputree.base",
-        "gputree.base.former",
         "gputree.base.lazy",
     }
 

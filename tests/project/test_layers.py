@@ -36,7 +36,6 @@ LAYERS = {
     "columns": 1,
     "criteria": 1,
     "prediction": 1,
-    "inputs.costs": 1,
     "inputs.labels": 1,
     "inputs.targets": 1,
     "inputs": 2,

@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.backends.base import Bounds, Finishing, Int64s, Larger, Splits, Subtrees, Task
+from gputree.backends.base import Ahead, Bounds, Finishing, Int64s, Larger, Splits, Subtrees, Task
 from gputree.backends.cuda import encode as coding
 from gputree.backends.cuda import histogram as histograms_
 from gputree.backends.cuda import tuning
+from gputree.backends.cuda.ahead import grow_ahead, is_plain
 from gputree.backends.cuda.categories import list_subsets
 from gputree.backends.cuda.finish import finish
 from gputree.backends.cuda.kernels import cupy
@@ -52,6 +53,7 @@ class CudaBackend:
         self.n_threads = n_threads
         self.refined_pairs = 0
         self.scanned_pairs = 0
+        self.ahead_levels = tuning.TUNING.ahead_levels  # that are queued at once
         self.marked: list[Marked] = []  # nodes refined since the last partition
         self._take(entries)
 
@@ -159,6 +161,20 @@ class CudaBackend:
         return partition(self.grower, marked, begin, end, splits)
 
     # --------------------------------------------------------- subtrees
+    @on_own_device
+    def grow_ahead(
+        self, begin: Int64s, end: Int64s, keys: NDArray[np.uint64], levels: int, fewest: int
+    ) -> list[Ahead]:
+        levels = min(levels, self.ahead_levels) if is_plain(self.grower) else 0
+        found, rows, pairs = grow_ahead(
+            self.grower, self.counting, begin, end, keys, levels, fewest
+        )
+        if len(found) < levels:  # a level was put off, and the next ones may be
+            self.ahead_levels = 2 * len(found)
+        self.refined_pairs += pairs
+        self.scanned_pairs += rows * self.grower.table.columns
+        return found
+
     @on_own_device
     def finish(
         self,

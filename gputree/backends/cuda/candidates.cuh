@@ -16,23 +16,6 @@ __device__ __forceinline__ bool is_candidate(
     return false;
 }
 
-// The sum of `value` over the threads of a block before, plus `all`, to which the block's sum is
-// added.
-__device__ __forceinline__ i64 sum_before(i64 value, i64& all) {
-    __shared__ i64 sums[32];  // of warps
-    const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, warps = blockDim.x >> 5;
-    const i64 upto = inclusive_sum(value);
-    if (lane == 31) sums[warp] = upto;
-    __syncthreads();
-    i64 before = all + upto - value;
-    for (int w = 0; w < warps; ++w) {
-        if (w < warp) before += sums[w];
-        all += sums[w];
-    }
-    __syncthreads();
-    return before;
-}
-
 // A block: mark the bins of column f of node j that may contain the best cut. place[] becomes the
 // first place of a bin among those of the column, -1 where it is no candidate, as the bin of
 // missing values never is. take() returns the number of places that its rows need, 0 for others.

@@ -8,6 +8,7 @@ extern "C" __global__ void __launch_bounds__(256) narrow_targets(
     Rules rules, Rows rows, const i32* entries, Chunks chunks, i64* low, i64* high
 ) {
     const i64 c = blockIdx.x;
+    if (chunks.lack(c)) return;
     double from = -infinity(), to = infinity();
 #pragma unroll 1  // divisions bound the loop; unrolled, it spills registers on sm_120
     for (i64 i = chunks.first[c] + threadIdx.x; i < chunks.last[c]; i += blockDim.x) {
@@ -52,6 +53,7 @@ extern "C" __global__ void __launch_bounds__(32) choose_boundary(
     Scores scores, Visits visits, i64* cuts, Found found
 ) {
     const i64 j = blockIdx.x;
+    if (level.lacks(j)) return;
     const int lane = threadIdx.x;
     Cut cut = no_cut();
     i64 done = 0, upto = rules.max_features;
@@ -118,7 +120,7 @@ extern "C" __global__ void __launch_bounds__(32) choose_splits(
     const i64* entry, i64* cuts
 ) {
     const i64 j = blockIdx.x, columns = table.columns;
-    if (threadIdx.x != 0) return;
+    if (threadIdx.x != 0 || level.lacks(j)) return;
     const bool overflows = found.tally[OVERFLOWS] != 0;
     const Cut cut = found.better(((const Cut*)cuts)[j], j);
     ((Cut*)cuts)[j] = cut;

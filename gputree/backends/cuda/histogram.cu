@@ -22,7 +22,7 @@ __device__ void add_entries(
 
 // Grid: chunks of entries x groups of columns, groups of a chunk next to each other, since they
 // read the same rows; one dimension, since others end at 65,535. Chunk c is added to the histogram
-// at out[slot[owner]]; group g has the words group[g] .. group[g + 1] of a row of codes.
+// at out[slot[owner]], or, `slot` null, at out[owner]; group g has the words group[g] .. group[g + 1] of a row of codes.
 extern "C" __global__ void __launch_bounds__(256) histogram(
     Table table, Rows rows, const i32* entries, Chunks chunks, const i64* slot, const i64* group,
     i64 groups, i64 channels, Cell* out
@@ -30,6 +30,7 @@ extern "C" __global__ void __launch_bounds__(256) histogram(
     extern __shared__ i64 dynamic[];
     Cell* cells = (Cell*)dynamic;
     const i64 c = blockIdx.x / groups, g = blockIdx.x % groups;
+    if (chunks.lack(c)) return;
     const i64 first_word = group[g], last_word = group[g + 1];
     const i64* offset = table.offset;
     const i64 begin = offset[4 * first_word];
@@ -42,7 +43,7 @@ extern "C" __global__ void __launch_bounds__(256) histogram(
         cells
     );
     __syncthreads();
-    Cell* cells_out = out + (slot[chunks.owner[c]] * offset[table.columns] + begin) * channels;
+    Cell* cells_out = out + (slot_of(slot, chunks.owner[c]) * offset[table.columns] + begin) * channels;
     for (i64 i = threadIdx.x; i < size; i += blockDim.x)
         if (cells[i] != 0) add_to_global(cells_out + i, cells[i]);
 }
@@ -60,8 +61,9 @@ extern "C" __global__ void __launch_bounds__(256) histogram_of_two(
 ) {
     extern __shared__ i64 dynamic[];
     u32* words = (u32*)dynamic;
-    const i64 c = blockIdx.x / groups, g = blockIdx.x % groups, last = chunks.last[c];
-    const i64 first = group[g], end = group[g + 1];
+    const i64 c = blockIdx.x / groups, g = blockIdx.x % groups;
+    if (chunks.lack(c)) return;
+    const i64 last = chunks.last[c], first = group[g], end = group[g + 1];
     const u32 lane = threadIdx.x & 31, step = u32(copies), width = 32 / step, size = u32(bins) * 32;
     for (u32 i = threadIdx.x; i < size; i += blockDim.x) words[i] = 0;
     __syncthreads();
@@ -82,7 +84,7 @@ extern "C" __global__ void __launch_bounds__(256) histogram_of_two(
         }
     }
     __syncthreads();
-    Cell* node = out + slot[chunks.owner[c]] * table.offset[table.columns] * 2;
+    Cell* node = out + slot_of(slot, chunks.owner[c]) * table.offset[table.columns] * 2;
     for (u32 i = threadIdx.x; i < size; i += blockDim.x) {
         const u32 both = words[i];
         const i64 column = first + (i & 31) % width;
@@ -98,20 +100,24 @@ extern "C" __global__ void __launch_bounds__(256) histogram_global(
     Table table, Rows rows, const i32* entries, Chunks chunks, const i64* slot, const i64* group,
     i64 groups, i64 channels, Cell* out
 ) {
-    const i64 c = blockIdx.x, node_first = slot[chunks.owner[c]] * table.offset[table.columns];
+    const i64 c = blockIdx.x;
+    if (chunks.lack(c)) return;
+    const i64 node_first = slot_of(slot, chunks.owner[c]) * table.offset[table.columns];
     add_entries<InGlobal>(
         table, rows, entries, chunks.first[c], chunks.last[c], group[0], group[1], channels,
         out + (node_first + table.offset[4 * group[0]]) * channels
     );
 }
 
-// One thread a statistic. out[slots] = whole[whole_slots] - out[part_slots], `width` each.
+// One thread a statistic. out[slots] = whole[whole_slots] - out[part_slots], `width` each, at j where
+// `slots` is null; not where a whole slot is -1, nor of nodes behind `number`.
 extern "C" __global__ void __launch_bounds__(256) subtract(
     const Cell* whole, const i64* whole_slots, Cell* out, const i64* part_slots, const i64* slots,
-    i64 nodes, i64 width
+    i64 nodes, i64 width, const i64* number
 ) {
-    const i64 cell = i64(blockIdx.x) * blockDim.x + threadIdx.x;
-    if (cell >= nodes * width) return;
-    const i64 j = cell / width, i = cell % width;
-    out[slots[j] * width + i] = whole[whole_slots[j] * width + i] - out[part_slots[j] * width + i];
+    const i64 cell = i64(blockIdx.x) * blockDim.x + threadIdx.x, j = cell / width;
+    if (j >= nodes || is_behind(number, j) || whole_slots[j] < 0) return;
+    const i64 i = cell % width;
+    out[slot_of(slots, j) * width + i] =
+        whole[whole_slots[j] * width + i] - out[part_slots[j] * width + i];
 }

@@ -69,19 +69,32 @@ def histogram(
         (*cut(begin, end), slots, *rest), lambda: _most_bytes(grower)
     )
     owner, first, last, slot_of_node, *differences = sent
-    chunks, groups = DeviceChunks.over(owner, first, last), counting.groups.size - 1
+    count(grower, counting, DeviceChunks.over(owner, first, last), out, slot_of_node)
+    if larger is not None:
+        subtract(grower, larger.whole, out, *differences)
+
+
+def count(
+    grower: Grower, counting: Counting, chunks: DeviceChunks, out: Any, slots: Any = None
+) -> None:
+    """Add pieces of nodes to the zeroed histograms of their nodes, at ``slots`` or in order."""
+    groups = counting.groups.size - 1
     grower.kernels(
         "histogram", counting.kernel, (chunks.number * groups,), grower.table.packed,
-        grower.statistics, grower.entries, chunks.packed, slot_of_node, counting.groups, groups,
+        grower.statistics, grower.entries, chunks.packed, slots, counting.groups, groups,
         *counting.sizes, out, shared=counting.shared,
     )  # fmt: skip
-    if larger is None:
-        return
-    sources, parts, targets = differences
-    nodes, width = targets.size, out.shape[1]
+
+
+def subtract(
+    grower: Grower, whole: Any, out: Any, sources: Any, parts: Any, targets: Any = None,
+    number: Any = None,
+) -> None:  # fmt: skip
+    """Make histograms at `targets` or in order: those at `sources` of `whole`, less `parts`."""
+    nodes, width = sources.size, out.shape[1]
     grower.kernels.each(
-        "histogram", "subtract", nodes * width, larger.whole, sources, out, parts, targets, nodes,
-        width,
+        "histogram", "subtract", nodes * width, whole, sources, out, parts, targets, nodes, width,
+        number,
     )  # fmt: skip
 
 

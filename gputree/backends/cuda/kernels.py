@@ -37,7 +37,7 @@ import numpy as np
 
 from gputree.base.optional import require
 from gputree.criteria import begin, dispatch, shared
-from gputree.criteria.kinds import Criterion
+from gputree.criteria.dispatch import Criterion
 from gputree.criteria.named import OVER_HISTOGRAMS, TARGET_FORMS
 
 # Threads of a block, unless a launch says otherwise.
@@ -74,6 +74,7 @@ HEADERS = {
     "refine": ("values.cuh", *_CUT, *_INSIDE),
     "sub_bins": ("values.cuh", "atomics.cuh", *_CUT, "add_row.cuh", *_INSIDE),
     "choose": (*_CUT, "interactions.cuh", "record.cuh", "found.cuh"),
+    "ahead": ("draw.cuh", "warp.cuh", "record.cuh"),
     "partition": ("table.cuh", "values.cuh", "warp.cuh", "record.cuh"),
     "categories": ("values.cuh", "atomics.cuh", *_CUT, *_SUBSETS),
     "cells": ("table.cuh", "atomics.cuh", "values.cuh", "add_row.cuh"),
@@ -84,7 +85,7 @@ HEADERS = {
 }
 
 # Modules whose kernels depend only on values, codes and entries.
-PLAIN = frozenset({"encode", "partition", "lists/score", "lists/partition"})
+PLAIN = frozenset({"encode", "ahead", "partition", "lists/score", "lists/partition"})
 
 # Modules that are compiled separately for tables with categorical columns.
 WITH_CATEGORIES = frozenset({"finish"})
@@ -258,7 +259,8 @@ class Struct:
         """Pack values: numbers, device arrays or None, tuples for structs."""
         arrays: list[tuple[Any, bool]] = []
         numbers: list[Any] = []
-        for word, value in zip(self.words, self._flat(values), strict=True):
+        is_flat = len(values) == len(self.words)
+        for word, value in zip(self.words, values if is_flat else self._flat(values), strict=True):
             if word.types is None:
                 numbers.append(value)
             elif value is None:
@@ -278,8 +280,6 @@ class Struct:
         """Values of all words, of structs within it, too."""
         if len(values) != len(self.fields):
             raise TypeError(f"{self.name} has {len(self.fields)} fields, got {len(values)}")
-        if len(self.words) == len(self.fields):
-            return values
         inner: list[Any] = []
         for kind, value in zip(self.fields.values(), values, strict=True):
             inner += kind._flat(value) if isinstance(kind, Struct) else (value,)
@@ -339,6 +339,7 @@ TABLE, ROWS, CHUNKS = _declared("table.cuh", "Table", "Rows", "Chunks")
 LEVEL, SCORES = _declared("views.cuh", "Level", "Scores")
 (VISITS,) = _declared("cut.cuh", "Visits")
 (FOUND,) = _declared("found.cuh", "Found")
+ABOVE, OPEN_NODES, PIECES = _declared("ahead.cu", "Above", "OpenNodes", "Pieces")
 (SIDES,) = _declared("partition.cu", "Sides")
 SEARCH, RUN_MEMORY = _declared("subsets.cuh", "Search", "RunMemory")
 (PAIRS,) = _declared("categories.cu", "Pairs")

@@ -315,7 +315,8 @@ class LevelPlan(NamedTuple):
     low: Any  # (m,) int64: interval of a target that all rows may have; see `widest`
     high: Any
     others: list[Any]  # further arrays that are sent
-    slots: Any  # of histograms; None where node j has histogram j
+    slots: Any = None  # of histograms; None where node j has histogram j
+    number: Any = None  # int64 of nodes, or None for all
 
     @classmethod
     def of(
@@ -335,7 +336,8 @@ class LevelPlan(NamedTuple):
         sent = grower.workspace.plan.send(arrays, lambda: cls.most_bytes(grower, len(others)))
         chunks, parts, rest = DeviceChunks.over(*sent[:3]), NodePieces.over(*sent[3:8]), sent[11:]
         slot = None if order is None else rest.pop()
-        return cls._make([chunks, parts, *sent[8:11], rest, slot])
+        keys, low, high = sent[8:11]
+        return cls(chunks, parts, keys, low, high, rest, slot)
 
     @staticmethod
     def most_bytes(grower: Grower, others: int) -> int:

@@ -25,12 +25,18 @@ class Tally(NamedTuple):
     overflows: int
 
 
-class SearchLevel(NamedTuple):
-    """Nodes whose splits are searched."""
+class Extent(NamedTuple):
+    """Numbers of nodes whose splits are searched and of their rows, or upper bounds."""
 
     nodes: int
     rows: int
     largest: int  # rows of the largest node
+
+
+class SearchLevel(NamedTuple):
+    """Nodes whose splits are searched."""
+
+    extent: Extent
     plan: LevelPlan
     chunks: DeviceChunks
     scores: DeviceScores

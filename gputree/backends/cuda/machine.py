@@ -12,7 +12,7 @@ from __future__ import annotations
 import hashlib
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from functools import cache, wraps
 from importlib.resources import files
 from importlib.resources.abc import Traversable
@@ -66,24 +66,26 @@ class Identity(NamedTuple):
 
 
 # ----------------------------------------------------------------------- requirements
-def requirements(*, compiles: bool = True) -> list[Requirement]:
+def requirements(name: str = "cuda", *, compiles: bool = True) -> list[Requirement]:
     """Driver, CuPy, NVRTC and device, in this order, as far as each can be determined.
 
-    If `compiles`, NVRTC compiles an empty kernel, which CuPy loads on the current device.
+    The device is that of the number in `name`, as "cuda:1", or the current one. If `compiles`,
+    NVRTC compiles an empty kernel, which CuPy loads there.
     """
     try:
         xp: Any = require("cupy", "device='cuda'")
     except ImportError as error:
         return [_driver(driver_version()), Requirement("CuPy", "", error)]
     driver = _driver(_release(xp))
-    device = Requirement("device", "") if driver.problem else _device(xp)
+    device = Requirement("device", "") if driver.problem else _device(xp, name)
     nvrtc = _nvrtc(xp)
     if compiles and not (driver.problem or nvrtc.problem or device.problem):
-        nvrtc = nvrtc._replace(problem=_why_nothing_compiles(xp, xp.cuda.Device().id))
+        with entered(name):
+            nvrtc = nvrtc._replace(problem=_why_nothing_compiles(xp, xp.cuda.Device().id))
     return [driver, Requirement("CuPy", xp.__version__), nvrtc, device]
 
 
-def missing(*, compiles: bool = True) -> Exception | None:
+def missing(name: str = "cuda", *, compiles: bool = True) -> Exception | None:
     """Return the error of the first of `requirements` that is not met, or None.
 
     An ImportError names the extra that installs the missing package; a RuntimeError explains the
@@ -91,7 +93,7 @@ def missing(*, compiles: bool = True) -> Exception | None:
     """
     if "cupy" not in sys.modules and not has_driver():  # else, CuPy is not worth a second to load
         return _driver(None).problem
-    needs = requirements(compiles=compiles)
+    needs = requirements(name, compiles=compiles)
     return next((need.problem for need in needs if need.problem is not None), None)
 
 
@@ -173,14 +175,22 @@ def _compile_empty(xp: Any, device: int) -> None:
     xp.RawModule(code=EMPTY).compile()
 
 
-def _device(xp: Any) -> Requirement:
+def _device(xp: Any, name: str) -> Requirement:
     reason = _why_none_answers(xp)
     if reason is not None:
         problem = DeviceError(f"{NEEDS} a CUDA device: {reason}. {INSTEAD}")
         return Requirement("device", "", problem)
-    name, capability = _name_and_capability(xp)
-    found = "{}, compute capability {}.{}".format(name, *capability)
-    return Requirement("device", found, _why_too_old(xp, found, capability))
+    number, count = number_of(name), xp.cuda.runtime.getDeviceCount()
+    if number is not None and number >= count:
+        names = ", ".join(f"'cuda:{j}'" for j in range(count))
+        problem = DeviceError(
+            f"device={name!r} is none of the visible CUDA devices: {names}. {INSTEAD}"
+        )
+        return Requirement("device", "", problem)
+    with entered(name):
+        model, capability = _name_and_capability(xp)
+        found = "{}, compute capability {}.{}".format(model, *capability)
+        return Requirement("device", found, _why_too_old(xp, found, capability))
 
 
 def _why_too_old(xp: Any, found: str, capability: Version) -> Exception | None:
@@ -218,9 +228,30 @@ def _why_none_answers(xp: Any) -> str | None:
 
 
 # --------------------------------------------------------------------------- identity
+def number_of(name: str) -> int | None:
+    """Return the number of the device of a name, as 1 of "cuda:1"; None of a name without one."""
+    number = name.partition(":")[2]
+    return int(number) if number else None
+
+
+def device_count() -> int:
+    """Return the number of visible devices; 0 where CuPy or the driver is missing."""
+    try:
+        xp: Any = require("cupy", "device='cuda'")
+        return int(xp.cuda.runtime.getDeviceCount())
+    except (ImportError, RuntimeError):
+        return 0
+
+
 def device(number: int) -> Any:
     """Return CuPy's device of this number, to be entered by `with`."""
     return require("cupy", "device='cuda'").cuda.Device(number)
+
+
+def entered(name: str) -> AbstractContextManager[Any]:
+    """Return a context in which the device of a name with a number is the current one."""
+    number = number_of(name)
+    return nullcontext() if number is None else device(number)
 
 
 def current_device() -> int:

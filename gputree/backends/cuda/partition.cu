@@ -36,7 +36,9 @@ extern "C" __global__ void __launch_bounds__(256) mark_sides(
 ) {
     __shared__ u32 left_rows;
     __shared__ Bits low, high;
-    const i64 c = blockIdx.x, j = chunks.owner[c];
+    const i64 c = blockIdx.x;
+    if (chunks.lack(c)) return;
+    const i64 j = chunks.owner[c];
     Record& record = ((Record*)records)[j];  // others add to its last fields meanwhile
     const i64 f = record.column, cut_bin = record.cut_bin, next_bin = record.next_bin;
     const bool inside = record.inside, missing_left = record.missing_left;
@@ -105,7 +107,9 @@ extern "C" __global__ void __launch_bounds__(256) place_entries(
 ) {
     __shared__ u32 warp_lefts[8];
     __shared__ i64 warp_sums[8];
-    const i64 c = blockIdx.x, j = chunks.owner[c], last = chunks.last[c];
+    const i64 c = blockIdx.x;
+    if (chunks.lack(c)) return;
+    const i64 j = chunks.owner[c], last = chunks.last[c];
     if (!is_opened(opened, records, j)) return;
     const i64 middle = ((const Record*)records)[j].middle;
     const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;

@@ -52,11 +52,11 @@ def mark(
     )  # fmt: skip
 
 
-def read(
-    grower: Grower, begin: Int64s, parts: NodePieces, records: Any, found: Int64s, lefts: Any
-) -> Marked:
-    """Read the nodes marked by `records`, which the host has as `found`; without categories."""
-    column, weight, gain, cut_bin, next_bin, inside, left, seen, threshold, *rest = found.T.copy()
+def splits_of(
+    grower: Grower, records: Int64s
+) -> tuple[Splits, Int64s, NDArray[np.float64], NDArray[np.float64]]:
+    """Splits in records, without categories; middles, and the values next to each cut."""
+    column, weight, gain, cut_bin, next_bin, inside, left, seen, threshold, *rest = records.T.copy()
     middle, *keys = rest
     splits = Splits(
         feature=column.astype(np.int32),
@@ -72,7 +72,14 @@ def read(
     )
     bits = grower.table.bits  # keys have the width of the table's values
     low, high = (values_of(key.view(np.uint64).astype(bits)).astype(np.float64) for key in keys)
-    return Marked(begin, splits, middle, low, high, parts, lefts, records)
+    return splits, middle, low, high
+
+
+def read(
+    grower: Grower, begin: Int64s, parts: NodePieces, records: Any, found: Int64s, lefts: Any
+) -> Marked:
+    """Read the nodes marked by `records`, which the host has as `found`; without categories."""
+    return Marked(begin, *splits_of(grower, found), parts, lefts, records)
 
 
 def _write(splits: Splits, begin: Int64s) -> Int64s:
@@ -148,12 +155,16 @@ def _find(marked: list[Marked], begin: Int64s, splits: Splits) -> Int64s | None:
 
 
 def _move(grower: Grower, marked: Marked, opened: NDArray[np.bool_]) -> None:
-    parts = marked.parts
     has_split = marked.splits.feature >= 0  # of which the device knows
     chosen = None if np.array_equal(opened, has_split) else to_device(opened, np.uint8)
+    place(grower, marked.parts, marked.records, marked.lefts, chosen)
+
+
+def place(grower: Grower, parts: NodePieces, records: Any, lefts: Any, opened: Any = None) -> None:
+    """Move the marked entries of nodes: of those `opened`, uint8, or of all that have a split."""
     grower.kernels(
         "partition", "place_entries", (parts.chunks.number,), grower.sided, parts.chunks.packed,
-        parts.begin, parts.chunk, chosen, marked.records, marked.lefts, grower.entries,
+        parts.begin, parts.chunk, opened, records, lefts, grower.entries,
     )  # fmt: skip
 
 

@@ -24,6 +24,7 @@ extern "C" __global__ void __launch_bounds__(256, 1) gather_rows(
         }
         return;
     }
+    if (of.lack(c)) return;
     const i64 j = of.owner[c], columns = table.columns;
     const auto is_searched = [&](i64 f) { return grid.searched[j * columns + f] != 0; };
     visit_searched(of, c, entries, columns, is_searched, [&](i64 f, i64 row) {

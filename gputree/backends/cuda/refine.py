@@ -14,10 +14,10 @@ from gputree.backends.base import Int64s
 from gputree.backends.cuda.categories import MASK_WORDS, SubsetPlan, codes_of, score_subsets
 from gputree.backends.cuda.kernels import LANES, LEVEL, VISITS, Packed
 from gputree.backends.cuda.layout import Grower, LevelPlan
-from gputree.backends.cuda.level import CUT_WORDS, Results, SearchLevel, Tally
+from gputree.backends.cuda.level import CUT_WORDS, Extent, Results, SearchLevel, Tally
 from gputree.backends.cuda.partition import RECORD_WORDS, Marked, mark, read
 from gputree.backends.cuda.score import DeviceScores
-from gputree.backends.cuda.sub_bins import search_in_batches, search_sub_bins
+from gputree.backends.cuda.sub_bins import SubBinSearch, search_in_batches, search_sub_bins
 from gputree.backends.cuda.workspace import DeviceChunks, Shaped, bytes_of
 from gputree.base.dtypes import WAITS
 
@@ -32,7 +32,14 @@ def refine(
     subsets: SubsetPlan | None,
 ) -> tuple[Marked, int]:
     """Choose splits: nodes whose entries have their sides, and the (row, column) pairs searched."""
-    level = _open(grower, begin, end, histograms, plan, scores, subsets)
+    sizes = end - begin
+    extent = Extent(begin.size, int(sizes.sum()), int(sizes.max()))
+    level = open_search(grower, extent, histograms, plan, scores)
+    if subsets is not None:
+        masks = Results.of(level.results, begin.size).masks.view(np.uint32)
+        masks.data.memset_async(0, masks.nbytes)
+        sides = score_subsets(grower, begin, end, level.packed, plan, scores, subsets, masks)
+        level = level._replace(sides=sides)
     found, pairs = _visit(grower, level, is_first=True)
     while (found.records[:, 0] == WAITS).any():
         found, more = _visit(grower, level, is_first=False)
@@ -42,36 +49,29 @@ def refine(
     return marked._replace(splits=marked.splits._replace(codes=codes)), pairs
 
 
-def _open(
+def open_search(
     grower: Grower,
-    begin: Int64s,
-    end: Int64s,
+    extent: Extent,
     histograms: Any,
     plan: LevelPlan,
     scores: DeviceScores,
-    subsets: SubsetPlan | None,
+    results: Any = None,
 ) -> SearchLevel:
-    m, d = begin.size, grower.table.columns
+    """Allocate the search of nodes; `results` is other memory for what the host reads."""
+    m, d = extent.nodes, grower.table.columns
     keys = plan.keys if grower.task.limits.random_ties else None
-    packed = LEVEL.pack(histograms, plan.slots, scores.cumulative, scores.total, keys)
-    cuts, best_boundaries, best_scores, latest, done, upto, results, lefts, *drawn = (
+    cuts, best_boundaries, best_scores, latest, done, upto, read, lefts, *drawn = (
         grower.workspace.splits.allocate(
             _arrays(grower, m, plan.parts.chunks.number), lambda: _most_bytes(grower)
         )
     )
-    sides, views = None, Results.of(results, m)
-    if subsets is not None:
-        masks = views.masks.view(np.uint32)
-        masks.data.memset_async(0, masks.nbytes)
-        sides = score_subsets(grower, begin, end, packed, plan, scores, subsets, masks)
+    results = read if results is None else results
     if drawn:
         grower.kernels.each(
             "choose", "draw_orders", m, plan.keys, m, d, grower.interactions, scores.sets, *drawn
         )
     return SearchLevel(
-        nodes=m,
-        rows=int((end - begin).sum()),
-        largest=int((end - begin).max()),
+        extent=extent,
         plan=plan,
         chunks=plan.chunks,
         scores=scores,
@@ -80,10 +80,12 @@ def _open(
         best_scores=best_scores,
         latest=latest,
         results=results,
-        records=views.records,
+        records=Results.of(results, m).records,
         lefts=lefts,
-        sides=sides,
-        packed=packed,
+        sides=None,
+        packed=LEVEL.pack(
+            histograms, plan.slots, scores.cumulative, scores.total, keys, plan.number
+        ),
         visited=VISITS.pack(*(drawn or (None, None)), done, upto),
         scored=scores.pack(),
     )
@@ -116,33 +118,40 @@ def narrow_targets(grower: Grower, chunks: DeviceChunks, low: Any, high: Any) ->
     return low, high
 
 
-def _visit(grower: Grower, level: SearchLevel, is_first: bool) -> tuple[Results, int]:
-    """Set each node's cut to the best of the columns it visits; returns results, and pairs."""
-    plan, targets = level.plan, (None, None)
+def queue_search(
+    grower: Grower, level: SearchLevel, is_first: bool
+) -> tuple[SubBinSearch | None, Packed]:
+    """Queue the search of the columns that nodes visit; returns that inside bins, and the cuts."""
+    plan, targets, search, found = level.plan, (None, None), None, level.found()
     if is_first and not grower.task.n_classes:
         targets = narrow_targets(grower, plan.chunks, plan.low, plan.high)
     grower.kernels(
-        "choose", "choose_boundary", (level.nodes,), grower.rules, grower.table.columns,
-        level.packed, int(is_first), *targets, level.scored, level.visited, level.cuts,
-        level.found(), threads=LANES,
+        "choose", "choose_boundary", (level.extent.nodes,), grower.rules, grower.table.columns,
+        level.packed, int(is_first), *targets, level.scored, level.visited, level.cuts, found,
+        threads=LANES,
     )  # fmt: skip
-    if not grower.table.divisible:
-        return _choose_splits(grower, level, level.found()), 0
-    search, found = search_sub_bins(grower, level)
-    results = _choose_splits(grower, level, found)
+    if grower.table.divisible:
+        search, found = search_sub_bins(grower, level)
+    _choose_splits(grower, level, found)
+    return search, found
+
+
+def _visit(grower: Grower, level: SearchLevel, is_first: bool) -> tuple[Results, int]:
+    """Set each node's cut to the best of the columns it visits; returns results, and pairs."""
+    search, _ = queue_search(grower, level, is_first)
+    results = Results.of(level.results.get(), level.extent.nodes)
     tally = Tally(*results.tally.tolist())
-    if tally.overflows:
-        found = search_in_batches(grower, level, search, tally)
-        results = _choose_splits(grower, level, found)
+    if search is not None and tally.overflows:
+        _choose_splits(grower, level, search_in_batches(grower, level, search, tally))
+        results = Results.of(level.results.get(), level.extent.nodes)
     return results, tally.slots
 
 
-def _choose_splits(grower: Grower, level: SearchLevel, found: Packed) -> Results:
-    """Mark sides by the best cuts, including those `found`; returns results for the host."""
+def _choose_splits(grower: Grower, level: SearchLevel, found: Packed) -> None:
+    """Choose splits by the best cuts, including those `found`, and mark sides by them."""
     grower.kernels(
-        "choose", "choose_splits", (level.nodes,), grower.rules, grower.table.packed,
+        "choose", "choose_splits", (level.extent.nodes,), grower.rules, grower.table.packed,
         level.packed, level.scored, level.visited, found, level.plan.parts.begin, level.cuts,
         threads=LANES,
     )  # fmt: skip
     mark(grower, level.plan.parts, level.records, level.sides, level.lefts)
-    return Results.of(level.results.get(), level.nodes)

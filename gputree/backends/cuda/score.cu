@@ -17,14 +17,17 @@ __device__ void accumulate(const Column& column, const Cell* cells, i64 channels
 }
 
 // Grid: nodes x columns; block: one warp. Node j has its histogram at its slot;
-// `totals` is written by the first column. Columns that may not split their node are excluded.
+// `totals` is written by the first column. Columns that may not split their node are excluded;
+// there are no nodes behind `number`.
 extern "C" __global__ void __launch_bounds__(32, 1) score_columns(
     Rules rules, Table table, const Cell* histograms, const i64* slots, i64* cumulatives,
-    i64* totals, Monotonic monotonic, Interactions interactions, const i64* sets, Scores scores
+    i64* totals, Monotonic monotonic, Interactions interactions, const i64* sets, Scores scores,
+    const i64* number
 ) {
     const Criterion& criterion = rules.criterion;
     const i64 columns = table.columns, channels = rules.channels;
     const i64 f = blockIdx.x % columns, j = blockIdx.x / columns;
+    if (is_behind(number, j)) return;
     const bool may_split = interactions.of(sets, j, columns).includes(f);
     if (!may_split) {
         if (threadIdx.x == 0) scores.exclude(blockIdx.x);

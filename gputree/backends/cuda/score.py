@@ -36,15 +36,28 @@ def score(grower: Grower, histograms: Any, slots: Int64s, bounds: Bounds | None)
     if given := [*(() if order is None else (order,)), *constraints_of(grower.task, bounds)]:
         most = bytes_of(*4 * ((grower.most_nodes, np.int64),))
         sent = workspace.bounds.send(given, lambda: most)
-    monotonic, sets = pack_constraints(grower, sent if order is None else sent[1:])
+    constraints = pack_constraints(grower, sent if order is None else sent[1:])
+    return score_nodes(grower, m, histograms, constraints, None if order is None else sent[0])
+
+
+def score_nodes(
+    grower: Grower,
+    m: int,
+    histograms: Any,
+    constraints: tuple[Packed, Any],  # see `pack_constraints`
+    slots: Any = None,
+    number: Any = None,
+) -> DeviceScores:
+    """Score the columns of m nodes, or of the first `number`, with arrays on the device."""
+    workspace, (monotonic, sets) = grower.workspace, constraints
     arrays = workspace.scores.allocate(
         _arrays(grower, m), lambda: bytes_of(*_arrays(grower, grower.most_nodes))
     )
     scores = DeviceScores._make([*arrays, monotonic, sets])
     grower.kernels(
         "score", "score_columns", (m * grower.table.columns,), grower.rules, grower.table.packed,
-        histograms, None if order is None else sent[0], scores.cumulative, scores.total, monotonic,
-        grower.interactions, sets, scores.pack(), threads=LANES,
+        histograms, slots, scores.cumulative, scores.total, monotonic, grower.interactions, sets,
+        scores.pack(), number, threads=LANES,
     )  # fmt: skip
     return scores
 

@@ -27,6 +27,7 @@ extern "C" __global__ void __launch_bounds__(256, 1) mark_candidates(
     __shared__ i64 start;
     const i64 columns = table.columns, bins = table.offset[columns], channels = rules.channels;
     const i64 pair = blockIdx.x, f = pair % columns, j = pair / columns;
+    if (level.lacks(j)) return;
     const Cut cut = ((const Cut*)cuts)[j];
     const double needed = needed_bound(rules.criterion, cut, level.totals + j * channels);
     i64 cells = 0;
@@ -87,7 +88,9 @@ extern "C" __global__ void __launch_bounds__(256) count_sub_bins(
     Grid grid, SubBins sub_bins, PairList list, i64* tally
 ) {
     __shared__ PairBlock pairs;
-    const i64 c = blockIdx.x, j = of.owner[c], columns = table.columns;
+    const i64 c = blockIdx.x;
+    if (of.lack(c)) return;
+    const i64 j = of.owner[c], columns = table.columns;
     if (threadIdx.x == 0) pairs.number = 0;
     const auto is_searched = [&](i64 f) { return grid.has_any(j * columns + f); };
     const auto count = [&](i64 f, i64 row) {
@@ -142,7 +145,7 @@ extern "C" __global__ void __launch_bounds__(256, 1) accumulate_sub_bins(
 ) {
     const i64 columns = table.columns, bins = table.offset[columns], channels = rules.channels;
     const i64 pair = blockIdx.x / slices, f = pair % columns, j = pair / columns;
-    if (!grid.has_any(pair)) return;
+    if (level.lacks(j) || !grid.has_any(pair)) return;
     const i32* place = grid.place + j * bins;
     const i64* total = level.totals + j * channels;
     const Cell* cells = level.cells(table, j, channels);

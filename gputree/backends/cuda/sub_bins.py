@@ -49,10 +49,11 @@ class SubBinSearch(NamedTuple):
 
 def search_sub_bins(grower: Grower, level: SearchLevel) -> tuple[SubBinSearch, Packed]:
     """Queue the search of a level; returns it, and the cuts found."""
-    cell_rows, cells = _rows_and_number(grower, level.nodes, level.rows, level.largest)
-    sizes, buffer = _sizes(grower, level.rows, cells), grower.workspace.inside
+    nodes, rows, largest = level.extent
+    cell_rows, cells = _rows_and_number(grower, nodes, rows, largest)
+    sizes, buffer = _sizes(grower, rows, cells), grower.workspace.inside
     arrays = buffer.allocate(
-        _arrays(grower, level.nodes, sizes),
+        _arrays(grower, nodes, sizes),
         lambda: min(_most_bytes(grower), grower.memory.gathered_bytes),
     )
     keys, items, lefts, earlier, cuts = arrays[17:]
@@ -115,7 +116,8 @@ def _mark(
     grower: Grower, level: SearchLevel, search: SubBinSearch, cell_rows: int, most: _Sizes
 ) -> None:
     """Count candidate bins into sub-bins, list their pairs, and mark the candidates."""
-    kernels, table, columns = grower.kernels, grower.table, level.nodes * grower.table.columns
+    kernels, table = grower.kernels, grower.table
+    columns = level.extent.nodes * table.columns
     grid, sub_bins, monotonic = search.grid, search.sub_bins, level.scores.monotonic
     kernels(
         "sub_bins", "mark_candidates", (columns,), grower.rules, table.packed, level.packed,

@@ -17,6 +17,9 @@ __device__ __forceinline__ i64 missing_bin_of(const Table& table, i64 f) {
     return table.missing[f] ? table.offset[f + 1] - table.offset[f] - 1 : -1;
 }
 
+// The number of the histogram of node j: slots[j], or j where `slots` is null.
+__device__ __forceinline__ i64 slot_of(const i64* slots, i64 j) { return slots ? slots[j] : j; }
+
 struct Rows {  // statistics of rows, in units; null where there are none
     const Target* target;
     const i64* weight;
@@ -24,8 +27,16 @@ struct Rows {  // statistics of rows, in units; null where there are none
     const i64* square_rest;
 };
 
+// True of an item behind the number of those that there are; where `number` is null, all are.
+__device__ __forceinline__ bool is_behind(const i64* number, i64 item) {
+    return number && item >= *number;
+}
+
 struct Chunks {  // pieces of nodes: entries first[c] .. last[c], of node owner[c]
     const i64* owner;
     const i64* first;
     const i64* last;
+    const i64* number;  // of pieces, or null: as many as blocks
+
+    __device__ __forceinline__ bool lack(i64 c) const { return is_behind(number, c); }
 };

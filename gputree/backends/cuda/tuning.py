@@ -25,6 +25,9 @@ class CudaTuning(NamedTuple):
     # this for each multiprocessor; not measured.
     fewest_chunk_rows: int = 1024
     multiprocessor_chunks: int = 4
+    # Levels that are queued before the host reads their splits, and nodes of one; not measured.
+    ahead_levels: int = 8
+    ahead_nodes: int = 4096
     # Maximum number of rows whose categories are listed at once.
     listed_rows: int = 1 << 25
     # Approximate number of threads that inspect a table.

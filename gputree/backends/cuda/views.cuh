@@ -34,15 +34,15 @@ __device__ __forceinline__ Column column_of(const Table& table, i64 f) {
     return {first, table.offset[f + 1] - first - table.missing[f], table.missing[f] != 0};
 }
 
-// The number of the histogram of node j: slots[j], or j where `slots` is null.
-__device__ __forceinline__ i64 slot_of(const i64* slots, i64 j) { return slots ? slots[j] : j; }
-
 struct Level {  // nodes with histograms
     const Cell* histograms;
     const i64* slots;
     const i64* cumulatives;  // sums over the bins of each column, node by node
     const i64* totals;
     const u64* keys;  // of nodes, where ties between columns are broken at random; else null
+    const i64* number;  // of nodes, or null: as many as the grid is for
+
+    __device__ __forceinline__ bool lacks(i64 j) const { return is_behind(number, j); }
 
     __device__ __forceinline__ const Cell* cells(const Table& table, i64 j, i64 channels) const {
         return histograms + slot_of(slots, j) * table.offset[table.columns] * channels;

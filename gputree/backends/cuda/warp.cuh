@@ -1,4 +1,4 @@
-// Scans and reductions within a warp; every lane takes part.
+// Scans and reductions within a warp, or a block; every lane takes part.
 __device__ __forceinline__ i64 inclusive_sum(i64 value) {
     const int lane = threadIdx.x & 31;
     for (int distance = 1; distance < 32; distance *= 2) {
@@ -6,6 +6,23 @@ __device__ __forceinline__ i64 inclusive_sum(i64 value) {
         if (lane >= distance) value += before;
     }
     return value;
+}
+
+// The sum of `value` over the threads of a block before, plus `all`, to which the block's sum is
+// added.
+__device__ __forceinline__ i64 sum_before(i64 value, i64& all) {
+    __shared__ i64 sums[32];  // of warps
+    const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, warps = blockDim.x >> 5;
+    const i64 upto = inclusive_sum(value);
+    if (lane == 31) sums[warp] = upto;
+    __syncthreads();
+    i64 before = all + upto - value;
+    for (int w = 0; w < warps; ++w) {
+        if (w < warp) before += sums[w];
+        all += sums[w];
+    }
+    __syncthreads();
+    return before;
 }
 
 __device__ __forceinline__ i64 last_lane(i64 value) { return __shfl_sync(ALL_LANES, value, 31); }

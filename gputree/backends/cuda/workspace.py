@@ -238,8 +238,8 @@ class DeviceChunks(NamedTuple):
 
     @classmethod
     def over(cls, owner: Any, first: Any, last: Any) -> DeviceChunks:
-        """Copy pieces, as `cut` lists them, to the device."""
-        return cls(int(owner.size), CHUNKS.pack(owner, first, last))
+        """Arrange pieces on the device, as `cut` lists them."""
+        return cls(int(owner.size), CHUNKS.pack(owner, first, last, None))
 
 
 def cut(begin: Int64s, end: Int64s, rows: int = 0) -> tuple[Int64s, Int64s, Int64s]:

@@ -7,12 +7,22 @@ What it cannot show: memory order, speed, and CuPy's own sorts and scans. Those 
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 from .compiler import ptx_unavailable, unavailable
-from .library import DEFAULT_CARD, KINDS, Card, Kernel, Library, Schedule, accesses, launches
+from .library import (
+    DEFAULT_CARD,
+    KINDS,
+    Card,
+    Kernel,
+    Library,
+    Schedule,
+    accesses,
+    launch_devices,
+    launches,
+)
 from .memory import LaunchError, memory
 from .stand_in import make_module, ndarray, transfers
 
@@ -25,6 +35,7 @@ __all__ = [
     "Schedule",
     "accesses",
     "emulated_cuda",
+    "launch_devices",
     "launches",
     "memory",
     "ndarray",
@@ -46,7 +57,7 @@ def emulated_cuda(
     devices: int = 1,
     believed: bool = True,
     ptx: dict[str, str] | None = None,
-    card: Card = DEFAULT_CARD,
+    card: Card | Sequence[Card] = DEFAULT_CARD,
 ) -> Iterator[Any]:
     """Run ``device="cuda"`` on the emulator; yields the stand-in for the module cupy.
 
@@ -65,34 +76,40 @@ def emulated_cuda(
     fill : int
         Every byte of fresh memory, global and shared.
     devices : int
-        Device 0 is current.
+        Device 0 is current. Kernels, streams and arrays of one are errors on another.
     believed : bool
-        ``device="auto"`` takes the emulated device without checking it.
+        ``device="auto"`` takes emulated devices without checking them.
     ptx : dict of str to str, optional
         Run what NVRTC makes of the kernels, with these patterns changed in it, instead of what
         g++ makes of them: ``{}`` where the environment has GPUTREE_EMULATE=ptx.
-    card : Card
-        Sizes of every device.
+    card : Card, or sequence of Card
+        Sizes of every device, or of each.
     """
     from gputree.backends.cuda import kernels, machine, workspace
-    from gputree.check import record
+    from gputree.check import comparison
 
     if ptx is None and os.environ.get("GPUTREE_EMULATE") == "ptx":
         ptx = {}
     missing = object()
     before = Kernel.schedule
-    module = make_module(check, replace, fill, devices, ptx, card)
+    cards = [card] if isinstance(card, Card) else card
+    module = make_module(check, replace, fill, devices, ptx, cards)
     previous = sys.modules.get("cupy", missing)
     sys.modules["cupy"] = module
     Kernel.schedule = Schedule(ORDERS[order], seed, fill)
     _forget(kernels, workspace)
-    identity = machine.identity()
+    identities = []
+    for number in range(devices):
+        with module.cuda.Device(number):
+            identities.append(machine.identity())
     if believed:
-        record.remember(identity, [])
+        for identity in identities:
+            comparison.remember(identity, [])
     try:
         yield module
     finally:
-        record._known.pop(identity, None)
+        for identity in identities:
+            comparison._known.pop(identity, None)
         _forget(kernels, workspace)
         Kernel.schedule = before
         if previous is missing:

@@ -26,6 +26,7 @@ MOST_BLOCKS_Y = 65535
 
 # How often each kernel ran, and what it accessed where that is checked: see checker.cpp.
 launches: Counter[str] = Counter()
+launch_devices: Counter[int] = Counter()  # by the number of the device
 accesses: Counter[tuple[str, str]] = Counter()
 
 KINDS = ("loads", "loaded bytes", "stores", "atomics", "shared")
@@ -45,10 +46,11 @@ class Schedule(NamedTuple):
 
 
 class Card(NamedTuple):
-    """Sizes of a device: multiprocessors, and the most shared memory that a block may request."""
+    """Sizes of a device: multiprocessors, shared memory that a block may request, memory."""
 
     multiprocessors: int = 2
     shared_bytes: int = SHARED_BYTES
+    memory_bytes: int = 32 << 30
 
     @property
     def attributes(self) -> dict[str, int]:
@@ -193,6 +195,7 @@ class Kernel:
         pointers = (ctypes.c_void_p * len(values))(*(value.ctypes.data for value in values))
         sizes = (ctypes.c_uint * 6)(*_three(grid), *_three(block))
         launches[self.name] += 1
+        launch_devices[self.device] += 1
         seed = self.schedule.seed  # another order for other sizes, the same when repeated
         schedule = self.schedule._replace(seed=(seed + hash(tuple(sizes))) % 2**64)
         buffers = list(map(_buffer, arrays))

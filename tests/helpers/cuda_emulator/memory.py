@@ -7,6 +7,7 @@ function of CuPy or a copy to the host.
 
 import threading
 import weakref
+from collections import Counter
 from typing import NamedTuple
 
 import numpy as np
@@ -55,23 +56,35 @@ class Memory:
     allocations = 0  # since the start
 
     def __init__(self) -> None:
+        self.on_devices: Counter[int] = Counter()  # bytes by device, since `on_devices` is new
+        self._counted: set[int] = set()  # arrays, by `id`
+        self._lock = threading.RLock()  # arrays of several threads come and go
         self._special: dict[int, Allocation] = {}  # by address
 
     def add(self, host: NDArray, is_defined: bool = True) -> None:
-        """Count an array that owns its memory, until it is gone."""
-        if host.base is not None:
+        """Count an array that owns its memory, once, until it is gone."""
+        if host.base is not None or id(host) in self._counted:
             return
-        self.allocations += 1
-        self.live += host.nbytes
-        self.peak = max(self.peak, self.live)
+        self._counted.add(id(host))
         begin, device = _address(host), current_device()
+        with self._lock:
+            self.allocations += 1
+            self.live += host.nbytes
+            self.on_devices[device] += host.nbytes
+            self.peak = max(self.peak, self.live)
         if host.nbytes and (device or not is_defined):
             flags = None if is_defined else np.zeros(host.nbytes, np.uint8)
             self._special[begin] = Allocation(begin, host.nbytes, device, flags)
-        weakref.finalize(host, self._drop, begin, host.nbytes)
+        counted = id(host), begin, host.nbytes, device
+        weakref.finalize(host, self._drop, *counted, self.on_devices)
 
-    def _drop(self, begin: int, size: int) -> None:
-        self.live -= size
+    def _drop(
+        self, number: int, begin: int, size: int, device: int, on_devices: Counter[int]
+    ) -> None:
+        self._counted.discard(number)
+        with self._lock:
+            self.live -= size
+            on_devices[device] -= size
         self._special.pop(begin, None)
 
     def _find(self, host: NDArray) -> Allocation | None:

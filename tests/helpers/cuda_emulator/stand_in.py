@@ -11,12 +11,14 @@ import ctypes
 import importlib
 import inspect
 import operator
+import os
 import threading
 import time
 import types
 from collections import Counter
+from collections.abc import Sequence
 from functools import cache
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -34,7 +36,7 @@ PROPERTIES = {"name": b"an emulated device", "major": 9, "minor": 0}
 SCALARS = ("bool_", "uint8", "int8", "uint16", "int16", "uint32", "int32", "uint64", "int64")
 FUNCTIONS = ["arange", "argsort", "ascontiguousarray", "concatenate", "cumsum", "flatnonzero"]
 FUNCTIONS += ["ones", "searchsorted", "sort", "zeros"]
-METHODS = ["all", "any", "astype", "copy", "max", "min", "reshape", "sum", "view"]
+METHODS = ["all", "any", "astype", "max", "min", "reshape", "sum", "view"]
 BINARY = ["add", "sub", "mul", "floordiv", "mod", "lshift", "rshift", "and", "or"]
 COMPARISONS = ["lt", "le", "gt", "ge", "eq", "ne"]
 
@@ -52,6 +54,7 @@ class ndarray:
         if memptr is not None:  # CuPy's constructor: an array over memory that is there
             host = memptr.array(host, dtype)
         self.host = host
+        _require_free(host)
         memory.add(host, is_defined)
 
     shape = property(lambda self: self.host.shape)
@@ -118,6 +121,22 @@ class ndarray:
         memory.require_device(self.host)
         self.host[...] = arr
         memory.define(self.host)
+
+    def copy(self) -> ndarray:
+        """Copy to the current device; the array may be on another one."""
+        memory.require_defined(self.host)
+        return ndarray(self.host.copy())
+
+
+def _require_free(host: np.ndarray) -> None:
+    """Refuse memory that the current device has not."""
+    device = current_device()
+    most = _cards.get(device, DEFAULT_CARD).memory_bytes
+    if host.base is None and memory.on_devices[device] + host.nbytes > most:
+        raise OutOfMemoryError(f"Out of memory allocating {host.nbytes:,} bytes")
+
+
+_cards: dict[int, Card] = {}  # of the module that was made last
 
 
 def _wait_for_copy() -> None:
@@ -242,7 +261,7 @@ def _empty(fill: int, check: bool) -> Any:
 
 def asarray(a: Any, dtype: Any = None) -> ndarray:
     if isinstance(a, ndarray):
-        return a if dtype is None or a.dtype == dtype else ndarray(a.host.astype(dtype))
+        return a if dtype is None or a.dtype == dtype else ndarray(_read(a).astype(dtype))
     if hasattr(a, "__cuda_array_interface__"):
         return ndarray(np.asarray(_Shared(a)))
     transfers["to device"] += 1
@@ -326,10 +345,19 @@ class _Event:
 class Device:
     """A device, which becomes the current one of the thread where it is entered."""
 
-    mem_info = (8 << 30, 8 << 30)
-    attributes: ClassVar[dict[str, int]] = {
-        "CanUseHostPointerForRegisteredMem": 1,
-    }
+    @property
+    def mem_info(self) -> tuple[int, int]:
+        """Bytes that are free, and all."""
+        most = self._card.memory_bytes
+        return most - memory.on_devices[self.id], most
+
+    @property
+    def attributes(self) -> dict[str, int]:
+        return {"CanUseHostPointerForRegisteredMem": 1, **self._card.attributes}
+
+    @property
+    def _card(self) -> Card:
+        return _cards.get(self.id, DEFAULT_CARD)
 
     def __init__(self, device: Any = None) -> None:
         self.id = current_device() if device is None else int(device)
@@ -346,7 +374,10 @@ class Device:
 
     @property
     def pci_bus_id(self) -> str:
-        return f"0000:{self.id:02X}:00.0"
+        """The place of the card; CUDA_VISIBLE_DEVICES lists those that a process sees."""
+        visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+        card = int(visible.split(",")[self.id]) if visible else self.id
+        return f"0000:{card:02X}:00.0"
 
     def synchronize(self) -> None:
         """Count the call: no work is pending."""
@@ -393,9 +424,7 @@ class _MemoryPointer:
 _library = cache(Library)
 
 
-def _raw_module(
-    check: bool, replace: dict[str, str] | None, ptx: dict[str, str] | None, card: Card
-) -> type:
+def _raw_module(check: bool, replace: dict[str, str] | None, ptx: dict[str, str] | None) -> type:
     changes = None if ptx is None else tuple(ptx.items())
 
     class RawModule:
@@ -412,7 +441,7 @@ def _raw_module(
             """It is compiled."""
 
         def get_function(self, name: str) -> Kernel:
-            return Kernel(self._library, name, card)
+            return Kernel(self._library, name, _cards[current_device()])
 
     return RawModule
 
@@ -431,9 +460,12 @@ def make_module(
     fill: int,
     devices: int,
     ptx: dict[str, str] | None = None,
-    card: Card = DEFAULT_CARD,
+    cards: Sequence[Card] = (DEFAULT_CARD,),
 ) -> types.ModuleType:
-    """A fresh stand-in for the module `cupy`."""
+    """A fresh stand-in for the module `cupy`; the last of `cards` stands for all that follow."""
+    memory.on_devices = Counter()
+    _cards.clear()
+    _cards.update({j: cards[min(j, len(cards) - 1)] for j in range(devices)})
     real = _real_cupy()
     module = types.ModuleType("cupy")
     module.__version__ = "0"
@@ -444,8 +476,7 @@ def make_module(
     module.float32, module.float64, module.dtype = np.float32, np.float64, np.dtype
     module.ndarray, module.empty = ndarray, _empty(fill, check)
     module.asarray, module.asnumpy, module.from_dlpack = asarray, asnumpy, from_dlpack
-    module.RawModule = _raw_module(check, replace, ptx, card)
-    attributes = Device.attributes | card.attributes
+    module.RawModule = _raw_module(check, replace, ptx)
     registry = Registry()
     runtime = types.SimpleNamespace(
         getDeviceCount=lambda: devices,
@@ -459,7 +490,7 @@ def make_module(
     )
     module.cuda = types.SimpleNamespace(
         runtime=runtime,
-        Device=type("Device", (Device,), {"attributes": attributes}),
+        Device=Device,
         Stream=_Stream,
         Event=_Event,
         get_elapsed_time=lambda start, end: 1e3 * (end.time - start.time),
@@ -475,6 +506,11 @@ def make_module(
         UnownedMemory=_lending(fill, check),
         MemoryPointer=_MemoryPointer,
     )
-    pool = types.SimpleNamespace(free_bytes=lambda: 0, free_all_blocks=lambda: None)
+    released: list[int] = []  # devices, each time that memory is returned to one
+    pool = types.SimpleNamespace(
+        free_bytes=lambda: 0,
+        free_all_blocks=lambda: released.append(current_device()),
+        released=released,
+    )
     module.get_default_memory_pool = lambda: pool
     return module

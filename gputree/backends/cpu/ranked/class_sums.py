@@ -8,6 +8,7 @@ from gputree.backends.cpu.jit import borrowing, pick
 from gputree.backends.cpu.ranked import formulas
 from gputree.backends.cpu.ranked.bounds import Opened, error_of
 from gputree.backends.cpu.ranked.sums import (
+    COMMON,
     NO_PARTS,
     Totals,
     add_part,
@@ -24,8 +25,6 @@ from gputree.compilation import overload
 from gputree.criteria.dispatch import formula
 from gputree.criteria.logarithm import LOG2_E, xlog2x
 from gputree.criteria.multi_output import OF_CLASSES, Entropies, Ginis, WideGinis
-
-COMMON = 2.0**-44  # rounding of scores, relative to the terms that they are made of
 
 
 @formula(formulas.new_totals, *OF_CLASSES, how=overload)
@@ -74,7 +73,7 @@ def sum_classes(criterion, rows, s, t, sums):
     for c in range(sums.size):
         sums[c] = 0
     for i in range(s, t):
-        add_targets(criterion, sums, rows, i, np.int64(pick(rows.weight, i, 1)))
+        add_targets(criterion, sums, 0, rows, i, np.int64(pick(rows.weight, i, 1)))
 
 
 @borrowing
@@ -96,7 +95,7 @@ def deviate(criterion, rows, s, t, whole, totals, by_share):
                 square += 1.0 / (1.0 - share) if by_share else 1.0
             scale = np.sqrt(square) if 0 < sums[c] < whole else 0.0
             size[column] = 0.0
-            for i in range(s, t):
+            for i in range(s, t if deviation.shape[0] > 0 else s):
                 units = np.float64(pick(rows.weight, i, 1))
                 value = units - units * share if rows.target[i, j] == c else -units * share
                 deviation[i - s, column] = value * scale
@@ -130,9 +129,9 @@ def open_ginis(criterion, rows, s, t, totals):
 
 
 @formula(add_targets, *OF_CLASSES)
-def add_to_classes(criterion, sums, rows, i, units):
+def add_to_classes(criterion, sums, first, rows, i, units):
     for j in range(rows.target.shape[1]):
-        sums[np.intp(rows.target[i, j])] += units
+        sums[np.uintp(first) + np.uintp(rows.target[i, j])] += units
 
 
 @formula(score_of, Ginis)

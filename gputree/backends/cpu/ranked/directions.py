@@ -38,7 +38,7 @@ def principal_keys(criterion, elements, begin, rows, s):
         weights[g] = np.float64(group_weight(elements, begin[g], begin[g + 1], rows, s))
         for i in range(begin[g], begin[g + 1]):
             rank = s + np.int64(elements[i] & RANK)
-            add_targets(criterion, sums, rows, rank, np.int64(pick(rows.weight, rank, 1)))
+            add_targets(criterion, sums, 0, rows, rank, np.int64(pick(rows.weight, rank, 1)))
         for j in range(k):
             means[g, j] = np.float64(sums[j]) * scale_of(criterion, j) / weights[g]
     return project(means, weights), means[:, 0].copy()

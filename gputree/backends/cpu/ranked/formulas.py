@@ -47,6 +47,19 @@ def sweep(
 
 
 @stub
+def new_counts(criterion, codes):
+    """Memory for `count_cuts`."""
+
+
+@stub
+def count_cuts(criterion, ranked, s, t, totals, opened, counts, cut, column, rank):
+    """The better of `cut` and the best cut of a column by its codes, as `sweep` finds it.
+
+    Its place is the code of the last value on the left.
+    """
+
+
+@stub
 def no_cut(criterion):
     """The cut that every other precedes; its column is -1."""
 

@@ -8,13 +8,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.arithmetic.hashing import child_key
+from gputree.arithmetic.bits import child_key
 from gputree.backends.base import Limits
 from gputree.backends.cpu.cut import drawn_columns
 from gputree.backends.cpu.layout import Table
 from gputree.backends.cpu.partition import node_categories
+from gputree.backends.cpu.ranked.counts import MOST_CODES, Codes, code_list
 from gputree.backends.cpu.ranked.formulas import no_cut, precedes
-from gputree.backends.cpu.ranked.lists import MOST_RANKS, partition_lists, presort
+from gputree.backends.cpu.ranked.lists import MOST_RANKS, presort
 from gputree.backends.cpu.ranked.nodes import (
     Ranked,
     grow_subtree,
@@ -22,6 +23,7 @@ from gputree.backends.cpu.ranked.nodes import (
     measure_node,
     new_nodes,
     open_large,
+    partition_lists,
     search_node,
     split_node,
 )
@@ -30,11 +32,14 @@ from gputree.backends.ranked import NodeRows, RankedNodes
 from gputree.base.dtypes import Int64s
 from gputree.base.memory import require_memory
 from gputree.base.threads import even_spans, run
+from gputree.criteria.multi_output import OF_SUMS
 from gputree.errors import InputError
 
 # Rows of a node that is searched by several threads, at least; larger ones are so in any case, for
 # a fit can be interrupted between calls.
 FEWEST_SHARED, MOST_WHOLE = 1 << 10, 1 << 14
+# Distinct values of columns that are counted, missing ones included, at most.
+MOST_COUNTED = MOST_CODES
 # Number of subtrees for each thread, at least.
 SUBTREES_PER_THREAD = 4
 
@@ -82,12 +87,17 @@ class RankedGrower:
         self._n_threads = n_threads
         lists = np.empty((d, n), np.int32)
 
-        def rank(f: int) -> None:
-            lists[f] = presort(np.ascontiguousarray(table.values[:, f])[rows.row])
+        nominal = table.categories > 0
+        may_count = ~nominal & isinstance(criterion, OF_SUMS)
 
-        self._run(rank, [(f,) for f in range(d)])
+        def rank(f: int) -> tuple[int, NDArray[np.uint8]]:
+            lists[f] = presort(np.ascontiguousarray(table.values[:, f])[rows.row])
+            code = np.empty(n if may_count[f] else 0, np.uint8)
+            return (code_list(lists[f], code, MOST_COUNTED) if may_count[f] else -1), code
+
+        codes = _codes_of(self._run(rank, [(f,) for f in range(d)]), rows.row, len(table.values))
         self._table = table
-        self._ranked = Ranked(criterion, limits, lists, rows, table.categories > 0, interactions)
+        self._ranked = Ranked(criterion, limits, lists, codes, rows, nominal, interactions)
 
     def grow(self, key: int) -> RankedNodes:
         """Grow the tree; the root's draws are hashed with `key`. The root is the first node."""
@@ -144,7 +154,7 @@ class RankedGrower:
                 children.append(Open(first, node.s, middle, below, keys[0], columns))
                 children.append(Open(first + 1, middle, node.t, below, keys[1], columns))
                 for a, b in self._column_spans(node):
-                    partitions.append((ranked.lists, a, b, node.s, node.t, of_node))
+                    partitions.append((ranked, a, b, node.s, node.t, of_node))
         self._run(partition_lists, partitions)
         return children
 
@@ -193,6 +203,20 @@ class RankedGrower:
         root = node.s, node.t, node.depth, node.key, node.columns
         count = grow_subtree(self._ranked, *root, out)
         return RankedNodes._make(field[:count].copy() for field in out)
+
+
+def _codes_of(found: list[tuple[int, NDArray[np.uint8]]], row: NDArray, n: int) -> Codes:
+    """Codes of columns by row of n, given by rank with that of missing values; -1 for lists."""
+    missing = np.array([of_missing for of_missing, _ in found])
+    counted = np.flatnonzero(missing >= 0)
+    code, place = (
+        np.zeros((n if counted.size else 0, counted.size), np.uint8),
+        np.full(len(found), -1),
+    )
+    place[counted] = np.arange(counted.size)
+    for c, f in enumerate(counted):
+        code[row, c] = found[f][1]
+    return Codes(code, place, missing)
 
 
 def _search_part(ranked: Ranked, node: Open, opened: Any, columns: Int64s) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.backends.cpu.jit import borrowing, inner, kernel
+from gputree.backends.cpu.jit import borrowing, inner
 from gputree.backends.cpu.ranked.formulas import group_keys
 from gputree.backends.cpu.sort import radix_argsort
 
@@ -118,11 +118,3 @@ def partition_list(elements, ranks, spare):
         tied_left, tied_right = tied_left | (TIED & ~to_right), tied_right | (TIED & to_right)
     for i in range(right):
         elements[left + i] = spare[i]
-
-
-@kernel
-def partition_lists(lists, first, last, s, t, ranks):
-    """Partition the lists of columns ``first .. last`` of a node."""
-    spare = np.empty(t - s, np.int32)
-    for f in range(first, last):
-        partition_list(lists[f, s:t], ranks, spare)

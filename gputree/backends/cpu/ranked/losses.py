@@ -213,6 +213,16 @@ def new_sides(criterion, rows, size):
     return Sides(np.empty(words, np.uint64), np.empty(words, np.uint64), np.empty(size, np.int64))
 
 
+@formula(formulas.new_counts, Pinball)
+def no_counts(criterion, codes):
+    return np.int64(0)
+
+
+@formula(formulas.count_cuts, Pinball)
+def no_codes(criterion, ranked, s, t, totals, opened, counts, cut, column, rank):
+    return cut
+
+
 @formula(formulas.measure_targets, Pinball)
 def measure_targets(criterion, rows, s, t, out, node):
     side, whole = whole_side(criterion, Targets(rows.target[s:t], rows.weight, s))

@@ -7,21 +7,29 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.arithmetic.hashing import child_key
+from gputree.arithmetic.bits import child_key
 from gputree.backends.base import Limits
 from gputree.backends.cpu.cut import draw_columns, tie_rank
-from gputree.backends.cpu.interactions import (
+from gputree.backends.cpu.jit import borrowing, inner, kernel
+from gputree.backends.cpu.monotonic import (
     allowed_in_set,
     column_in,
     number_allowed,
     push_sets,
 )
-from gputree.backends.cpu.jit import borrowing, inner, kernel
-from gputree.backends.cpu.ranked import class_sums, directions, losses  # noqa: F401  register
+from gputree.backends.cpu.ranked import (  # noqa: F401  register
+    class_sums,
+    directions,
+    losses,
+    rate_sums,
+)
+from gputree.backends.cpu.ranked.counts import Codes, divide_codes
 from gputree.backends.cpu.ranked.formulas import (
+    count_cuts,
     gain_of,
     is_best,
     measure_targets,
+    new_counts,
     new_sides,
     new_totals,
     no_cut,
@@ -49,6 +57,7 @@ class Ranked(NamedTuple):
     criterion: Any
     limits: Limits
     lists: NDArray[np.int32]  # (d, E), node by node
+    codes: Codes  # of the columns without a list
     rows: NodeRows
     nominal: Bools  # (d,)
     interactions: Any  # `Interactions`, or None
@@ -74,6 +83,7 @@ class Scratch(NamedTuple):
     """Scratch of a worker for nodes of some number of rows."""
 
     sides: Any  # of a cut, by the criterion
+    counts: Any  # of a node by code, by the criterion
     ranks: NDArray[np.int32]  # in the children
     elements: NDArray[np.int32]
     arranged: NDArray[np.int32]  # a list of categories in their order
@@ -84,6 +94,7 @@ def new_scratch(ranked, size):
     """Scratch for nodes of at most `size` rows."""
     return Scratch(
         new_sides(ranked.criterion, ranked.rows, size),
+        new_counts(ranked.criterion, ranked.codes),
         np.empty(size, np.int32), np.empty(size, np.int32), np.empty(size, np.int32),
     )  # fmt: skip
 
@@ -120,7 +131,12 @@ def is_constant(elements, known):
 @borrowing
 def search_column(ranked, s, t, key, f, totals, opened, scratch, cut):
     """The better of `cut` and the best cut of a node by column f; it was opened."""
-    criterion, limits, lists, rows, nominal, _ = ranked
+    criterion, limits, lists, codes, rows, nominal, _ = ranked
+    rank = tie_rank(limits, key, f)
+    if codes.place[f] >= 0:
+        return count_cuts(
+            criterion, ranked, s, t, totals, opened, scratch.counts, cut, np.int64(f), rank
+        )
     elements = lists[f, s:t]
     known = known_end(elements)
     if is_constant(elements, known):
@@ -128,7 +144,6 @@ def search_column(ranked, s, t, key, f, totals, opened, scratch, cut):
     if nominal[f]:
         arrange(criterion, elements, known, rows, s, scratch.arranged)
         elements = scratch.arranged[: t - s]
-    rank = tie_rank(limits, key, f)
     for missing_left in range(1 + (known < t - s)):
         cut = sweep(
             criterion, limits, elements, known, missing_left == 1, rows, s, totals, opened,
@@ -167,28 +182,40 @@ def split(ranked, s, t, cut, out, node, totals, opened, scratch):
     The node stays a leaf if there is no cut, or one that gains too little. ``scratch.ranks`` become
     the ranks in the children.
     """
-    criterion, limits, lists, rows, nominal, _ = ranked
+    criterion, limits, lists, codes, rows, nominal, _ = ranked
     if cut.column < 0:
         return 0
     decrease, gain = gain_of(criterion, cut, out, node, totals, opened)
     if decrease < limits.min_decrease:
         return 0
-    elements, ranks, n = lists[cut.column, s:t], scratch.ranks[: t - s], t - s
-    known = known_end(elements)
-    if nominal[cut.column]:
-        arrange(criterion, elements, known, rows, s, scratch.arranged)
-        elements = scratch.arranged[:n]
+    ranks, n = scratch.ranks[: t - s], t - s
+    if codes.place[cut.column] >= 0:
+        low, high, some_missing = divide_codes(codes, cut, rows, s, t, ranks)
+    else:
+        elements = lists[cut.column, s:t]
+        known = known_end(elements)
+        if nominal[cut.column]:
+            arrange(criterion, elements, known, rows, s, scratch.arranged)
+            elements = scratch.arranged[:n]
+        after = cut.place if cut.place < known else cut.place - 1
+        low = np.int64(rows.row[s + (elements[cut.place - 1] & RANK)])
+        high = np.int64(rows.row[s + (elements[after] & RANK)])
+        number_sides(elements, known, cut.place, cut.missing_left, ranks)
+        some_missing = known < n
     out.feature[node] = cut.column
     out.gain[node] = gain
-    after = cut.place if cut.place < known else cut.place - 1
-    out.cut[node, 0] = rows.row[s + (elements[cut.place - 1] & RANK)]
-    out.cut[node, 1] = rows.row[s + (elements[after] & RANK)]
-    number_sides(elements, known, cut.place, cut.missing_left, ranks)
+    out.cut[node, 0], out.cut[node, 1] = low, high
     left = renumber(ranks)
-    out.missing_left[node] = missing_goes_left(known < n, cut.missing_left, left, n - left)
+    out.missing_left[node] = missing_goes_left(some_missing, cut.missing_left, left, n - left)
     partition_values(rows.row, s, ranks, left, scratch.elements)
     partition_targets(criterion, rows, s, ranks, left, scratch.sides)
     return left
+
+
+@borrowing
+def listed_rows(ranked, size):
+    """Rows of a node that has lists; 0 where all columns are counted."""
+    return size if ranked.codes.code.shape[1] < ranked.lists.shape[0] else 0
 
 
 # ---------------------------------------------------------------------- of large nodes
@@ -201,7 +228,7 @@ def measure_node(ranked, s, t, out):
 @kernel
 def open_large(ranked, s, t):
     """Totals of a node, and what `open_node` returns."""
-    totals = new_totals(ranked.criterion, ranked.rows, t - s)
+    totals = new_totals(ranked.criterion, ranked.rows, listed_rows(ranked, t - s))
     return totals, open_node(ranked.criterion, ranked.rows, s, t, totals)
 
 
@@ -223,13 +250,22 @@ def split_node(ranked, s, t, cut, out, ranks, totals, opened):
     return left
 
 
+@kernel
+def partition_lists(ranked, first, last, s, t, ranks):
+    """Partition the lists of columns ``first .. last`` of a node."""
+    spare = np.empty(t - s, np.int32)
+    for f in range(first, last):
+        if ranked.codes.place[f] < 0:
+            partition_list(ranked.lists[f, s:t], ranks, spare)
+
+
 # --------------------------------------------------------------------- of small nodes
 @kernel
 def grow_subtree(ranked, s, t, depth, key, columns, out):
     """Grow the subtree of a node with a set of columns, its root first; returns how many nodes."""
     limits, lists = ranked.limits, ranked.lists
     scratch, order = new_scratch(ranked, t - s), np.empty(lists.shape[0], np.int64)
-    totals = new_totals(ranked.criterion, ranked.rows, t - s)
+    totals = new_totals(ranked.criterion, ranked.rows, listed_rows(ranked, t - s))
     waiting, keys = np.empty((t - s + 1, 2), np.int64), np.empty(t - s + 1, np.uint64)
     sets = np.full(t - s + 1, columns)
     measure(ranked, s, t, out, 0)
@@ -258,5 +294,6 @@ def grow_subtree(ranked, s, t, depth, key, columns, out):
                 size += 1
         free += 2
         for f in range(lists.shape[0] if size > before else 0):
-            partition_list(lists[f, s:t], scratch.ranks[: t - s], scratch.elements)
+            if ranked.codes.place[f] < 0:
+                partition_list(lists[f, s:t], scratch.ranks[: t - s], scratch.elements)
     return free

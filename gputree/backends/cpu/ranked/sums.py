@@ -29,7 +29,15 @@ from gputree.base.dtypes import Floats, Int64s
 from gputree.compilation import jitable, overload
 from gputree.criteria import dispatch
 from gputree.criteria.dispatch import formula
-from gputree.criteria.multi_output import MOST_SEEN, OF_CLASSES, OF_SUMS, SquaredErrors
+from gputree.criteria.multi_output import (
+    MOST_SEEN,
+    OF_CLASSES,
+    OF_NUMBERS,
+    OF_SUMS,
+    SquaredErrors,
+)
+
+COMMON = 2.0**-44  # rounding of scores, relative to the terms that they are made of
 
 # Cuts with a bound that may be best, at least, where the one with the largest is scored first.
 FEWEST_PRUNED = 16
@@ -73,7 +81,7 @@ def is_best_of_classes(criterion, cut, rows, size, opened):
     return size == 2 and cut.column >= 0
 
 
-@formula(formulas.is_best, SquaredErrors)
+@formula(formulas.is_best, *OF_NUMBERS)
 def is_best_of_sums(criterion, cut, rows, size, opened):
     """The cuts of two rows have the same score, but for rounding where their weights differ."""
     return size == 2 and cut.column >= 0 and rows.weight is None
@@ -169,7 +177,7 @@ def score_of_cut(criterion, elements, first, last, rows, s, totals, whole, left)
     for i in range(first, last + 1):
         rank = s + np.int64(elements[i if i >= 0 else size + i] & RANK)
         units = np.int64(pick(rows.weight, rank, 1))
-        add_targets(criterion, left, rows, rank, units)
+        add_targets(criterion, left, 0, rows, rank, units)
         moved += units
     return score_of(criterion, totals, left, moved, whole)
 
@@ -186,8 +194,8 @@ def scale_of(criterion, j):
 
 
 @dispatch.stub
-def add_targets(criterion, sums, rows, i, units):
-    """Add row i, of so many units of weight, to sums."""
+def add_targets(criterion, sums, first, rows, i, units):
+    """Add row i, of so many units of weight, to the sums from `first` on."""
 
 
 @dispatch.stub
@@ -233,7 +241,7 @@ def sweep(
     for i in range(first, known):
         rank = s + np.int64(elements[i if i >= 0 else size + i] & RANK)
         units = np.int64(pick(rows.weight, rank, 1))
-        add_targets(criterion, left, rows, rank, units)
+        add_targets(criterion, left, 0, rows, rank, units)
         moved += units
         if square[i - first] < needed:
             continue
@@ -245,24 +253,24 @@ def sweep(
     return new_cut(best, column, missing_left, place, False, 0.0, column_rank)
 
 
-@formula(formulas.new_totals, SquaredErrors, how=overload)
+@formula(formulas.new_totals, *OF_NUMBERS, how=overload)
 def new_target_totals(criterion, rows, size):
     k = rows.target.shape[1]
     deviation = np.zeros((size, padded(k)))
     return Totals(np.empty(k, np.int64), np.empty(k, np.int64), np.empty(k), deviation, np.empty(k))
 
 
-@formula(scale_of, SquaredErrors)
+@formula(scale_of, *OF_NUMBERS)
 def target_scale(criterion, j):
     return criterion.scale[j]
 
 
-@formula(n_sums, SquaredErrors)
+@formula(n_sums, *OF_NUMBERS)
 def n_targets(criterion):
     return criterion.scale.size
 
 
-@formula(formulas.measure_targets, SquaredErrors)
+@formula(formulas.measure_targets, *OF_NUMBERS)
 def measure_targets(criterion, rows, s, t, out, node):
     out.weight[node] = weight_of(rows, s, t)
     out.loss[node] = 0
@@ -276,21 +284,27 @@ def measure_targets(criterion, rows, s, t, out, node):
                 return
 
 
+@borrowing
+def sum_targets(rows, s, t, sums):
+    """Write the sums of the targets of a node."""
+    for j in range(sums.size):
+        sums[j] = 0
+    for i in range(s, t):
+        for j in range(sums.size):
+            sums[j] += rows.target[i, j]
+
+
 @formula(formulas.open_node, SquaredErrors)
 def open_targets(criterion, rows, s, t, totals):
     """Sums, means and deviations of the targets."""
     whole, sums, deviation, size = weight_of(rows, s, t), totals.sums, totals.deviation, totals.size
+    sum_targets(rows, s, t, sums)
     for j in range(sums.size):
-        sums[j] = 0
         size[j] = 0.0
-    for i in range(s, t):
-        for j in range(sums.size):
-            sums[j] += rows.target[i, j]
-    for j in range(sums.size):
         centre = sums[j] // whole
         totals.centre[j] = centre
         totals.rest[j] = np.float64(sums[j] - centre * whole) / np.float64(whole)
-    for i in range(s, t):
+    for i in range(s, t if deviation.shape[0] > 0 else s):
         units = np.int64(pick(rows.weight, i, 1))
         for j in range(sums.size):
             exact = np.float64(rows.target[i, j] - totals.centre[j] * units)
@@ -303,10 +317,10 @@ def open_targets(criterion, rows, s, t, totals):
     return Opened(whole, 0.0, 1.0, error, 0.0, True)
 
 
-@formula(add_targets, SquaredErrors)
-def add_to_sums(criterion, sums, rows, i, units):
-    for j in range(sums.size):
-        sums[j] += rows.target[i, j]
+@formula(add_targets, *OF_NUMBERS)
+def add_to_sums(criterion, sums, first, rows, i, units):
+    for j in range(rows.target.shape[1]):
+        sums[np.uintp(first) + np.uintp(j)] += rows.target[i, j]
 
 
 @formula(score_of, SquaredErrors)

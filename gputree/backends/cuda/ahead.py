@@ -1,0 +1,200 @@
+"""Levels that are split one after another on the device, while the host does not wait.
+
+The nodes of a level, their pieces and the histograms that are subtracted follow from the splits
+above, so a kernel makes them; all else is launched as for a level that the host sends, with upper
+bounds as sizes. The host reads the splits of all levels in one copy.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gputree.backends.base import Ahead, Int64s, Uint64s
+from gputree.backends.cuda import tuning
+from gputree.backends.cuda.histogram import Counting, count, new_histograms, subtract
+from gputree.backends.cuda.kernels import ABOVE, CHUNKS, OPEN_NODES, PIECES, Packed
+from gputree.backends.cuda.layout import Grower, LevelPlan, pack_constraints
+from gputree.backends.cuda.level import Extent, Results, Tally
+from gputree.backends.cuda.partition import RECORD_WORDS, place, splits_of
+from gputree.backends.cuda.refine import open_search, queue_search
+from gputree.backends.cuda.score import score_nodes
+from gputree.backends.cuda.workspace import (
+    DeviceChunks,
+    NodePieces,
+    Shaped,
+    bytes_of,
+    filling_chunks,
+)
+from gputree.backends.rules import thresholds
+from gputree.base.dtypes import WAITS
+
+# Numbers that a level counts on the device: nodes, and pieces counted, searched and split.
+NUMBERS = 4
+
+
+class LevelLog(NamedTuple):
+    """Nodes of a level, and what is found: int64, as the host reads it."""
+
+    numbers: Any  # (NUMBERS,)
+    begin: Any  # (nodes,)
+    end: Any
+    keys: Any
+    results: Any  # see `Results`
+
+    @classmethod
+    def listed(cls, log: Any, sizes: list[int]) -> list[LevelLog]:
+        """Views of the logs of levels of at most so many nodes."""
+        found, start = [], 0
+        for m in sizes:
+            lengths = (NUMBERS, m, m, m, len(Tally._fields) + m * RECORD_WORDS)
+            bounds = np.cumsum((start, *lengths)).tolist()
+            found.append(cls(*[log[a:b] for a, b in pairwise(bounds)]))
+            start = bounds[-1]
+        return found
+
+    @staticmethod
+    def words(sizes: list[int]) -> int:
+        """Size of the logs of all levels."""
+        fixed = NUMBERS + len(Tally._fields)
+        return sum(fixed + m * (3 + RECORD_WORDS) for m in sizes)
+
+
+def is_plain(grower: Grower) -> bool:
+    """Return True if the device decides all of a task: no constraints, categories or draws."""
+    limits, table = grower.task.limits, grower.table
+    constrained = limits.monotonic is not None or grower.task.interactions is not None
+    draws = limits.max_features < table.columns
+    return not (constrained or draws or table.host.categories.any())
+
+
+def grow_ahead(
+    grower: Grower,
+    counting: Counting,
+    begin: Int64s,
+    end: Int64s,
+    keys: Uint64s,
+    levels: int,
+    fewest: int,
+) -> tuple[list[Ahead], int, int]:
+    """See `gputree.backends.base.Backend.grow_ahead`.
+
+    Returns the rows of all nodes and the (row, column) pairs that were gathered, too.
+    """
+    rows, workspace = int((end - begin).sum()), grower.workspace
+    most = min(grower.most_nodes, tuning.TUNING.ahead_nodes, rows // fewest)
+    sizes = [min(begin.size << level, most) for level in range(levels)]
+    if levels == 0 or most == 0:
+        return [], 0, 0
+    arrays = _arrays(rows, sizes)
+    sent = workspace.counted.send(
+        (np.array([begin.size]), begin, end, keys), lambda: bytes_of(*4 * ((most, np.int64),))
+    )
+    *arranged, log = workspace.plan.allocate(arrays, lambda: bytes_of(*arrays))
+    log.data.memset_async(0, log.nbytes)  # levels may have fewer nodes
+    lists = _Lists.of(arranged)
+    above, parents = ABOVE.pack(*sent, None), None
+    for level, m in zip(LevelLog.listed(log, sizes), sizes, strict=True):
+        plan, counted = _open(grower, above, level, lists, _most_pieces(rows, m), fewest)
+        cells = new_histograms(grower, m)
+        count(grower, counting, counted, cells)
+        if parents is not None:
+            whole, part = lists.nodes[2:4]
+            subtract(grower, parents, cells, whole[:m], part, number=plan.number)
+        scores = score_nodes(grower, m, cells, pack_constraints(grower, ()), number=plan.number)
+        search = open_search(grower, Extent(m, rows, rows), cells, plan, scores, level.results)
+        queue_search(grower, search, is_first=True)
+        place(grower, plan.parts, search.records, search.lefts)
+        above = ABOVE.pack(level.numbers, level.begin, level.end, plan.keys, search.records)
+        parents = cells
+        del scores, search
+    return _read(grower, LevelLog.listed(log.get(), sizes))
+
+
+# Arrays of nodes: low, high, whole, part, count_begin and count_end of OpenNodes in ahead.cu.
+NODE_ARRAYS = 6
+
+
+class _Lists(NamedTuple):
+    """Arrays for one level after another: of nodes, and of pieces counted, searched and split."""
+
+    nodes: list[Any]
+    start: list[Any]  # of pieces: the first one of each node
+    pieces: list[list[Any]]  # owners, first entries and ends
+    packed: list[Packed]
+
+    @classmethod
+    def of(cls, arrays: list[Any]) -> _Lists:
+        """Arrange the arrays of `_arrays`."""
+        tuned = tuning.TUNING
+        by_rows = tuned.chunk_rows, tuned.fewest_chunk_rows, filling_chunks()
+        cuts = by_rows, by_rows, (tuned.partition_rows, tuned.partition_rows, 1)
+        kinds = [arrays[i : i + 4] for i in range(NODE_ARRAYS, len(arrays), 4)]
+        packed = [PIECES.pack(*cut, *kind) for cut, kind in zip(cuts, kinds, strict=True)]
+        return cls(
+            arrays[:NODE_ARRAYS], [kind[0] for kind in kinds], [kind[1:] for kind in kinds], packed
+        )
+
+
+def _arrays(rows: int, sizes: list[int]) -> list[Shaped]:
+    """Arrays of the widest level, and the logs of all."""
+    m, i8 = max(sizes), np.int64
+    lists = [size for number in _most_pieces(rows, m) for size in (m, number, number, number)]
+    return [(size, i8) for size in (*NODE_ARRAYS * (m,), *lists, LevelLog.words(sizes))]
+
+
+def _most_pieces(rows: int, m: int) -> tuple[int, int, int]:
+    """Maximum numbers of pieces that m nodes are divided into: counted, searched, split."""
+    tuned = tuning.TUNING
+    most = max(rows // tuned.chunk_rows, filling_chunks()) + m
+    return most, most, rows // tuned.partition_rows + m
+
+
+def _open(
+    grower: Grower,
+    above: Packed,
+    level: LevelLog,
+    lists: _Lists,
+    most: tuple[int, int, int],
+    fewest: int,
+) -> tuple[LevelPlan, DeviceChunks]:
+    """Make the nodes of a level from those above, and `most` pieces; returns those counted, too."""
+    keys, (low, high, *_) = level.keys.view(np.uint64), lists.nodes
+    nodes = OPEN_NODES.pack(
+        level.begin.size, level.numbers, level.begin, level.end, keys, *lists.nodes
+    )
+    grower.kernels(
+        "ahead", "open_level", (1,), above, fewest, nodes, *lists.packed, level.results,
+        len(Tally._fields),
+    )  # fmt: skip
+    counted, searched, split = [
+        DeviceChunks(size, CHUNKS.pack(*lists.pieces[i], level.numbers[i + 1 :]))
+        for i, size in enumerate(most)
+    ]
+    parts = NodePieces(split, level.begin, lists.start[2])
+    return LevelPlan(searched, parts, keys, low, high, [], number=level.numbers), counted
+
+
+def _read(grower: Grower, logs: list[LevelLog]) -> tuple[list[Ahead], int, int]:
+    """Splits of the levels, without nodes that the device did not decide; rows, and pairs."""
+    found = [Results.of(level.results, level.begin.size) for level in logs]
+    numbers = [int(level.numbers[0]) for level in logs]
+    nodes = zip(logs, found, numbers, strict=True)
+    kept = [(log.begin[:m], log.end[:m], read.records[:m]) for log, read, m in nodes]
+    begin, end, records = map(np.concatenate, zip(*kept, strict=True))
+    splits, middle, low, high = splits_of(grower, records)
+    host, inner = grower.table.host, np.flatnonzero(splits.feature >= 0)
+    threshold = np.zeros(begin.size)
+    threshold[inner] = thresholds(
+        splits.take(inner), low[inner], high[inner], host.by_code, host.highest, host.lowest
+    )
+    decided, levels = splits.feature != WAITS, []
+    for first, last in pairwise(np.cumsum([0, *numbers])):
+        nodes = first + np.flatnonzero(decided[first:last])
+        if nodes.size == 0:
+            break
+        levels.append(Ahead(begin[nodes], splits.take(nodes), middle[nodes], threshold[nodes]))
+    pairs = sum(int(results.tally[Tally._fields.index("slots")]) for results in found)
+    return levels, int((end - begin)[decided].sum()), pairs
