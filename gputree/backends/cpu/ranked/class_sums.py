@@ -23,8 +23,8 @@ from gputree.backends.cpu.ranked.sums import (
 )
 from gputree.compilation import overload
 from gputree.criteria.dispatch import formula
-from gputree.criteria.logarithm import LOG2_E, xlog2x
 from gputree.criteria.multi_output import OF_CLASSES, Entropies, Ginis, WideGinis
+from gputree.criteria.shared import LOG2_E, xlog2x
 
 
 @formula(formulas.new_totals, *OF_CLASSES, how=overload)
