@@ -380,6 +380,28 @@ def test_paths_have_the_columns_of_one_set(classes):
     assert max(map(len, above)) == 2
 
 
+@pytest.mark.parametrize("counted", [0, 256])
+def test_no_side_of_a_cut_lacks_events_of_a_target(counted):
+    """The best cut of the first target alone would leave one without: in counts, and in lists."""
+    X = np.arange(12.0)[:, None]
+    Y = np.stack([np.repeat([0.0, 3.0], 6), np.ones(12)], axis=1)
+    tree = grow(X, Y, criterion="poisson", max_depth=1, counted=counted)
+    assert tree.threshold[0] == 6.5
+    assert (tree.statistics > 0).all()
+
+
+@pytest.mark.parametrize("criterion", EVERY)
+def test_bounds_exclude_no_cut_of_many_rows(criterion):
+    """The column that decides is the last, after one whose cuts gain nearly as much."""
+    r = np.random.default_rng(4)
+    X = r.normal(size=(300, 3))
+    X[:, 1] = X[:, 2] + 0.3 * X[:, 1]
+    Y = np.exp(X[:, [2, 2]] * [1, -1] + 0.3 * r.normal(size=(300, 2)))
+    classes = () if criterion in EVERY[:2] else (2, 2)
+    tree = grow(X, (Y > 1).astype(int) if classes else Y, classes, criterion=criterion, max_depth=1)
+    assert tree.feature[0] == 2
+
+
 def test_a_coarse_target_or_weight_is_named():
     X = np.arange(60.0)[:, None]
     y = np.sin(X[:, 0])
