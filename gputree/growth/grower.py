@@ -33,11 +33,11 @@ from gputree.growth.frontier import (
     BestFirst,
     Frontier,
     LevelHistograms,
+    bounds_below,
     can_split,
     children_of,
     finish_rows,
 )
-from gputree.growth.monotonic import bounds_below
 
 
 class GrowthPlan(NamedTuple):

@@ -10,11 +10,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.arithmetic.hashing import mix
+from gputree.arithmetic.bits import mix
 from gputree.backends.base import Bools
-from gputree.backends.cpu.interactions import column_in, number_allowed
 from gputree.backends.cpu.jit import borrowing, kernel, pasted, pick
-from gputree.backends.cpu.monotonic import keeps_order
+from gputree.backends.cpu.monotonic import column_in, keeps_order, number_allowed
 from gputree.backends.rules import midpoint
 from gputree.criteria import add_row, begin, left_weight, move, score
 
@@ -183,8 +182,12 @@ def admits(limits, n, whole, weight, all_weight):
 
     n of `whole` rows are on one side, and `weight` of `all_weight`.
     """
-    if not admits_rows(limits, n, whole):
-        return False
+    return admits_rows(limits, n, whole) and admits_weights(limits, weight, all_weight)
+
+
+@borrowing
+def admits_weights(limits, weight, all_weight):
+    """Like `admits`, where both sides have rows enough."""
     return weight >= limits.min_weight_leaf and all_weight - weight >= limits.min_weight_leaf
 
 
