@@ -41,7 +41,7 @@ def more_targets(arguments: argparse.Namespace) -> list[str]:
 
 
 def name_targets(estimator: Any, arguments: argparse.Namespace) -> None:
-    """Let a fitted estimator know the names of several targets."""
+    """Give a fitted estimator the names of several targets."""
     if more := more_targets(arguments):
         estimator.target_names_in_ = np.array([arguments.target, *more], dtype=object)
 

@@ -51,8 +51,7 @@ from gputree.criteria.dispatch import (
     tighten,
 )
 from gputree.criteria.entropy import ENTROPY_BITS, entropy_scale, node_entropies
-from gputree.criteria.logarithm import log2
-from gputree.criteria.shared import decrease, decreases
+from gputree.criteria.shared import decrease, decreases, log2
 
 __all__ = [
     "ENTROPY_BITS",
