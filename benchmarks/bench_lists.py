@@ -13,7 +13,7 @@ from gputree.backends import get_list_backend
 from gputree.backends.encoding import code_columns
 from gputree.backends.lists import BranchLimits, ListTask, Tests
 from gputree.columns import fit_encode
-from gputree.criteria.information import new_information
+from gputree.criteria.entropy import new_information
 
 WARM_ROWS = 2_000  # of the table that compiles the kernels
 

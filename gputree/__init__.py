@@ -6,8 +6,7 @@ Names are imported on first use: ``import gputree`` takes no time.
 import sys
 from typing import TYPE_CHECKING
 
-from gputree.base.former import FormerNames
-from gputree.base.lazy import attach, provide
+from gputree.base.lazy import FormerNames, attach, provide
 
 __version__ = "0.1.0"
 
@@ -16,15 +15,20 @@ sys.meta_path.append(
         __name__,
         {
             "branches": "tree.branches",
+            "distributed.forests": "distributed.estimators",
             "estimators.id3": "estimators.multiway",
             "inputs.coded_labels": "inputs.labels",
+            "pruning.complexity_table": "pruning.cost_complexity",
+            "pruning.penalized_loss": "pruning.bottom_up",
+            "pruning.reduced_error": "pruning.bottom_up",
+            "pruning.validation_pre_pruning": "pruning.bottom_up",
             "validation": "inputs.validation",
         },
     )
 )
 
 if TYPE_CHECKING:
-    from gputree.base.versions import show_versions as show_versions
+    from gputree.base.optional import show_versions as show_versions
     from gputree.check import check_device as check_device
     from gputree.discretization import MDLPDiscretizer as MDLPDiscretizer
     from gputree.ensemble import ExtraTreesClassifier as ExtraTreesClassifier
@@ -57,38 +61,6 @@ if TYPE_CHECKING:
 else:  # checkers are to know of no other names
     __getattr__, __dir__ = attach(
         __name__,
-        {
-            "base.versions": ("show_versions",),
-            "check": ("check_device",),
-            "discretization": ("MDLPDiscretizer",),
-            "ensemble": (
-                "ExtraTreesClassifier",
-                "ExtraTreesRegressor",
-                "RandomForestClassifier",
-                "RandomForestRegressor",
-            ),
-            "estimators": (
-                "BoostedC45Classifier",
-                "C45Classifier",
-                "CodedTable",
-                "DecisionTreeClassifier",
-                "DecisionTreeRegressor",
-                "ID3Classifier",
-            ),
-            "export": ("export_text",),
-            "persistence": ("export_json", "json_schema", "load_model", "read_json", "save_model"),
-            "rules": ("BoostedC45Rules", "C45Rules", "to_rules"),
-            "scores": (
-                "entropy",
-                "gain_ratio",
-                "gini",
-                "gini_gain",
-                "information_gain",
-                "rank_features",
-                "symmetric_uncertainty",
-                "variance_reduction",
-            ),
-        },
         packages=(
             "check",
             "columns",

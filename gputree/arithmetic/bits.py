@@ -1,4 +1,9 @@
-"""Sets of rows as bits: 64 rows a word, the first row in the lowest bit."""
+"""Sets of rows as bits: 64 rows a word, the first row in the lowest bit.
+
+Keys of nodes: hashes that depend on a path from the root, not on the order of work.
+
+Kernels call these on single numbers, growth on arrays of them; CUDA has the same in draw.cuh.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree.base.dtypes import Bools, Int64s
-from gputree.compilation import borrowing
+from gputree.compilation import borrowing, jitable
 
 Words = NDArray[np.uint64]
 
@@ -79,3 +84,23 @@ def weigh(word: np.uint64, first: int, weight: Int64s) -> Any:
         total += weight[first + lowest_bit(word)]
         word &= word - _ONE
     return total
+
+
+_INCREMENT = np.uint64(0x9E3779B97F4A7C15)
+_MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
+_MIX_2 = np.uint64(0x94D049BB133111EB)
+
+
+@jitable
+def mix(key: Any) -> Any:
+    """SplitMix64 (Steele, Lea and Flood 2014): a well-mixed 64-bit hash of `key`."""
+    z = np.uint64(key) + _INCREMENT
+    z = (z ^ (z >> np.uint64(30))) * _MIX_1
+    z = (z ^ (z >> np.uint64(27))) * _MIX_2
+    return z ^ (z >> np.uint64(31))
+
+
+@jitable
+def child_key(key: Any, ordinal: Any) -> Any:
+    """Key of a child: a hash of the path from the root."""
+    return mix(np.uint64(key) ^ mix(np.uint64(ordinal + 1)))

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree.backends.base import Int64s
-from gputree.criteria.information import Information
+from gputree.criteria.entropy import Information
 
 
 class BranchLimits(NamedTuple):

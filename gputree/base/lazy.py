@@ -1,18 +1,26 @@
 """Public names of a package, imported on first use, so that unused ones cost nothing.
 
 This is what lazy_loader does for scikit-image. A package imports the names below
-``if TYPE_CHECKING``, too, each ``as`` itself, so that type checkers take them for public. No module
-may have a public name of its package: the one that was imported last would be the attribute.
+``if TYPE_CHECKING``, each in a line and ``as`` itself, so that type checkers take them for public;
+these lines of its source are the list. No module may have a public name of its package: the one
+that was imported last would be the attribute.
 
-A package also provides, in the same way, functions that layers below it call.
+A package also provides, in the same way, functions that layers below it call, and modules under the
+names of earlier versions, as pickles contain them.
 """
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
+from importlib.machinery import ModuleSpec
+from types import ModuleType
 from typing import Any
+
+# Imports below `TYPE_CHECKING`, which are indented: module and name.
+_IMPORT = re.compile(r"^    from ([\w.]+) import (\w+)(?: as \2)?$", re.MULTILINE)
 
 # Modules of functions that are provided.
 _provided: dict[str, str] = {}
@@ -30,14 +38,15 @@ def provided(name: str) -> Callable[..., Any]:
 
 
 def attach(
-    package: str, modules: Mapping[str, Sequence[str]], packages: Sequence[str] = ()
+    package: str, packages: Sequence[str] = ()
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """Make `__getattr__` and `__dir__` of a package from the public names of its `modules`.
+    """Make `__getattr__` and `__dir__` of a package from the imports below its ``TYPE_CHECKING``.
 
     `packages` are modules and packages in it that are imported as attributes. A package that has
-    no `__all__` gets one of these names.
+    no `__all__` gets one of the names that it imports.
     """
-    places = {name: f"{package}.{module}" for module, names in modules.items() for name in names}
+    spec: Any = sys.modules[package].__spec__
+    places = {name: module for module, name in _IMPORT.findall(spec.loader.get_source(package))}
 
     def find(name: str) -> Any:
         if name in packages:
@@ -53,3 +62,22 @@ def attach(
 
     vars(sys.modules[package]).setdefault("__all__", sorted(places))
     return find, names
+
+
+class FormerNames:
+    """Finder and loader: a module of a package under its earlier name is the module of today.
+
+    `modules` has the names of today by the earlier ones, without that of the package.
+    """
+
+    def __init__(self, package: str, modules: Mapping[str, str]) -> None:
+        self.modules = {f"{package}.{old}": f"{package}.{new}" for old, new in modules.items()}
+
+    def find_spec(self, name: str, path: object = None, target: object = None) -> ModuleSpec | None:
+        return ModuleSpec(name, self) if name in self.modules else None  # type: ignore[arg-type]
+
+    def create_module(self, spec: ModuleSpec) -> None:
+        """Leave it to the import system to make a module, which `exec_module` replaces."""
+
+    def exec_module(self, module: ModuleType) -> None:
+        sys.modules[module.__name__] = import_module(self.modules[module.__name__])

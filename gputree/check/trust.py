@@ -21,7 +21,7 @@ from contextlib import suppress
 from typing import IO, Any
 
 from gputree.backends.cuda import machine
-from gputree.check import record
+from gputree.check import comparison
 from gputree.check.cases import CASES
 from gputree.check.comparison import compare_device
 
@@ -37,7 +37,7 @@ def what_differs() -> list[str]:
     """
     identity = machine.identity()
     with _checking:
-        found = record.find(identity)
+        found = comparison.find(identity)
         if found is None:
             _say(
                 f"checking the CUDA device {identity.device} against the CPU, once on this "
@@ -70,7 +70,7 @@ def check_apart(identity: machine.Identity) -> list[str]:
     """Check the current CUDA device in a child process; records and returns the differences."""
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as errors:
         differences, lasting = _check(identity, out, errors)
-    record.keep(identity, differences, lasting=lasting)
+    comparison.keep(identity, differences, lasting=lasting)
     return differences
 
 

@@ -46,7 +46,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if _take_files(rest, arguments):
             _refuse(rest, words, arguments.command)
         from gputree.compilation.waits import nowhere, waiting
-        from gputree.datasets.guesses import ReadingWarning
+        from gputree.datasets.file_format import ReadingWarning
 
         with warnings.catch_warnings(), waiting(say if sys.stderr.isatty() else nowhere):
             warnings.showwarning = _showing_warnings()
@@ -93,7 +93,7 @@ def _message(error: BaseException) -> str:
 
 def _showing_warnings() -> Callable[..., None]:
     """Return a function that shows each warning once, in one line: drawing repeats some."""
-    from gputree.datasets.guesses import ReadingWarning
+    from gputree.datasets.file_format import ReadingWarning
 
     said: set[str] = set()
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from gputree.base.texts import aligned, hint
 from gputree.cli.models import forbid_several
+from gputree.cli.reading import STANDARD, check_inputs, check_output, forbid_terminal, load, save
 from gputree.cli.report import (
     UsageError,
     escape_unknown_characters,
@@ -21,7 +22,6 @@ from gputree.cli.report import (
     size,
     with_examples,
 )
-from gputree.cli.streams import STANDARD, check_inputs, check_output, forbid_terminal, load, save
 from gputree.cli.tables import add_reading, add_target, tables_with_target
 from gputree.cli.training import files_of
 from gputree.cli.weights import add_weights

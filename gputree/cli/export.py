@@ -13,8 +13,7 @@ from typing import Any, NamedTuple
 from gputree import export
 from gputree.cli.edit import add_language
 from gputree.cli.models import add_tree, chosen, has_rules, require_one
-from gputree.cli.report import UsageError, escape_unknown_characters, with_examples
-from gputree.cli.streams import (
+from gputree.cli.reading import (
     STANDARD,
     check_inputs,
     check_output,
@@ -23,6 +22,7 @@ from gputree.cli.streams import (
     opened_output,
     write_text,
 )
+from gputree.cli.report import UsageError, escape_unknown_characters, with_examples
 from gputree.cli.tables import add_reading, add_target, tables_with_target
 from gputree.cli.weights import add_weights
 from gputree.errors import InputError

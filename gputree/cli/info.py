@@ -7,8 +7,8 @@ from typing import Any
 
 from gputree.base.texts import aligned, display_width, padded
 from gputree.cli.cells import tell_other_task, with_hints
+from gputree.cli.reading import table_origin
 from gputree.cli.report import counted, escape_unknown_characters, with_examples
-from gputree.cli.streams import table_origin
 from gputree.cli.tables import (
     add_columns,
     add_missing_target,
@@ -49,7 +49,7 @@ def _info(arguments: argparse.Namespace) -> None:
     if arguments.data is not None:
         _print_table(arguments)
         return
-    from gputree.base.versions import show_versions
+    from gputree.base.optional import show_versions
 
     show_versions()
 
@@ -90,7 +90,7 @@ def _warn_of_identifiers(label: str, X: Any) -> None:
     import pyarrow as pa
 
     from gputree import CodedTable
-    from gputree.datasets.guesses import Guess, Option, warn_of
+    from gputree.datasets.file_format import Guess, Option, warn_of
     from gputree.estimators.column_warnings import find_identifiers
 
     names = [field.name for field in X.schema if pa.types.is_string(field.type)]

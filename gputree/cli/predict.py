@@ -13,8 +13,8 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from gputree.cli.memory import add_scan_memory, watched_memory
+from gputree.cli.reading import STANDARD, check_inputs, check_output, load, opened_output
 from gputree.cli.report import HOW, UsageError, parse_names, with_examples
-from gputree.cli.streams import STANDARD, check_inputs, check_output, load, opened_output
 from gputree.cli.tables import add_reading, batches_for, feature_names, label_of
 from gputree.cli.training import files_of
 from gputree.errors import InputError

@@ -23,13 +23,13 @@ from gputree.cli.models import (
     require_one,
     size_of,
 )
+from gputree.cli.reading import load_saved
 from gputree.cli.report import UsageError, counted, escape_unknown_characters, with_examples
-from gputree.cli.streams import load_saved
 from gputree.cli.tables import add_reading, add_target
 from gputree.cli.weights import add_weights
 
 if TYPE_CHECKING:
-    from gputree.pruning.complexity_table import CPTable
+    from gputree.pruning.cost_complexity import CPTable
     from gputree.tree import Tree
     from gputree.tree.weakest_links import Risk
 

@@ -20,9 +20,8 @@ from gputree.cli.cells import (
     without_zeros,
 )
 from gputree.cli.memory import batch_bytes_of
-from gputree.cli.reading import add_format, format_of
+from gputree.cli.reading import STANDARD, add_format, format_of, table_origin
 from gputree.cli.report import HOW, UsageError, counted, parse_names, say
-from gputree.cli.streams import STANDARD, table_origin
 from gputree.cli.weights import Weight, check_name, taken_out, with_column
 from gputree.datasets.file_format import WEIGHTS, FileFormat
 from gputree.errors import InputError

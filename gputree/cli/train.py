@@ -20,7 +20,7 @@ from gputree.cli.habits import one_of
 from gputree.cli.memory import add_memory, growth_within, row_bytes, watched_memory
 from gputree.cli.models import set_verbose, sizes
 from gputree.cli.options import RULE_OPTIONS, add_options, flag, given_of_rules, given_options
-from gputree.cli.reading import keep_reading
+from gputree.cli.reading import STANDARD, check_output, forbid_terminal, keep_reading, save
 from gputree.cli.report import (
     HOW,
     UsageError,
@@ -30,11 +30,11 @@ from gputree.cli.report import (
     parse_names,
     with_examples,
 )
-from gputree.cli.streams import STANDARD, check_output, forbid_terminal, save
 from gputree.cli.tables import add_columns, add_missing_target, check_kinds
 from gputree.cli.targets import (
     add_targets,
     columns_of,
+    name_targets,
     named_targets,
     require_one_target,
     task_of,
@@ -180,6 +180,7 @@ def _train_on(arguments: argparse.Namespace, files: list[str]) -> None:
         start = time.perf_counter()
         estimator.fit(X, y, sample_weight=weight)
         seconds = time.perf_counter() - start - wait.seconds
+        name_targets(estimator, arguments)
         score = training_score(estimator, table)
     keep_reading(estimator, arguments, files[0], table.left_out, table.units)
     set_verbose(estimator, 0)

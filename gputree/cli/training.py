@@ -18,9 +18,8 @@ from gputree.base.memory import private_bytes
 from gputree.base.texts import hint
 from gputree.cli.cells import check_cells, forbid_dates, orders_of, target_of_task, with_hints
 from gputree.cli.memory import IN_MEMORY, batch_bytes_of, row_bytes, warn_if_exceeded
-from gputree.cli.reading import format_of
+from gputree.cli.reading import STANDARD, format_of, table_origin
 from gputree.cli.report import UsageError, say
-from gputree.cli.streams import STANDARD, table_origin
 from gputree.cli.tables import columns_to_read, label_of, tell_dropped
 from gputree.cli.targets import join_targets, more_targets, named_targets, take_targets
 from gputree.cli.weights import (
@@ -212,7 +211,7 @@ def _warn_of_guesses(
     arguments: argparse.Namespace, files: list[str], label: str, words: Any, table: Any
 ) -> None:
     """Warn of guesses about columns of text whose kind the user has not said, and about classes."""
-    from gputree.datasets.guesses import warn_of
+    from gputree.datasets.file_format import warn_of
     from gputree.datasets.sources import DELIMITERS, source_of
     from gputree.datasets.words import guesses_of_classes, guesses_of_text
 

@@ -2,7 +2,7 @@
 
     kernel      called by Python: a `Kernel`, which is interpreted or compiled
     inner       called by kernels only
-    borrowing   like `inner`, without reference counting: see `gputree.compilation.borrowing`
+    borrowing   like `inner`, without reference counting: see below
     pasted      like `borrowing`, inlined
     written_out like `inner`, inlined
     jitable     called by Python, unchanged, and by kernels
@@ -10,19 +10,37 @@
 
 Decorators other than `kernel` return the function unchanged, so that an interpreted kernel calls it
 directly. They are registered with numba before the first compilation: see `declared`.
+
+Functions inside kernels that borrow arrays: they do not count references.
+
+Numba counts references, atomically, to every array that a function is given, unpacks or passes on.
+Where nodes are small, that takes longer than the work on them. A function that does not count must
+not allocate arrays, which numba refuses; nor return arrays to a function that counts, which would
+release a reference that was never taken; nor receive one as the result of such a function, which
+would never be released. Violations are errors of compilation, except one that is not visible then:
+an array that an `overload_borrowing` implementation returns to a function that counts.
+
+The numba releases that gputree is tested with: `pyproject.toml` has the same bounds.
+
+Kernels are kept, linked and interrupted through parts of numba that are not its public interface,
+so that another minor release may need another gputree.
 """
 
 from __future__ import annotations
 
 import functools
+import inspect
+import re
 import threading
-from collections.abc import Callable
-from functools import cached_property
+from collections.abc import Callable, Iterator
+from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
 
-from gputree.compilation import numba_release, sources, store, tiers
+from gputree import __version__
+from gputree.base.warnings import warn
+from gputree.compilation import sources, store, tiers
 from gputree.compilation.declared import INNER, when_compiling
 
 _making = threading.Lock()
@@ -45,7 +63,7 @@ class Kernel:
     def dispatcher(self) -> Any:
         """Numba's dispatcher, with the forms that were compiled or loaded so far."""
         if self._dispatcher is None:
-            numba_release.warn_of_newer()  # before imports that may fail with it
+            warn_of_newer()  # before imports that may fail with it
             from gputree.compilation import dispatchers
 
             with _making:
@@ -172,3 +190,84 @@ def is_none(kind: Any) -> bool:
     from numba import types
 
     return isinstance(kind, types.NoneType)
+
+
+BORROWING: dict[str, Any] = {**INNER, "_nrt": False}
+
+# Stubs whose implementations do not count references.
+_borrowing_stubs: set[Callable] = set()
+
+
+def borrowing(function: Callable) -> Any:
+    """Compile a function that only kernels call, without reference counting."""
+    return known_to_kernels(function, BORROWING, _check)
+
+
+def pasted(function: Callable) -> Any:
+    """Like `borrowing`; inlined by LLVM into every caller, so that no arguments are passed."""
+    return known_to_kernels(function, {**BORROWING, "forceinline": True}, _check)
+
+
+def overload_borrowing(stub: Callable, implementing: str | None = None) -> Callable:
+    """Like `overload`, without reference counting in the implementations.
+
+    They may return arrays that they were given, but only to callers that do not count either: that
+    is not checked, and a caller that counts would release them too early.
+    """
+    _borrowing_stubs.add(stub)
+    return overload(stub, implementing, BORROWING)
+
+
+def _check(compiled: Any) -> None:
+    """Raise TypeError if a compiled form of a function breaks the rules."""
+    for made in compiled.overloads.values():
+        faults = list(_faults(made))
+        if faults:
+            raise TypeError(f"{compiled.__name__}, which borrows arrays, {faults[0]}")
+
+
+def _faults(made: Any) -> Iterator[str]:
+    """Violations of the rules in one compiled form of a function."""
+    from numba import types
+
+    if has_arrays(made.signature.return_type):
+        yield "returns arrays"
+    for call, signature in made.fndesc.calltypes.items():
+        if getattr(call, "op", None) != "call" or not has_arrays(signature.return_type):
+            continue
+        called = made.fndesc.typemap[call.func.name]
+        if isinstance(called, types.Dispatcher) or _is_counting(called):
+            yield f"takes arrays from {called}"
+
+
+def _is_counting(called: Any) -> bool:
+    """Return True if a function has implementations that count references."""
+    stub = getattr(called, "typing_key", None)
+    return inspect.isfunction(stub) and stub not in _borrowing_stubs
+
+
+def has_arrays(kind: Any) -> bool:
+    """Return True if a numba type is an array, or a tuple that contains one."""
+    from numba import types
+
+    if isinstance(kind, types.BaseTuple):
+        return any(map(has_arrays, kind))
+    return isinstance(getattr(kind, "type", kind), types.Array)
+
+
+NEWEST = (0, 68)
+
+
+@cache
+def warn_of_newer() -> None:
+    """Warn once if the numba installed is newer than the tests have seen."""
+    import numba
+
+    found = re.match(r"(\d+)\.(\d+)", numba.__version__)
+    if found and (int(found[1]), int(found[2])) > NEWEST:
+        major, minor = NEWEST
+        warn(
+            f"gputree {__version__} was tested with numba up to {major}.{minor}, found "
+            f"{numba.__version__}: kernels may fail to compile. "
+            f'Install one that was tested: pip install "numba<{major}.{minor + 1}"'
+        )

@@ -12,7 +12,7 @@ from typing import Any
 
 from numba import njit
 
-from gputree.compilation import interrupts, numba_internals, tiers, waits
+from gputree.compilation import numba_internals, tiers, waits
 from gputree.compilation.declared import INNER, OPTIONS, declare
 from gputree.compilation.store import KernelStore
 
@@ -71,7 +71,7 @@ def find_or_compile(compile_: Callable, kept: KernelStore) -> Callable:
         if not tiers.must_compile() and kept.lacks(signature):
             raise tiers.NotCompiled
         # Threads that wait for another one's compilation can be interrupted.
-        with numba_internals.global_compiler_lock, interrupts.deferred(), _without_collection():
+        with numba_internals.global_compiler_lock, waits.deferred(), _without_collection():
             try:
                 return compile_(signature)
             finally:

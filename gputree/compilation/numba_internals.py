@@ -4,7 +4,7 @@
     compile_in_parts        functions inside a kernel become machine code once, within it
     dump, load              machine code as bytes, without what only a linker needs
     compiler_key            versions and modes that change machine code
-    cgutils, cpu_target     for `prefetching`
+    cgutils, cpu_target     for `declared`
     global_compiler_lock    for `dispatchers`
 
 Numba optimizes every function that a kernel calls and makes machine code of it, then links it into

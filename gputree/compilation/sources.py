@@ -32,7 +32,7 @@ NO_CODE = frozenset(
     | {
         f"{PACKAGE}.compilation.{name}"
         for name in (
-            "folders", "interrupts", "numba_release", "sources", "store", "tiers", "waits",
+            "sources", "store", "tiers", "waits",
         )
     }
 )  # fmt: skip

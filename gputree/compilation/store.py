@@ -5,6 +5,21 @@
 
 A file is written under another name first and contains a check sum, so that processes that compile
 at the same time, or die, leave only complete files.
+
+Folders of cached kernels, and locks with which one process compiles a kernel for all.
+
+    NUMBA_CACHE_DIR         if set: only there
+    next to the code        as for Python's bytecode
+    the user's cache        where the folder of the code is not writable
+
+Kernels are searched for in all of them and written to the first writable one, so an image with
+kernels next to the code is used unchanged, on a read-only file system.
+
+    first process      lock, search, compile, store, unlock
+    second             lock ................ waits ........ search, found, unlock
+
+Each kernel has a byte of one file in the folder, and its lock ends with the process that has it.
+Where files cannot be locked, each process compiles.
 """
 
 from __future__ import annotations
@@ -14,13 +29,109 @@ import glob
 import hashlib
 import logging
 import os
+import time
 import uuid
 from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any
 
 from gputree.base.warnings import warn
-from gputree.compilation import folders, sources, tiers
+from gputree.compilation import sources, tiers, waits
+
+try:
+    import fcntl
+except ImportError:  # not on Windows
+    fcntl = None  # type: ignore[assignment]
+
+_NEXT_TO_CODE = os.path.join(
+    os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "__pycache__"
+)
+# Subfolder of this installation in folders outside of the package: no version deletes the kernels
+# of another.
+_INSTALLATION = "gputree-" + hashlib.sha256(_NEXT_TO_CODE.encode()).hexdigest()[:16]
+
+LOCKS = "turns"  # the file whose bytes are locked
+
+# Seconds after which a process stops waiting for one that may be stopped: longer than a
+# compilation.
+PATIENCE = 60.0
+
+# Seconds between attempts.
+PAUSE = 0.05
+
+
+def folders() -> list[str]:
+    """Return the folders of kernels, in the order in which they are searched and written."""
+    if chosen := os.environ.get("NUMBA_CACHE_DIR"):
+        return [os.path.join(chosen, _INSTALLATION)]
+    user = user_cache()
+    return [_NEXT_TO_CODE, *([os.path.join(user, _INSTALLATION)] if user else [])]
+
+
+def user_cache() -> str | None:
+    """The user's cache folder for gputree; None without a home folder."""
+    from platformdirs import user_cache_dir
+
+    path = user_cache_dir("gputree", appauthor=False)
+    return path if os.path.isabs(path) else None
+
+
+def in_use() -> str | None:
+    """Return the folder for a kernel compiled now, by the modes of files; None if there is none."""
+    for folder in folders():
+        place = folder
+        while not os.path.exists(place) and place != os.path.dirname(place):
+            place = os.path.dirname(place)
+        if os.access(place, os.W_OK | os.X_OK):
+            return folder
+    return None
+
+
+def lock(kernel: str) -> bool:
+    """Wait until no other process compiles `kernel`; False if files cannot be locked."""
+    try:
+        if _try_lock(kernel):
+            return True
+        with waits.timed():
+            end = time.monotonic() + PATIENCE
+            while time.monotonic() < end:
+                waits.pause(PAUSE)
+                if _try_lock(kernel):
+                    return True
+    except OSError:  # no folder, or a file system without locks
+        pass
+    return False
+
+
+def unlock(kernel: str) -> None:
+    """Unlock `kernel` for other processes."""
+    with contextlib.suppress(OSError):
+        fcntl.lockf(_open_locks(in_use()), fcntl.LOCK_UN, 1, _byte(kernel))
+
+
+def _try_lock(kernel: str) -> bool:
+    """Return False while another process has the lock of `kernel`."""
+    file = _open_locks(in_use())
+    try:
+        fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, _byte(kernel))
+    except (BlockingIOError, PermissionError):
+        return False
+    return True
+
+
+@cache
+def _open_locks(folder: str | None) -> int:
+    """Open the file of locks for good: closing it would release all of them."""
+    if fcntl is None or folder is None:
+        raise FileNotFoundError
+    os.makedirs(folder, exist_ok=True)
+    return os.open(os.path.join(folder, LOCKS), os.O_RDWR | os.O_CREAT, 0o666)
+
+
+def _byte(kernel: str) -> int:
+    """Byte of a kernel; two kernels may share one, and then exclude each other."""
+    return int.from_bytes(hashlib.sha256(kernel.encode()).digest()[:4])
+
 
 SUFFIX = ".nbc"
 _SUM_BYTES = hashlib.sha256().digest_size
@@ -38,7 +149,7 @@ def any_kept(function: Callable) -> bool:
     if digest is None:
         return False
     name = _prefix(function) + digest[:12]
-    return any(name in _kernels_in(folder) for folder in folders.folders())
+    return any(name in _kernels_in(folder) for folder in folders())
 
 
 @cache
@@ -62,7 +173,7 @@ class KernelStore:
     @property
     def cache_path(self) -> str:
         """Folder in which a kernel compiled now is cached, if it is writable."""
-        return folders.folders()[0]
+        return folders()[0]
 
     def load_overload(self, signature: Any, target_context: Any) -> Any:
         """Return the kernel for a signature, or None if it must be compiled here and now."""
@@ -71,7 +182,7 @@ class KernelStore:
         if found is None and not tiers.must_compile():
             self._missing.add(_arguments(signature))
             raise tiers.NotCompiled
-        if found is None and name is not None and folders.lock(name):
+        if found is None and name is not None and lock(name):
             self._locked = name
             found = self._find(name, signature, target_context)  # compiled while we waited
             if found is not None:
@@ -86,7 +197,7 @@ class KernelStore:
         """Return the kernel in the file `name`, or None if that is missing or incomplete."""
         from gputree.compilation import numba_internals
 
-        for folder in folders.folders():
+        for folder in folders():
             payload = _read(os.path.join(folder, name))
             if payload is not None:
                 with contextlib.suppress(Exception):  # incompatible: it is compiled again
@@ -114,11 +225,11 @@ class KernelStore:
         """Allow other processes to compile this kernel, cached or not."""
         locked, self._locked = self._locked, None
         if locked is not None:
-            folders.unlock(locked)
+            unlock(locked)
 
     @staticmethod
     def _keep(name: str, payload: bytes) -> None:
-        for folder in folders.folders():
+        for folder in folders():
             with contextlib.suppress(OSError):
                 os.makedirs(folder, exist_ok=True)
                 file = os.path.join(folder, name)
@@ -137,7 +248,7 @@ class KernelStore:
 
     def flush(self) -> None:
         """Forget the cached kernels."""
-        for folder in folders.folders():
+        for folder in folders():
             for file in glob.glob(glob.escape(os.path.join(folder, _prefix(self.function))) + "*"):
                 with contextlib.suppress(OSError):
                     os.unlink(file)
@@ -216,7 +327,7 @@ def _warn_once() -> None:
         return
     warn(
         "Compiled kernels cannot be kept: gputree can write neither "
-        f"{' nor '.join(folders.folders())}. Every process compiles them again. "
+        f"{' nor '.join(folders())}. Every process compiles them again. "
         "Set NUMBA_CACHE_DIR to a folder that can be written and lasts, or compile the kernels "
         "where gputree is installed, when it is (an image, say)."
     )

@@ -25,6 +25,14 @@ from __future__ import annotations
 
 from gputree.criteria import gini, poisson, shared, squared_error  # noqa: F401  register formulas
 from gputree.criteria.dispatch import (
+    Criterion,
+    Entropy,
+    Gini,
+    ManyClassEntropy,
+    Poisson,
+    SquaredError,
+    TwoClassGini,
+    WideGini,
     add_row,
     begin,
     bound,
@@ -43,18 +51,7 @@ from gputree.criteria.dispatch import (
     tighten,
 )
 from gputree.criteria.entropy import ENTROPY_BITS, entropy_scale, node_entropies
-from gputree.criteria.kinds import (
-    Criterion,
-    Entropy,
-    Gini,
-    ManyClassEntropy,
-    Poisson,
-    SquaredError,
-    TwoClassGini,
-    WideGini,
-)
-from gputree.criteria.logarithm import log2
-from gputree.criteria.shared import decrease, decreases
+from gputree.criteria.shared import decrease, decreases, log2
 
 __all__ = [
     "ENTROPY_BITS",

@@ -6,8 +6,7 @@ import numpy as np
 
 from gputree.compilation import borrowing, kernel
 from gputree.criteria import dispatch
-from gputree.criteria.dispatch import begin, formula, move
-from gputree.criteria.kinds import Gini, TwoClassGini, WideGini
+from gputree.criteria.dispatch import Gini, TwoClassGini, WideGini, begin, formula, move
 
 # Relative error of the float64 products of a score multiplied out, with much to spare.
 ROUNDING = 1e-12

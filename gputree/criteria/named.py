@@ -24,9 +24,7 @@ from numpy.typing import NDArray
 from gputree.arithmetic.fixed_point import REST_BITS, Ends, Targets, Weights, fix_rates, fix_targets
 from gputree.compilation import borrowing, kernel
 from gputree.compilation.arrays import record
-from gputree.criteria.entropy import entropy_scale, node_entropies
-from gputree.criteria.gini import node_ginis
-from gputree.criteria.kinds import (
+from gputree.criteria.dispatch import (
     INTEGER_GINI_LIMIT,
     MANY_CLASSES,
     Criterion,
@@ -37,6 +35,8 @@ from gputree.criteria.kinds import (
     SquaredError,
     WideGini,
 )
+from gputree.criteria.entropy import entropy_scale, node_entropies
+from gputree.criteria.gini import node_ginis
 from gputree.criteria.pinball import absolute_errors
 from gputree.criteria.poisson import NEGATIVE_COUNTS, check_counts, node_deviances
 from gputree.errors import InputError

@@ -19,10 +19,8 @@ import numpy as np
 
 from gputree.compilation import jitable, kernel
 from gputree.criteria import dispatch
-from gputree.criteria.dispatch import BOUND_MARGIN, formula
-from gputree.criteria.kinds import Poisson
-from gputree.criteria.logarithm import log2, xlog2x
-from gputree.criteria.shared import target_means
+from gputree.criteria.dispatch import BOUND_MARGIN, Poisson, formula
+from gputree.criteria.shared import log2, target_means, xlog2x
 from gputree.errors import InputError
 
 LN_2 = 0.6931471805599453

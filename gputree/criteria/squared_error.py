@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from gputree.criteria import dispatch
-from gputree.criteria.dispatch import formula
-from gputree.criteria.kinds import SquaredError
+from gputree.criteria.dispatch import SquaredError, formula
 from gputree.criteria.shared import target_means
 
 # Relative error of the float64 sums and products of a bound, with much to spare.

@@ -12,9 +12,9 @@ from gputree.base.lazy import attach
 
 if TYPE_CHECKING:
     from gputree.datasets.file_format import FileFormat as FileFormat
+    from gputree.datasets.file_format import ReadingWarning as ReadingWarning
     from gputree.datasets.files import FileBatches as FileBatches
     from gputree.datasets.files import open_batches as open_batches
-    from gputree.datasets.guesses import ReadingWarning as ReadingWarning
     from gputree.datasets.readers import Table as Table
     from gputree.datasets.readers import read_batches as read_batches
     from gputree.datasets.readers import read_table as read_table
@@ -28,23 +28,4 @@ if TYPE_CHECKING:
     from gputree.datasets.textbook import load_loan as load_loan
     from gputree.datasets.textbook import load_watermelon as load_watermelon
 else:  # checkers are to know of no other names
-    __getattr__, __dir__ = attach(
-        __name__,
-        {
-            "file_format": ("FileFormat",),
-            "files": ("FileBatches", "open_batches"),
-            "guesses": ("ReadingWarning",),
-            "readers": ("Table", "read_batches", "read_table"),
-            "sources": ("ArrayBatches",),
-            "targets": ("infer_task",),
-            "textbook": (
-                "load_auto_mpg",
-                "load_contact_lenses",
-                "load_fish",
-                "load_golf",
-                "load_iris",
-                "load_loan",
-                "load_watermelon",
-            ),
-        },
-    )
+    __getattr__, __dir__ = attach(__name__)

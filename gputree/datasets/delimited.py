@@ -20,7 +20,7 @@ from gputree.datasets.conversion import (
     says_more_than,
 )
 from gputree.datasets.csv_head import Dialect, Opened, not_utf8, open_delimited
-from gputree.datasets.guesses import Guess
+from gputree.datasets.file_format import Guess
 from gputree.datasets.numbers import (
     OTHER_MISSING,
     PLAIN_MISSING,

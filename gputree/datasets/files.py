@@ -17,7 +17,7 @@ from pyarrow import types
 from gputree.datasets.conversion import Kinds, listed
 from gputree.datasets.csv_head import Opened, open_delimited
 from gputree.datasets.delimited import column_types
-from gputree.datasets.file_format import INFERRED, WEIGHTS, FileFormat
+from gputree.datasets.file_format import INFERRED, WEIGHTS, FileFormat, warn_of
 from gputree.datasets.first_rows import (
     feature_names,
     guess_of_index,
@@ -27,7 +27,6 @@ from gputree.datasets.first_rows import (
     pandas_index,
 )
 from gputree.datasets.formats import rows_of, schema_of
-from gputree.datasets.guesses import warn_of
 from gputree.datasets.parser_errors import naming_file
 from gputree.datasets.sources import C45, DELIMITERS, Source, least_rows, source_of
 from gputree.datasets.targets import check_missing_target, has_target, target_values

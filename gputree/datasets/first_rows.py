@@ -22,7 +22,7 @@ from gputree.columns.near_numbers import is_decimal
 from gputree.datasets.conversion import listed
 from gputree.datasets.csv_head import DELIMITERS as MARKS
 from gputree.datasets.csv_head import Opened, groups_of_three, has_fractions
-from gputree.datasets.guesses import Guess, Option
+from gputree.datasets.file_format import Guess, Option
 from gputree.errors import InputError
 
 _ZEROS = re.compile(r"\s*[+-]?0\d{2,}\s*")  # 01 to 12 and the like are numbers

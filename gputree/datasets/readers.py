@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from gputree.datasets.conversion import Kinds, convert, is_number_type
 from gputree.datasets.csv_head import Opened
-from gputree.datasets.file_format import INFERRED, WEIGHTS, FileFormat
+from gputree.datasets.file_format import INFERRED, WEIGHTS, FileFormat, Guess, warn_of
 from gputree.datasets.first_rows import (
     feature_names,
     forbid_repeated,
@@ -26,7 +26,6 @@ from gputree.datasets.first_rows import (
     pandas_index,
 )
 from gputree.datasets.formats import read_whole, rows_of, scan_bytes, schema_of
-from gputree.datasets.guesses import Guess, warn_of
 from gputree.datasets.parser_errors import naming_file, undamaged
 from gputree.datasets.sources import Origin, Source, source_of
 from gputree.datasets.targets import (

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from gputree.columns.categories import EXACT_IN_FLOAT64
 from gputree.columns.near_numbers import NearlyNumeric, is_decimal, nearly_numeric
-from gputree.datasets.guesses import Guess, Option, shown
+from gputree.datasets.file_format import Guess, Option, shown
 from gputree.datasets.numbers import BLANKS, Spelling, numbers_of, unit_of
 from gputree.inputs.labels import CodedLabels, Labels, distinct
 

@@ -42,8 +42,8 @@ from gputree.backends.cpu.lists.score import best_cut, new_scan
 from gputree.backends.cpu.sort import radix_argsort
 from gputree.backends.rules import midpoints
 from gputree.base.dtypes import ROW, Floats, Int32s, Int64s, Values
-from gputree.criteria.information import Information, new_information
-from gputree.criteria.logarithm import log2, xlog2x
+from gputree.criteria.entropy import Information, new_information
+from gputree.criteria.shared import log2, xlog2x
 
 _LN2 = 0.6931471805599453
 

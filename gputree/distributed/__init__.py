@@ -13,8 +13,12 @@ from gputree.base.optional import require
 for _module in ("dask", "distributed"):
     require(_module, "gputree.distributed")
 
-from gputree.distributed.estimators import DaskDecisionTreeClassifier, DaskDecisionTreeRegressor  # noqa: E402  after what it needs is known to be there
-from gputree.distributed.forests import DaskRandomForestClassifier, DaskRandomForestRegressor  # noqa: E402
+from gputree.distributed.estimators import (  # noqa: E402  after what it needs is known to be there  # noqa: E402
+    DaskDecisionTreeClassifier,
+    DaskDecisionTreeRegressor,
+    DaskRandomForestClassifier,
+    DaskRandomForestRegressor,
+)
 
 __all__ = [
     "DaskDecisionTreeClassifier",

@@ -197,18 +197,7 @@ class OverPartitions(ClientParameters, TableEstimator):
         return self.to_local().set_params(n_jobs=1)
 
     def report(self, X: Any, y: Any, sample_weight: Any = None) -> Report:
-        """Report as the plain estimator does; rows of collections are gathered for it.
-
-        Parameters
-        ----------
-        X : dask array or data frame of shape (n_rows, n_features), or as elsewhere
-        y : dask array or series of shape (n_rows,), or as elsewhere
-        sample_weight : dask array or series of shape (n_rows,), or as elsewhere, default=None
-
-        Returns
-        -------
-        Report
-        """
+        """Report as the plain estimator does; rows of collections are gathered for it."""
         dask = require("dask", "gputree.distributed")
         return self.to_local().report(*dask.compute(X, y, sample_weight))
 
@@ -284,16 +273,7 @@ class ClassifierOverPartitions(OverPartitions, TableClassifier):
         return [joined[:, begin:end] for begin, end in pairwise(ends_of(self.classes_))]
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Accuracy, of all labels of a row together, computed partition by partition.
-
-        Parameters
-        ----------
-        X, y, sample_weight : collections of Dask, or as elsewhere
-
-        Returns
-        -------
-        accuracy : float
-        """
+        """Accuracy, of all labels together, partition by partition; see the plain estimator."""
         if not reading.is_collection(X):
             return super().score(X, y, sample_weight)
         weight, _, _, wrong = self._score_sums(X, y, sample_weight)[:, 0]
@@ -318,16 +298,7 @@ class RegressorOverPartitions(OverPartitions):
         return np.float64, self.n_outputs_ if self.n_outputs_ > 1 else None
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Coefficient of determination, of targets on average, computed partition by partition.
-
-        Parameters
-        ----------
-        X, y, sample_weight : collections of Dask, or as elsewhere
-
-        Returns
-        -------
-        r2 : float
-        """
+        """R2, of targets on average, computed partition by partition; see the plain estimator."""
         if not reading.is_collection(X):
             return super().score(X, y, sample_weight)
         weight, total, squares, residual = self._score_sums(X, y, sample_weight)

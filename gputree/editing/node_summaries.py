@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from gputree.backends.rules import midpoint
 from gputree.base.dtypes import Bools, Floats
 from gputree.base.texts import tabled
-from gputree.editing.agreement import FIRST, UNKNOWN, sides_of
+from gputree.editing.alternatives import FIRST, UNKNOWN, sides_of
 from gputree.editing.editor import TreeEditor
 from gputree.errors import InputError
 from gputree.estimators.subtrees import CartSubtrees, ancestors

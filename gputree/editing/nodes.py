@@ -16,9 +16,14 @@ from gputree.backends.arrays import to_host
 from gputree.base.dtypes import MISSING_TO_ALL, UNSEEN, Int64s
 from gputree.base.sklearn import check_consistent_length
 from gputree.columns.cells import as_table
-from gputree.editing.agreement import agreements
-from gputree.editing.alternatives import Alternatives, alternative
-from gputree.editing.histogram import Counted, of_categories, of_ranges
+from gputree.editing.alternatives import (
+    Alternatives,
+    Counted,
+    agreements,
+    alternative,
+    of_categories,
+    of_ranges,
+)
 from gputree.editing.history import Edit, Skipped
 from gputree.errors import InputError, InputTypeError
 from gputree.estimators import (

@@ -10,14 +10,4 @@ if TYPE_CHECKING:
     from gputree.ensemble.forest import RandomForestClassifier as RandomForestClassifier
     from gputree.ensemble.forest import RandomForestRegressor as RandomForestRegressor
 else:  # checkers are to know of no other names
-    __getattr__, __dir__ = attach(
-        __name__,
-        {
-            "forest": (
-                "ExtraTreesClassifier",
-                "ExtraTreesRegressor",
-                "RandomForestClassifier",
-                "RandomForestRegressor",
-            ),
-        },
-    )
+    __getattr__, __dir__ = attach(__name__)

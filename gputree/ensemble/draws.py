@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
-from gputree.arithmetic.hashing import mix
+from gputree.arithmetic.bits import mix
 from gputree.base.dtypes import Int64s
 from gputree.base.warnings import warn
 from gputree.compilation import kernel

@@ -16,7 +16,6 @@ from gputree.estimators.documentation import BOOSTED, OF_MULTIWAY_TREES, documen
 from gputree.estimators.parameters import keyword_constructor
 from gputree.estimators.trials import Boosted
 from gputree.estimators.winnowing import as_grown
-from gputree.evaluation import Report
 from gputree.pruning import Pruner
 from gputree.tree import Tree
 
@@ -129,30 +128,6 @@ class BoostedC45Classifier(Boosted):
 
     def _size_of(self, member: C45Classifier) -> tuple[str, int]:
         return "leaves", member.get_n_leaves()
-
-    def report(self, X: Any, y: Any, sample_weight: Any = None) -> Report:
-        """The trees and their predictions compared with the labels, trial by trial, as in C5.0.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_rows, n_features)
-        y : array-like of shape (n_rows,)
-            Labels.
-        sample_weight : array-like of shape (n_rows,), default=None
-            Sample weights.
-
-        Returns
-        -------
-        Report
-            As of a tree, with ``tables["each_trial"]``: of each tree by itself the number of
-            ``leaves``, its ``errors`` and its ``error_rate``.
-
-        Raises
-        ------
-        ValueError
-            X, y or sample_weight do not match the fitted trees, or have different lengths.
-        """
-        return super().report(X, y, sample_weight)
 
     @property
     def feature_importances_(self) -> NDArray[np.float64]:

@@ -23,8 +23,14 @@ from gputree.estimators.base import BaseDecisionTree
 from gputree.estimators.coded_table import CodedTable
 from gputree.estimators.costs import check_costs, cost_weights, forbid_costs_of_targets, given_costs
 from gputree.estimators.table_estimator import TableEstimator
-from gputree.inputs.costs import Costs, class_costs, least_cost, weighs_errors
-from gputree.inputs.labels import CodedLabels, exact_labels
+from gputree.inputs.labels import (
+    CodedLabels,
+    Costs,
+    class_costs,
+    exact_labels,
+    least_cost,
+    weighs_errors,
+)
 from gputree.inputs.tables import Table
 from gputree.inputs.targets import (
     by_target,

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from gputree.arithmetic.fixed_point import fix_weights
 from gputree.errors import InputError
-from gputree.inputs.costs import Costs, class_costs
+from gputree.inputs.labels import Costs, class_costs
 from gputree.inputs.targets import forbid_targets
 
 if TYPE_CHECKING:

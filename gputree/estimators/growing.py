@@ -17,12 +17,12 @@ from gputree.base.progress import Progress
 from gputree.columns import Columns
 from gputree.criteria.named import class_impurity, fix, new_criterion, target_impurity
 from gputree.errors import InputError
+from gputree.estimators.column_warnings import warn_if_coarse
 from gputree.estimators.growing_categories import (
     CategoricalSplit,
     add_category_tests,
     search_of,
 )
-from gputree.estimators.resolution import warn_if_coarse
 from gputree.growth.assembly import (
     GrownNodes,
     WholeTree,
@@ -30,9 +30,8 @@ from gputree.growth.assembly import (
     over_leaves,
     renumber,
 )
-from gputree.growth.frontier import best_first_leaves
+from gputree.growth.frontier import best_first_leaves, bound_answers
 from gputree.growth.grower import GrowthPlan, grow, is_small_root
-from gputree.growth.monotonic import bound_answers
 from gputree.inputs.tables import Table
 from gputree.tree import Tree
 from gputree.tree.checks import bounded_gains

@@ -28,9 +28,9 @@ from gputree.base.dtypes import (
 from gputree.base.memory import require_memory
 from gputree.base.progress import Progress
 from gputree.criteria import node_entropies
-from gputree.criteria.information import new_information
+from gputree.criteria.entropy import new_information
+from gputree.estimators.column_warnings import warn_if_coarse
 from gputree.estimators.growing import UNLIMITED_DEPTH, check_statistics
-from gputree.estimators.resolution import warn_if_coarse
 from gputree.growth.lists import (
     Branching,
     EntryBudget,

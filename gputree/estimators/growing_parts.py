@@ -23,9 +23,9 @@ from gputree.backends.sharded.rows import (
 from gputree.backends.sharded.tasks import Tasks
 from gputree.columns import Columns
 from gputree.criteria.named import fix
+from gputree.estimators.column_warnings import SAMPLE_ROWS, warn_if_coarse
 from gputree.estimators.growing import Grown, Options, cuts_not_drawn, grow_on, new_task
 from gputree.estimators.growing_ranked import forbid_ranked
-from gputree.estimators.resolution import SAMPLE_ROWS, warn_if_coarse
 from gputree.inputs.validation import code_dtype
 
 

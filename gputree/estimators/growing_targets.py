@@ -14,6 +14,7 @@ from gputree.compilation import kernel
 from gputree.criteria.multi_output import class_criterion, fix_several
 from gputree.criteria.named import class_impurity, target_impurity
 from gputree.errors import InputError
+from gputree.estimators.column_warnings import warn_if_coarse
 from gputree.estimators.growing import (
     Grown,
     Options,
@@ -23,7 +24,6 @@ from gputree.estimators.growing import (
     over_table,
 )
 from gputree.estimators.growing_ranked import grow_lists, sum_of_nodes, tree_of_lists
-from gputree.estimators.resolution import warn_if_coarse
 from gputree.growth.assembly import over_leaves
 from gputree.inputs.tables import Table
 

@@ -62,7 +62,15 @@ class Reporting:
             Prints as a table: the size, errors, accuracy and kappa, scores of each class and the
             confusion matrix; for regression Weka's errors. `as_dict` returns the numbers.
             ``tables["column_usage"]`` is the attribute usage of C5.0: the fraction of rows whose
-            value of a column is known and tested on their path.
+            value of a column is known and tested on their path, or of rows that rules cover which
+            test a column. Boosted models have ``tables["each_trial"]``, as in C5.0: of each tree or
+            rule set by itself the number of ``leaves`` or ``rules``, its ``errors`` and its
+            ``error_rate``. Rules have ``tables["each_rule"]``, as in C4.5rules: of each rule, and
+            last of the default class, how many ``conditions`` it has and its ``confidence`` (one
+            minus the estimated error rate); the rows that it ``covered``, and the ``errors`` of its
+            class among them; the rows that it decides (``used``), because no earlier rule covers
+            them, and its errors among these (``wrong``); the rows that it classifies correctly and
+            that would be wrong without it (``gained``), and the converse (``lost``).
 
         Raises
         ------

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.arithmetic.hashing import child_key
+from gputree.arithmetic.bits import child_key
 from gputree.backends import new_backend
 from gputree.backends.base import Splits
 from gputree.backends.interactions import Interactions, interactions_of
@@ -25,6 +25,7 @@ from gputree.base.texts import hint
 from gputree.base.threads import SPANS_PER_THREAD
 from gputree.criteria import decrease
 from gputree.errors import InputError
+from gputree.estimators.arguments import interactions
 from gputree.estimators.growing import (
     BinaryShape,
     Options,
@@ -35,7 +36,6 @@ from gputree.estimators.growing import (
 )
 from gputree.estimators.growing_categories import as_tests
 from gputree.estimators.growing_ranked import is_ranked
-from gputree.estimators.interaction_groups import interactions
 from gputree.estimators.named_cuts import names_of, place_of
 from gputree.growth.assembly import GrownNodes
 from gputree.inputs.tables import Table

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from gputree.export.html import TreePage as TreePage
     from gputree.export.html import export_html as export_html
     from gputree.export.lightgbm import export_lightgbm as export_lightgbm
-    from gputree.export.nested import to_dict as to_dict
+    from gputree.export.lightgbm import to_treelite as to_treelite
     from gputree.export.onnx import to_onnx as to_onnx
     from gputree.export.plot import plot_tree as plot_tree
     from gputree.export.plot_curves import plot_cp_table as plot_cp_table
@@ -33,31 +33,6 @@ if TYPE_CHECKING:
     from gputree.export.sklearn import to_sklearn as to_sklearn
     from gputree.export.sql import export_sql as export_sql
     from gputree.export.text import export_text as export_text
-    from gputree.export.treelite import to_treelite as to_treelite
+    from gputree.export.text import to_dict as to_dict
 else:  # checkers are to know of no other names
-    __getattr__, __dir__ = attach(
-        __name__,
-        {
-            "code": ("export_c", "export_python"),
-            "explanation": ("Explanation", "explain"),
-            "graphviz": ("export_graphviz",),
-            "html": ("TreePage", "export_html"),
-            "lightgbm": ("export_lightgbm",),
-            "nested": ("to_dict",),
-            "onnx": ("to_onnx",),
-            "plot": ("plot_tree",),
-            "plot_curves": (
-                "plot_cp_table",
-                "plot_feature_ranking",
-                "plot_importance",
-                "plot_pruning_path",
-            ),
-            "plot_plane": ("plot_partition",),
-            "rules": ("Rule", "path_rules"),
-            "shapley": ("ShapValues", "shap_values"),
-            "sklearn": ("to_sklearn",),
-            "sql": ("export_sql",),
-            "text": ("export_text",),
-            "treelite": ("to_treelite",),
-        },
-    )
+    __getattr__, __dir__ = attach(__name__)

@@ -17,7 +17,7 @@ from gputree.export.model import Model, model_of
 from gputree.export.palette import class_color
 from gputree.export.parameters import checked
 from gputree.export.templates import fill
-from gputree.inputs.costs import relative_costs
+from gputree.inputs.labels import relative_costs
 from gputree.prediction.losses import RoutedRows, node_loss, route
 from gputree.tree import Tree
 from gputree.tree.weakest_links import weakest_links

@@ -8,7 +8,7 @@ import numpy as np
 
 from gputree.base.dtypes import Floats
 from gputree.export.model import labels_of
-from gputree.inputs.costs import Costs
+from gputree.inputs.labels import Costs
 from gputree.tree import Tree
 
 # matplotlib's tab10; then hues in turn.

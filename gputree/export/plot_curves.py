@@ -86,7 +86,7 @@ def plot_pruning_path(path_or_pruner: Any, *, ax: Any = None) -> Any:
     ----------
     path_or_pruner : Bunch, CostComplexityCV that has pruned, or CPTable
         What `cost_complexity_pruning_path` returns: ``ccp_alphas`` and ``impurities``. A table is
-        that of a pruner, or what `gputree.pruning.complexity_table` returns.
+        that of a pruner, or what `gputree.pruning.cost_complexity` returns.
     {ax}
 
     Returns

@@ -22,7 +22,7 @@ from gputree.backends.base import Bools, Floats, Int64s
 from gputree.backends.interactions import Interactions
 from gputree.backends.lists import CandidateTests, Level, ListBackend, ListTask, TestParts, Tests
 from gputree.base.progress import Progress
-from gputree.criteria.information import GAIN_BITS, TOLERANCE, Information, logarithms
+from gputree.criteria.entropy import GAIN_BITS, TOLERANCE, Information, logarithms
 from gputree.tree.branches import concatenated_ranges
 
 # Gains below the average by no more than this still pass.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from gputree.errors import InputError
-from gputree.inputs.costs import weighs_errors
+from gputree.inputs.labels import weighs_errors
 from gputree.persistence.codecs import ALGORITHMS, known_name
 from gputree.persistence.header import complete, field_of, header_of, with_params
 from gputree.persistence.model_file import Contents

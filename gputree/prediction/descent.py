@@ -221,15 +221,10 @@ def pack(tree: Tree, dtype: np.dtype[Any] = WIDE) -> DescentTree:
     return DescentTree(nodes, target, lists if lists.node.size else None)
 
 
-def pack_alike(tree: Tree, filled: bool = True) -> DescentTree:
-    """Like `pack`, of the same types for all trees and tables: one kernel is compiled.
-
-    Nodes need not be `filled` for callers that do not step from node to node.
-    """
-    nodes = np.zeros(tree.n_nodes, node_type(np.float64, by_category=True))
-    if not filled:
-        return DescentTree(nodes, np.empty(0, np.int32), NO_LISTS)
+def pack_alike(tree: Tree) -> DescentTree:
+    """Like `pack`, of the same types for all trees and tables: one kernel is compiled."""
     packed = pack(tree)
+    nodes = np.zeros(tree.n_nodes, node_type(np.float64, by_category=True))
     for name in packed.nodes.dtype.names or ():
         nodes[name] = packed.nodes[name]
     target = np.empty(0, np.int32) if packed.target is None else packed.target

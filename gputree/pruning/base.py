@@ -90,6 +90,11 @@ class Pruner(BaseEstimator):
         -------
         Tree
             The pruned tree, renumbered breadth-first.
+
+        Raises
+        ------
+        ValueError
+            If rows are needed and `data` is None, or the method is not for such trees.
         """
         raise NotImplementedError
 

@@ -30,9 +30,9 @@ from gputree.prediction.losses import (
     route,
 )
 from gputree.pruning.base import Pruner, Rows, require_tree
-from gputree.pruning.complexity_table import CPTable
 from gputree.pruning.cost_complexity import (
     CostComplexity,
+    CPTable,
     nested_sequence,
 )
 from gputree.tree import Tree
@@ -119,27 +119,10 @@ class CostComplexityCV(Pruner):
     ) -> Any:
         """Choose alpha on the training rows and prune the fitted estimator by it.
 
-        Parameters
-        ----------
-        estimator : fitted gputree estimator
-            Left as it is; clones of it, without pruning, grow on the folds.
-        X : array-like of shape (n_rows, n_features)
-            The rows that `estimator` was fitted on.
-        y : array-like of shape (n_rows,)
-        sample_weight : array-like of shape (n_rows,), optional
-            They are multiplied by class weights and costs of misclassification as in `fit`, once
-            over all rows: folds and held-out losses share these weights.
-
-        Returns
-        -------
-        estimator
-            A fitted copy with the pruned `tree_` and the full `unpruned_tree_`.
-
-        Raises
-        ------
-        ValueError
-            If `X` or `y` is missing, there are fewer rows than folds, y has labels that
-            `estimator` was not fitted on, or no row outside of a fold has weight.
+        As by other pruners, which see; but `X` and `y` are the rows that `estimator` was fitted on,
+        and required. Weights are multiplied by class weights and costs of misclassification as in
+        `fit`, once over all rows: folds and held-out losses share them. ValueError also if there
+        are fewer rows than folds, or no row outside of a fold has weight.
         """
         return self.prune_on(estimator, X, y, sample_weight)
 

@@ -66,23 +66,9 @@ class Pessimistic(Pruner):
         self.quantile = quantile
 
     def prune_tree(self, tree: Tree, data: Rows | None = None) -> Tree:
-        """Prune one tree.
+        """Prune one tree; with subtree raising, `data` are the rows that it was grown on.
 
-        Parameters
-        ----------
-        tree : Tree
-            Classification tree.
-        data : TrainingRows, optional
-            The rows `tree` was grown on; needed for subtree raising.
-
-        Returns
-        -------
-        Tree
-
-        Raises
-        ------
-        ValueError
-            If `tree` is a regression tree, or rows are needed and not given.
+        ValueError for a regression tree, or if rows are needed and not given.
         """
         self._validate_params()
         self.check_targets(tree.n_outputs)

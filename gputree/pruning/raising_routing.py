@@ -11,7 +11,6 @@ Records for subtree raising: nodes, entries, the stack of a visit.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,7 +19,7 @@ from numpy.typing import NDArray
 from gputree.base.dtypes import Floats, Int32s, Int64s, Values
 from gputree.compilation import borrowing, inner, kernel
 from gputree.compilation.arrays import record
-from gputree.compilation.prefetching import PREFETCH_ROWS, prefetch
+from gputree.compilation.declared import PREFETCH_ROWS, prefetch
 from gputree.prediction.descent import DescentTree, follow
 from gputree.pruning.error_limit import ErrorLimit, limited_errors
 
@@ -47,7 +46,6 @@ NODE_STATE = record(
         ("refilled", np.bool_),  # its rows came with a raised branch
         ("rows_stay", np.bool_),  # whole rows stay at an inner node of its subtree
         ("settled", np.bool_),  # its subtree is decided without its rows
-        ("direct", np.bool_),  # all splits of its subtree are plain: see `Step`
         ("reached", np.bool_),  # some rows of the current estimate have reached it
         ("begin", np.int64),  # the range of its whole rows,
         ("stay_end", np.int64),  # the first of which stay here,
@@ -71,16 +69,12 @@ FRAME = record(
         ("state", np.int32),
     ]
 )
-# A plain split, which sends every value to one child: values above `threshold` to the one after
-# `child`; where it is NaN, codes are ordinals of children.
-STEP = record([("threshold", np.float64), ("feature", np.int32), ("child", np.int32)])
 
 
 class RaisingRows(NamedTuple):
     """The tree's splits in their current form, and the values of the rows."""
 
     splits: DescentTree  # of the same types for all trees (`pack_alike`)
-    steps: NDArray  # (N,): the same splits where they are plain
     # (n_rows * n_features,): row by row or column by column, as they are in memory
     values: Values
     # from one row, and from one column, to the next
@@ -172,15 +166,6 @@ def next_node(rows: RaisingRows, row: int, index: int) -> int:
 
 
 @borrowing
-def next_node_of_plain(rows: RaisingRows, row: int, index: int) -> np.int64:
-    """`next_node` of a plain split, without a branch that may be mispredicted."""
-    step = rows.steps[np.uintp(index)]
-    x = rows.values[np.uintp(row * rows.row_step + step.feature * rows.column_step)]
-    by_code = step.threshold != step.threshold
-    return np.int64(step.child) + (np.int64(x) if by_code else np.int64(x > step.threshold))
-
-
-@borrowing
 def prefetch_value(rows: RaisingRows, entries: NDArray, i: int, end: int, index: int) -> None:
     """Prefetch the value, in the column of node `index`, of an entry some places after `i`."""
     row = entries[min(i + PREFETCH_ROWS, end - 1)].row
@@ -191,69 +176,50 @@ def prefetch_value(rows: RaisingRows, entries: NDArray, i: int, end: int, index:
 @borrowing
 def make_leaf(rows: RaisingRows, index: int) -> None:
     """Turn a node into a leaf for routing: all rows stop there."""
-    node, step = rows.splits.nodes[index], rows.steps[index]
+    node = rows.splits.nodes[index]
     node.feature, node.threshold, node.child, node.missing = 0, np.inf, index, index
     node.n_codes = 0
-    step.feature, step.threshold, step.child = 0, np.inf, index
-
-
-def _route_eight_by(go: Callable) -> Any:
-    """Compile `route` with `go` for the next node of a row.
-
-    A function as an argument would make the kernel refer to its address in this process, so that it
-    could not be cached on disk.
-    """
-
-    @borrowing
-    def route_eight(walk: Walk, begin: int, end: int, top: int, start: int) -> None:
-        rows, entries, leaf = walk.rows, walk.entries, walk.scratch.ordinal
-        paired = end - (end - begin) % 8
-        for i in range(begin, paired, 8):
-            r0, r1, r2 = entries[i].row, entries[i + 1].row, entries[i + 2].row
-            r3, r4, r5 = entries[i + 3].row, entries[i + 4].row, entries[i + 5].row
-            r6, r7 = entries[i + 6].row, entries[i + 7].row
-            a0 = a1 = a2 = a3 = a4 = a5 = a6 = a7 = np.int64(top)
-            moved = True
-            while moved:  # a row that has reached its node stays there
-                b0, b1, b2 = go(rows, r0, a0), go(rows, r1, a1), go(rows, r2, a2)
-                b3, b4, b5 = go(rows, r3, a3), go(rows, r4, a4), go(rows, r5, a5)
-                b6, b7 = go(rows, r6, a6), go(rows, r7, a7)
-                still = (a0 ^ b0) | (a1 ^ b1) | (a2 ^ b2) | (a3 ^ b3)
-                moved = (still | (a4 ^ b4) | (a5 ^ b5) | (a6 ^ b6) | (a7 ^ b7)) != 0
-                a0, a1, a2, a3, a4, a5, a6, a7 = b0, b1, b2, b3, b4, b5, b6, b7
-            j = start + i - begin
-            leaf[j], leaf[j + 1], leaf[j + 2], leaf[j + 3] = a0, a1, a2, a3
-            leaf[j + 4], leaf[j + 5], leaf[j + 6], leaf[j + 7] = a4, a5, a6, a7
-        for i in range(paired, end):
-            a0, b0 = np.int64(-1), np.int64(top)
-            while a0 != b0:
-                a0, b0 = b0, go(rows, entries[i].row, b0)
-            leaf[start + i - begin] = a0
-
-    return route_eight
-
-
-_route_eight = _route_eight_by(next_node)
-_route_eight_by_plain = _route_eight_by(next_node_of_plain)
 
 
 @borrowing
 def route(walk: Walk, begin: int, end: int, top: int, start: int) -> None:
     """Write the leaf below `top` of the entries ``begin .. end``, or the node where each stays.
 
-    To ``scratch.ordinal``, from the place `start`. Eight rows descend together, so that their loads
-    overlap.
+    To ``scratch.ordinal``, from the place `start`.
     """
-    if walk.nodes[top].direct:
-        _route_eight_by_plain(walk, begin, end, top, start)
-        return
     _route_eight(walk, begin, end, top, start)
     leaf = walk.scratch.ordinal
-    for j in range(
-        start, start + end - begin
-    ):  # the node where it stays may have been raised since
+    for j in range(start, start + end - begin):  # where it stays may have been raised since
         while walk.nodes[leaf[j]].carrier != leaf[j]:
             leaf[j] = walk.nodes[leaf[j]].carrier
+
+
+@borrowing
+def _route_eight(walk: Walk, begin: int, end: int, top: int, start: int) -> None:
+    """Route eight rows together, so that their loads overlap."""
+    rows, entries, leaf = walk.rows, walk.entries, walk.scratch.ordinal
+    paired = end - (end - begin) % 8
+    for i in range(begin, paired, 8):
+        r0, r1, r2 = entries[i].row, entries[i + 1].row, entries[i + 2].row
+        r3, r4, r5 = entries[i + 3].row, entries[i + 4].row, entries[i + 5].row
+        r6, r7 = entries[i + 6].row, entries[i + 7].row
+        a0 = a1 = a2 = a3 = a4 = a5 = a6 = a7 = np.int64(top)
+        moved = True
+        while moved:  # a row that has reached its node stays there
+            b0, b1, b2 = next_node(rows, r0, a0), next_node(rows, r1, a1), next_node(rows, r2, a2)
+            b3, b4, b5 = next_node(rows, r3, a3), next_node(rows, r4, a4), next_node(rows, r5, a5)
+            b6, b7 = next_node(rows, r6, a6), next_node(rows, r7, a7)
+            still = (a0 ^ b0) | (a1 ^ b1) | (a2 ^ b2) | (a3 ^ b3)
+            moved = (still | (a4 ^ b4) | (a5 ^ b5) | (a6 ^ b6) | (a7 ^ b7)) != 0
+            a0, a1, a2, a3, a4, a5, a6, a7 = b0, b1, b2, b3, b4, b5, b6, b7
+        j = start + i - begin
+        leaf[j], leaf[j + 1], leaf[j + 2], leaf[j + 3] = a0, a1, a2, a3
+        leaf[j + 4], leaf[j + 5], leaf[j + 6], leaf[j + 7] = a4, a5, a6, a7
+    for i in range(paired, end):
+        a0, b0 = np.int64(-1), np.int64(top)
+        while a0 != b0:
+            a0, b0 = b0, next_node(rows, entries[i].row, b0)
+        leaf[start + i - begin] = a0
 
 
 @kernel

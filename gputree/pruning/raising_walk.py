@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.base.dtypes import NO_CHILD, NO_FRAME, Bools, Int32s
+from gputree.base.dtypes import NO_CHILD, NO_FRAME, Int32s
 from gputree.compilation import borrowing, inner, kernel
 from gputree.pruning.raising_routing import (
     DONE,
@@ -91,15 +91,11 @@ def settle(nodes: NDArray, slack: float) -> None:
 
 
 @kernel
-def make_ready(rows: RaisingRows, nodes: NDArray, plain: Bools) -> None:
-    """Make leaves stop rows; mark as `direct` the nodes with only `plain` splits below."""
-    for node in range(nodes.size - 1, -1, -1):
-        state = nodes[node]
-        state.direct = plain[node]
-        if state.n_children == 0:
+def make_ready(rows: RaisingRows, nodes: NDArray) -> None:
+    """Make leaves stop rows."""
+    for node in range(nodes.size):
+        if nodes[node].n_children == 0:
             make_leaf(rows, node)
-        for child in range(state.first_child, state.first_child + state.n_children):
-            state.direct &= nodes[child].direct
 
 
 @kernel
@@ -227,9 +223,8 @@ def _raise(walk: Walk, index: int, largest: int) -> None:
     Rows that stay at the branch still route to it, which is none of its children.
     """
     node, branch, rows = walk.nodes[index], walk.nodes[largest], walk.rows
-    rows.splits.nodes[index], rows.steps[index] = rows.splits.nodes[largest], rows.steps[largest]
+    rows.splits.nodes[index] = rows.splits.nodes[largest]
     node.split_of, node.spreads, branch.carrier = branch.split_of, branch.spreads, index
-    node.direct = branch.direct
     node.first_child, node.n_children = branch.first_child, branch.n_children
 
 

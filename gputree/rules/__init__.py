@@ -12,12 +12,4 @@ if TYPE_CHECKING:
     from gputree.rules.estimator import to_rules as to_rules
     from gputree.rules.ruleset import RuleSet as RuleSet
 else:  # type checkers should know no other names
-    __getattr__, __dir__ = attach(
-        __name__,
-        {
-            "boosting": ("BoostedC45Rules",),
-            "conditions": ("ClassRule", "Condition"),
-            "estimator": ("C45Rules", "to_rules"),
-            "ruleset": ("RuleSet",),
-        },
-    )
+    __getattr__, __dir__ = attach(__name__)

@@ -17,7 +17,6 @@ from gputree.estimators.documentation import BOOSTED, OF_MULTIWAY_TREES, documen
 from gputree.estimators.parameters import keyword_constructor
 from gputree.estimators.trials import Boosted
 from gputree.estimators.winnowing import as_grown
-from gputree.evaluation import Report
 from gputree.pruning.error_limit import Quantile
 from gputree.rules.estimator import C45Rules
 from gputree.rules.learning import Learned
@@ -120,28 +119,3 @@ class BoostedC45Rules(Boosted):
 
     def _size_of(self, member: C45Rules) -> tuple[str, int]:
         return "rules", len(member.rules_)
-
-    def report(self, X: Any, y: Any, sample_weight: Any = None) -> Report:
-        """The rule sets and their predictions compared with the labels, trial by trial, as in C5.0.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_rows, n_features)
-        y : array-like of shape (n_rows,)
-            Labels.
-        sample_weight : array-like of shape (n_rows,), default=None
-            Sample weights.
-
-        Returns
-        -------
-        Report
-            As of a tree, with ``tables["each_trial"]``: of each set by itself the number of
-            ``rules``, its ``errors`` and its ``error_rate``. Each set has a separate report:
-            ``estimators_[0].report(X, y)``.
-
-        Raises
-        ------
-        ValueError
-            X, y or sample_weight do not match the fitted rules, or have different lengths.
-        """
-        return super().report(X, y, sample_weight)

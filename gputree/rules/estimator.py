@@ -21,7 +21,7 @@ from gputree.estimators.callbacks import CallbackSupport
 from gputree.estimators.classification import LogProbabilities, TreeClassifier
 from gputree.estimators.parameters import MOST_JOBS
 from gputree.estimators.reporting import Reporting
-from gputree.evaluation import Lines, Report, Weight
+from gputree.evaluation import Lines, Weight
 from gputree.export.model import Names, model_of, require_estimator
 from gputree.inputs.targets import forbid_targets
 from gputree.prediction.losses import encode_target, require_known_labels
@@ -248,35 +248,6 @@ class C45Rules(CallbackSupport, LogProbabilities, Reporting, ClassifierMixin, Ba
         """
         decided = self._decide(X)
         return self.rules_.probabilities[decided]
-
-    def report(self, X: Any, y: Any, sample_weight: Any = None) -> Report:
-        """The rules and their predictions compared with the labels, rule by rule, as in C4.5rules.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_rows, n_features)
-        y : array-like of shape (n_rows,)
-            Labels.
-        sample_weight : array-like of shape (n_rows,), default=None
-            Sample weights.
-
-        Returns
-        -------
-        Report
-            As of a tree, with ``tables["each_rule"]``: of each rule, and last of the default class,
-            how many ``conditions`` it has and its ``confidence`` (one minus the estimated error
-            rate); the rows that it ``covered``, and the ``errors`` of its class among them; the
-            rows that it decides (``used``), because no earlier rule covers them, and its errors
-            among these (``wrong``); the rows that it classifies correctly and that would be wrong
-            without it (``gained``), and the converse (``lost``). ``tables["column_usage"]``: the
-            fraction of rows that rules cover which test a column, the attribute usage of C5.0.
-
-        Raises
-        ------
-        ValueError
-            X, y or sample_weight do not match the fitted rules, or have different lengths.
-        """
-        return super().report(X, y, sample_weight)
 
     def _report_size(self) -> dict[str, int]:
         return {"rules": len(self.rules_), "conditions": self.rules_.n_conditions}

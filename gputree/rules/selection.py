@@ -13,11 +13,11 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import gammaln
 
-from gputree.arithmetic.hashing import mix
+from gputree.arithmetic.bits import mix
 from gputree.base.dtypes import Bools, Floats, Int32s, Int64s
 from gputree.base.threads import run
 from gputree.compilation import inner, jitable, kernel
-from gputree.criteria.logarithm import log2
+from gputree.criteria.shared import log2
 from gputree.rules.conditions import Condition, Rules
 from gputree.rules.coverage import Coverage
 from gputree.rules.simplification import WeightedRows

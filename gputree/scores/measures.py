@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 
 from gputree.base.dtypes import Floats
 from gputree.base.texts import fill
-from gputree.criteria.information import logarithms
+from gputree.criteria.entropy import logarithms
 from gputree.errors import InputTypeError
 from gputree.inputs.labels import Codes, check_counts, check_labels, labels_not_counts
 

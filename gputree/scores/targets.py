@@ -27,8 +27,8 @@ from gputree.columns import Columns
 from gputree.discretization.cut_points import MdlRule, cut_values, new_mdl_task
 from gputree.errors import InputError
 from gputree.estimators.coded_table import read_whole
+from gputree.estimators.column_warnings import warn_if_coarse
 from gputree.estimators.growing import Options, grow_tree
-from gputree.estimators.resolution import warn_if_coarse
 from gputree.inputs.labels import Codes, check_labels, check_targets, check_weights
 from gputree.inputs.tables import Table
 from gputree.scores.measures import BranchMeans, Contingency

@@ -8,7 +8,4 @@ if TYPE_CHECKING:
     from gputree.tree.arrays import Task as Task
     from gputree.tree.tree import Tree as Tree
 else:  # checkers are to know of no other names
-    __getattr__, __dir__ = attach(
-        __name__,
-        {"arrays": ("Task",), "tree": ("Tree",)},
-    )
+    __getattr__, __dir__ = attach(__name__)

@@ -11,7 +11,7 @@ from gputree.backends.cpu.lists import score, sieve
 from gputree.backends.cpu.lists.backend import CpuLists
 from gputree.backends.lists import BranchLimits, ColumnCodes, ListTask
 from gputree.compilation import kernel
-from gputree.criteria.information import in_steps, new_information, term
+from gputree.criteria.entropy import in_steps, new_information, term
 
 LEAST = (0, 1, 3)  # rows on either side of a cut
 

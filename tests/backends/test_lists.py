@@ -21,7 +21,7 @@ from gputree.backends.cuda.lists.backend import CudaLists
 from gputree.backends.encoding import code_columns
 from gputree.backends.lists import BranchLimits, ListTask
 from gputree.base.dtypes import MISSING_CODE
-from gputree.criteria.information import GAIN_BITS, in_steps, new_information
+from gputree.criteria.entropy import GAIN_BITS, in_steps, new_information
 from gputree.estimators import growing_lists
 
 NO_LIMITS = BranchLimits(least=0.0, cut_share=0.0, most=0.0, slack=0.0)
@@ -183,7 +183,7 @@ def test_the_largest_group_of_nodes_is_the_last(monkeypatch):
         return below
 
     monkeypatch.setattr(CpuLevel, "descend", recorded)
-    tree_of("c45", random_mixed_table(2, 1000, False))
+    tree_of("c45", random_mixed_table(2, 600, False))
     assert sum(len(sizes) > 1 for sizes in opened.values()) > 3
     assert all(sizes[-1] == max(sizes) for sizes in opened.values())
 

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from gputree.arithmetic.bits import child_key
 from gputree.arithmetic.fixed_point import fix_weights
-from gputree.arithmetic.hashing import child_key
 from gputree.backends.base import Limits
 from gputree.backends.cpu.cut import drawn_columns
 from gputree.backends.cpu.ranked import grower

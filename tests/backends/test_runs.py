@@ -14,7 +14,7 @@ from gputree.backends.cpu import subsets
 from gputree.backends.cpu.jit import kernel
 from gputree.backends.cpu.layout import Rows
 from gputree.backends.cpu.runs import new_runs
-from gputree.criteria.kinds import Gini
+from gputree.criteria.dispatch import Gini
 
 
 @kernel

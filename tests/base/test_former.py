@@ -6,7 +6,7 @@ from importlib import import_module
 
 import pytest
 
-from gputree.base.former import FormerNames
+from gputree.base.lazy import FormerNames
 from gputree.tree import Tree
 from gputree.tree.branches import BranchLists
 

@@ -20,7 +20,7 @@ from gputree import DecisionTreeClassifier
 from gputree.backends.cuda import kernels, machine
 from gputree.backends.cuda.backend import CudaBackend
 from gputree.backends.devices import resolve_device
-from gputree.check import check_device, comparison, record, trust
+from gputree.check import check_device, comparison, trust
 from gputree.check.cases import CASES, numbers
 from gputree.check.comparison import Side, first_difference
 from gputree.cli import main
@@ -37,7 +37,7 @@ SIDES = Side("the CPU", "CPU", "cpu"), Side("the device", "device", "cuda")
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A cache folder of the test's own."""
-    monkeypatch.setattr(record, "user_cache", lambda: str(tmp_path / "cache"))
+    monkeypatch.setattr(comparison, "user_cache", lambda: str(tmp_path / "cache"))
     return tmp_path / "cache"
 
 
@@ -68,7 +68,7 @@ def checks(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Counter[str]]:
 
         def run(identity: machine.Identity) -> list[str]:
             count["cuda"] += 1
-            record.keep(identity, differences, lasting=True)
+            comparison.keep(identity, differences, lasting=True)
             return list(differences)
 
         monkeypatch.setattr(trust, "check_apart", run)
@@ -79,7 +79,7 @@ def checks(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Counter[str]]:
 
 def forget() -> None:
     """Forget results, as in a new process."""
-    record._known.clear()
+    comparison._known.clear()
 
 
 # ------------------------------------------------------------------------- the whole check
@@ -128,7 +128,7 @@ def test_a_wrong_kernel_is_found():
     assert report.completed
     assert re.fullmatch(r"gini, missing.*: .* on the CPU, .* on the device", report.differences[0])
     assert "FAILED: 1 of 1 tables differ" in str(report)
-    assert record.find(machine.identity()) == report.differences
+    assert comparison.find(machine.identity()) == report.differences
 
 
 @pytest.mark.usefixtures("few_tables", "cupy")
@@ -142,9 +142,9 @@ def test_an_error_is_told_and_not_kept(monkeypatch, folder):
     report = check_device("cuda")
     assert report.differences == [f"{CASES[0].name}: MemoryError on the device: out of memory"]
     assert not report.completed
-    assert record.find(machine.identity()) == report.differences
+    assert comparison.find(machine.identity()) == report.differences
     forget()
-    assert record.find(machine.identity()) is None
+    assert comparison.find(machine.identity()) is None
     assert not folder.exists()
 
 
@@ -287,7 +287,7 @@ def test_only_the_user_can_write_the_folder(folder):
     """A new user's group often may, by the default modes of files."""
     before = os.umask(0o002)
     try:
-        record.keep(machine.Identity(*machine.Identity._fields), [], lasting=True)
+        comparison.keep(machine.Identity(*machine.Identity._fields), [], lasting=True)
     finally:
         os.umask(before)
     assert list(folder.iterdir())
@@ -310,7 +310,7 @@ def test_a_folder_that_cannot_be_written(checks, folder, monkeypatch, folder_is)
     """The process remembers all the same."""
     folder.write_text("")
     if folder_is == "not known":
-        monkeypatch.setattr(record, "user_cache", lambda: None)
+        monkeypatch.setattr(comparison, "user_cache", lambda: None)
     count = checks()
     assert [resolve_device("auto") for _ in range(3)] == ["cuda"] * 3
     assert count["cuda"] == 1

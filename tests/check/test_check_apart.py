@@ -13,7 +13,7 @@ from devices import needs_emulator
 
 from gputree import DecisionTreeClassifier
 from gputree.backends.cuda import machine
-from gputree.check import record, trust
+from gputree.check import comparison, trust
 from gputree.check.cases import CASES
 
 pytestmark = [*needs_emulator, pytest.mark.process]
@@ -39,7 +39,7 @@ sys.modules["cupy"] = cupy
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A cache folder of the test's own."""
-    monkeypatch.setattr(record, "user_cache", lambda: str(tmp_path / "cache"))
+    monkeypatch.setattr(comparison, "user_cache", lambda: str(tmp_path / "cache"))
     return tmp_path / "cache"
 
 
@@ -76,7 +76,7 @@ def test_a_device_that_passes(launches, folder, capsys):
     assert fit().growth_report_["device"] == "cuda"
     assert [path.suffix for path in folder.iterdir()] == [".json"]
     assert capsys.readouterr().err.count("gputree: checking the CUDA device") == 1
-    record._known.clear()
+    comparison._known.clear()
     launches("os.abort()")  # what is kept is believed
     assert fit().growth_report_["device"] == "cuda"
 
@@ -111,7 +111,7 @@ def test_a_kernel_that_never_ends(launches, folder, monkeypatch):
     launches("time.sleep(1000)")
     monkeypatch.setattr(trust, "MOST_SECONDS", 1)
     grows_on_the_cpu(r".*: no end after 1 s")
-    record._known.clear()
+    comparison._known.clear()
     monkeypatch.setattr(trust, "check_apart", None)
     grows_on_the_cpu(r".*: no end after 1 s")
     assert [path.suffix for path in folder.iterdir()] == [".json"]
@@ -121,7 +121,7 @@ def test_a_wrong_kernel(launches, folder):
     old = "add_to_global(node_sums + k, sums[k]);"
     launches(replace={old: old.replace("sums[k]", "sums[k] + 1")})
     grows_on_the_cpu(rf"{CASES[0].name}: .* on the device")
-    assert record._read(machine.identity()) == record.find(machine.identity())
+    assert comparison._read(machine.identity()) == comparison.find(machine.identity())
 
 
 def test_another_device_in_the_child(launches, folder, monkeypatch):

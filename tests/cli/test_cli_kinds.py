@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from gputree import DecisionTreeClassifier
-from gputree.cli import kinds
+from gputree.cli import warmup as kinds
 from gputree.criteria.named import CRITERIA
 
 

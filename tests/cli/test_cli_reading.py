@@ -6,7 +6,7 @@ import pytest
 
 from gputree import load_model
 from gputree.cli.reading import as_options
-from gputree.datasets.guesses import Option
+from gputree.datasets.file_format import Option
 
 ROWS = [f"{n},{n % 5},{'p' if n > 15 else 'n'}" for n in range(30)]
 

@@ -344,7 +344,7 @@ def test_an_output_that_cannot_be_written_is_found_first(fails, monkeypatch, tmp
     def refuse(dir):
         raise PermissionError(errno.EACCES, "Permission denied", dir)
 
-    monkeypatch.setattr("gputree.cli.streams.tempfile.TemporaryFile", refuse)
+    monkeypatch.setattr("gputree.cli.reading.tempfile.TemporaryFile", refuse)
     monkeypatch.setattr("gputree.cli.train.read_training", None)
     error = fails("train", IRIS, "--target", "species", "-o", tmp_path / "m")
     assert f"{tmp_path / 'm'}: Permission denied" in error

@@ -24,11 +24,10 @@ from processes import run_python
 
 import gputree
 from gputree.cli import main
-from gputree.cli.kinds import KINDS
+from gputree.cli.warmup import KINDS
 from gputree.compilation import (
     decorators,
     dispatchers,
-    folders,
     numba_internals,
     sources,
     store,
@@ -148,7 +147,7 @@ def test_kernels_are_made_of_few_files():
         ("backends.cpu.finish", "criteria.gini"),  # in the place of a stub
         ("backends.cpu.finish", "backends.cpu.finish_scan"),  # where something is given
         ("backends.cpu.encode", "backends.binning"),  # constants
-        ("backends.cpu.encode", "arithmetic.hashing"),
+        ("backends.cpu.encode", "arithmetic.bits"),
         ("pruning.raising_walk", "base.dtypes"),
         ("pruning.raising_walk", "pruning.raising_routing"),  # records
         ("prediction.descent", "compilation.decorators"),  # options of the compiler
@@ -228,7 +227,7 @@ def kept(tmp_path, monkeypatch):
 
     def fresh():
         dispatcher = decorators.Kernel(decreases.py_func).dispatcher
-        return dispatcher, Path(folders.folders()[0])
+        return dispatcher, Path(store.folders()[0])
 
     return fresh
 
@@ -562,9 +561,9 @@ def test_kernels_that_are_kept_are_no_news(kept, caplog):
 
 def test_where_kernels_are_kept_is_told(tmp_path, monkeypatch):
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
-    assert Path(folders.in_use()).parent == tmp_path
+    assert Path(store.in_use()).parent == tmp_path
     monkeypatch.setattr(os, "access", lambda *arguments: False)
-    assert folders.in_use() is None
+    assert store.in_use() is None
 
 
 def test_warmup_fails_where_nothing_can_be_kept(monkeypatch, capsys):
@@ -594,7 +593,7 @@ import gc
 import numpy as np
 from numba.core.dispatcher import Dispatcher
 from gputree import C45Rules, DecisionTreeClassifier, MDLPDiscretizer, rank_features
-from gputree.cli.kinds import compile_kind
+from gputree.cli.warmup import compile_kind
 from gputree.pruning import PRUNERS
 
 def held():
@@ -629,7 +628,7 @@ def test_what_is_warmed_needs_no_other_kernels():
 OPTIONS_USES = """
 import numpy as np
 from gputree import DecisionTreeClassifier, DecisionTreeRegressor
-from gputree.cli.kinds import compile_kind
+from gputree.cli.warmup import compile_kind
 from gputree.compilation.tiers import forced
 from gputree.compilation.waits import waiting
 from gputree.export import shap_values
@@ -663,7 +662,7 @@ import numpy as np
 from gputree import (
     ExtraTreesClassifier, ExtraTreesRegressor, RandomForestClassifier, RandomForestRegressor
 )
-from gputree.cli.kinds import compile_kind
+from gputree.cli.warmup import compile_kind
 from gputree.compilation.tiers import forced
 from gputree.compilation.waits import waiting
 

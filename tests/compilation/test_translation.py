@@ -26,7 +26,7 @@ def functions():
     packages = [importlib.import_module(f"gputree.{part}") for part in PARTS]
     modules = [
         importlib.import_module("gputree.arithmetic.bits"),
-        importlib.import_module("gputree.arithmetic.hashing"),
+        importlib.import_module("gputree.arithmetic.bits"),
     ]
     for package in packages:
         names = pkgutil.iter_modules(package.__path__, f"{package.__name__}.")

@@ -9,19 +9,19 @@ from contextlib import contextmanager
 import numba
 import pytest
 
-from gputree.compilation import folders
+from gputree.compilation import store
 
 pytestmark = [
     pytest.mark.usefixtures("always_compiled"),
     pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="numba's compiler is switched off"),
-    pytest.mark.skipif(folders.fcntl is None, reason="files are locked as on Unix"),
+    pytest.mark.skipif(store.fcntl is None, reason="files are locked as on Unix"),
 ]
 
 # Says if it compiles or waits; if that is expected, continues on request.
 CALL = """
 import sys
 from numba.core import event
-from gputree.compilation import folders, waits
+from gputree.compilation import store, waits
 
 class Watch(event.Listener):
     compiles = False
@@ -34,7 +34,7 @@ class Watch(event.Listener):
     def on_end(self, event):
         pass
 
-folders.PATIENCE = float(sys.argv[2])
+store.PATIENCE = float(sys.argv[2])
 import numpy as np
 from gputree.criteria import Gini, decreases
 
@@ -99,7 +99,7 @@ def test_a_kernel_is_unlocked_after_an_error(tmp_path, monkeypatch):
 
     compiled = kernel(decreases.py_func)
     given = []
-    monkeypatch.setattr(folders, "unlock", given.append)
+    monkeypatch.setattr(store, "unlock", given.append)
     with pytest.raises(numba.TypingError):
         compiled("no criterion", None, None)
     assert len(given) == 1

@@ -51,8 +51,6 @@ SMALL = {
     "prediction.forest.BLOCK_BYTES": 64,
     "prediction.quantiles.BLOCK_ROWS": 3,
     "prediction.descent.FEW_CODES": 2,
-    "pruning.subtree_raising.BLOCK_CELLS": 6,
-    "pruning.subtree_raising.FEW_CELLS": 2,
     "pruning.raising_walk.FIRST_LOOK": 2,
     "pruning.subtree_raising.FEW_ROWS": 2,
     "rules.coverage.BLOCK_BYTES": 64,

@@ -17,7 +17,7 @@ from gputree import (
     entropy,
     variance_reduction,
 )
-from gputree.compilation import folders, store
+from gputree.compilation import store
 
 IDS = np.array([[f"id{i}"] for i in range(400)], object)
 Y = np.arange(400) % 2
@@ -45,7 +45,7 @@ def test_the_line_is_the_callers(call):
 
 def test_kernels_that_cannot_be_kept_are_told_once(monkeypatch):
     """Warn again after a warning that was raised as an error."""
-    monkeypatch.setattr(folders, "folders", list)
+    monkeypatch.setattr(store, "folders", list)
     monkeypatch.setattr(store, "_warned", False)
     for _ in range(2):
         with warnings.catch_warnings():

@@ -11,7 +11,7 @@ from oracles import all_cuts, best_first, exact_tree
 from strategies import Sample, is_regression, make_task, problems, random_problems, random_sample
 
 from gputree import DecisionTreeClassifier
-from gputree.arithmetic.hashing import child_key, mix
+from gputree.arithmetic.bits import child_key, mix
 from gputree.backends.base import Finishing
 from gputree.backends.cpu import cut
 from gputree.growth.assembly import GrownNodes, over_leaves, renumber

@@ -9,7 +9,7 @@ from oracles import tie_rank
 from scipy.stats import chisquare, kstest
 
 from gputree import CodedTable, DecisionTreeClassifier, DecisionTreeRegressor, ExtraTreesClassifier
-from gputree.arithmetic.hashing import child_key, mix
+from gputree.arithmetic.bits import child_key, mix
 from gputree.backends.cpu import drawn_values as columns_kernels
 from gputree.backends.cpu.cut import drawn_columns
 from gputree.backends.cpu.drawn_values import first_difference

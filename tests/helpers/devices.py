@@ -18,7 +18,7 @@ from gputree.backends.cpu.table import CpuTable
 from gputree.backends.cuda import machine
 from gputree.backends.cuda.backend import CudaBackend
 from gputree.backends.cuda.table import CudaTable
-from gputree.check import record
+from gputree.check import comparison
 
 # Ways of emulation: the order of blocks, warps and lanes, whether accesses are checked, what
 # every byte of fresh memory holds unless the option says, and whether it is NVRTC's PTX that runs.
@@ -96,7 +96,9 @@ def opened(name: str) -> Iterator[str]:
     if name == "cuda":
         if reason := _no_device():
             absent("GPU", reason)
-        record.remember(machine.identity(), [])  # or the first fit of each process would check it
+        comparison.remember(
+            machine.identity(), []
+        )  # or the first fit of each process would check it
     yield name
 
 

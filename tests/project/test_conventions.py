@@ -104,8 +104,9 @@ INTERNAL = {
     "base/lazy.py",
     "backends/__init__.py",
     "backends/cuda/kernels.py",
-    "compilation/borrowing.py",
+    "compilation/decorators.py",
     "compilation/numba_internals.py",
+    "prediction/forest.py",  # a sequence
 }
 
 

@@ -13,8 +13,8 @@ import pytest
 import yaml
 
 import gputree
-from gputree.base.versions import OPTIONAL, REQUIRED, versions
-from gputree.compilation import numba_release
+from gputree.base.optional import OPTIONAL, REQUIRED, versions
+from gputree.compilation import decorators
 from gputree.errors import MissingPackageError
 
 ROOT = Path(gputree.__file__).parents[1]
@@ -92,8 +92,8 @@ def fake_cupy(count):
     ],
 )
 def test_devices_are_named(count, devices, monkeypatch):
-    monkeypatch.setattr("gputree.base.versions.require", lambda *_: fake_cupy(count))
-    monkeypatch.setattr("gputree.base.versions.driver_version", lambda: (13, 0))
+    monkeypatch.setattr("gputree.base.optional.require", lambda *_: fake_cupy(count))
+    monkeypatch.setattr("gputree.base.optional.driver_version", lambda: (13, 0))
     found = versions()
     assert found["CUDA driver"] == "for CUDA 13.0"
     assert (found["cupy"], found["NVRTC"], found["CUDA devices"]) == ("14.2", "13.0", devices)
@@ -103,7 +103,7 @@ def test_a_cupy_that_cannot_start_is_said(monkeypatch):
     def fail(*_):
         raise MissingPackageError("cupy cannot start: read-only") from OSError("read-only")
 
-    monkeypatch.setattr("gputree.base.versions.require", fail)
+    monkeypatch.setattr("gputree.base.optional.require", fail)
     found = versions()
     assert found["cupy"] == "cupy cannot start: read-only"
     assert found["CUDA devices"] == "none"
@@ -116,31 +116,31 @@ def test_reported_requirements_are_those_of_the_project():
 
 # -------------------------------------------------------------------- bounds
 def test_numba_is_bounded_by_the_newest_release_that_was_tested():
-    major, minor = numba_release.NEWEST
+    major, minor = decorators.NEWEST
     assert requirement("numba").endswith(f",<{major}.{minor + 1}")
     installed = importlib.metadata.version("numba").split(".")
-    assert (int(installed[0]), int(installed[1])) <= numba_release.NEWEST
+    assert (int(installed[0]), int(installed[1])) <= decorators.NEWEST
 
 
 @pytest.fixture
 def checked_again():
-    numba_release.warn_of_newer.cache_clear()
+    decorators.warn_of_newer.cache_clear()
     yield
-    numba_release.warn_of_newer.cache_clear()
+    decorators.warn_of_newer.cache_clear()
 
 
 @pytest.mark.parametrize("version", ["0.69.0", "0.69.0rc1", "0.69.0dev0+12.g1", "1.0"])
 def test_a_newer_numba_is_named(version, monkeypatch, checked_again):
     monkeypatch.setattr("numba.__version__", version)
     with pytest.warns(UserWarning, match=f'up to 0.68, found {re.escape(version)}.*"numba<0.69"'):
-        numba_release.warn_of_newer()
-    numba_release.warn_of_newer()  # once
+        decorators.warn_of_newer()
+    decorators.warn_of_newer()  # once
 
 
 @pytest.mark.parametrize("version", ["0.61.2", "0.68.0rc1", "0.68.9", "unknown"])
 def test_other_numbas_are_not(version, monkeypatch, checked_again):
     monkeypatch.setattr("numba.__version__", version)
-    numba_release.warn_of_newer()
+    decorators.warn_of_newer()
 
 
 def test_the_oldest_versions_include_what_is_bounded_above():

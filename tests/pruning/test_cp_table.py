@@ -18,7 +18,7 @@ from gputree import (
 )
 from gputree.datasets import load_auto_mpg, load_golf, load_iris
 from gputree.pruning import CostComplexity, CostComplexityCV, cp_table
-from gputree.pruning.complexity_table import CP_TABLE, CPTable
+from gputree.pruning.cost_complexity import CP_TABLE, CPTable
 
 # `printcp` of rpart's manual, of kyphosis.
 KYPHOSIS = """

@@ -10,7 +10,7 @@ from sklearn.tree import DecisionTreeClassifier
 from sklearn_trees import from_sklearn
 
 from gputree.pruning import PenalizedLoss
-from gputree.pruning.penalized_loss import training_loss
+from gputree.pruning.bottom_up import training_loss
 
 
 def _tables():

@@ -6,11 +6,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from mixed_tables import random_mixed_table
 from pruning_oracles import tree_of_shape
 from strategies import examples
 
-from gputree import C45Classifier
 from gputree.base.dtypes import (
     BRANCH_SPLIT,
     MISSING_STOPS,
@@ -18,10 +16,8 @@ from gputree.base.dtypes import (
     NO_FEATURE,
     NO_THRESHOLD,
     THRESHOLD_SPLIT,
-    UNSEEN,
 )
 from gputree.pruning import Pessimistic, TrainingRows, add_errors, subtree_raising
-from gputree.pruning.subtree_raising import column_ends, find_plain
 from gputree.tree import Tree
 from gputree.tree.branches import BranchLists
 
@@ -293,70 +289,3 @@ def test_an_inner_node_without_rows_becomes_a_leaf():
     X = np.zeros((5, 2))
     rows = TrainingRows(X, np.array([0, 0, 0, 1, 1]), np.ones(5))
     assert Pessimistic().prune_tree(root.to_tree(), rows).n_leaves == 1
-
-
-# ----------------------------------------------------------------------- what splits do with values
-@pytest.mark.parametrize("order", ["C", "F"])
-@pytest.mark.parametrize("n", [1, 4, 5, 103, 1000])
-@pytest.mark.parametrize(("wide", "block"), [(1, 1), (15, 30), (1 << 11, 1 << 18)])
-def test_ends_are_numpys_however_rows_are_taken(order, n, wide, block, monkeypatch):
-    monkeypatch.setattr(subtree_raising, "WIDE_ROW", wide)
-    monkeypatch.setattr(subtree_raising, "BLOCK_CELLS", block)
-    rng = np.random.default_rng(n)
-    X = rng.normal(size=(n, 3)).astype(np.float32)
-    X[rng.integers(n), 1] = np.nan
-    X[-1, 2] = 9
-    ends = column_ends(np.asarray(X, order=order), 2)
-    np.testing.assert_array_equal(ends.missing, [False, True, False])
-    np.testing.assert_array_equal(ends.lowest[~ends.missing], X.min(axis=0)[[0, 2]])
-    np.testing.assert_array_equal(ends.highest[~ends.missing], X.max(axis=0)[[0, 2]])
-
-
-def test_ends_of_rows_after_whole_blocks(monkeypatch):
-    """Use blocks of 5 rows, and none to 4 after them with the minimum and the maximum."""
-    monkeypatch.setattr(subtree_raising, "WIDE_ROW", 15)
-    for n in range(1, 17):
-        X = np.zeros((n, 3))
-        X[-1] = -1.0, 1.0, np.nan
-        ends = column_ends(X, 1)
-        assert ends.lowest[0] == -1.0
-        assert ends.highest[1] == 1.0
-        assert ends.missing.tolist() == [False, False, True]
-
-
-def plain_one_by_one(tree, X):
-    plain = []
-    for node in range(tree.n_nodes):
-        column = X[:, max(tree.feature[node], 0)]
-        is_plain = tree.is_leaf[node] or not np.isnan(column).any()
-        if tree.tests_categories[node]:
-            children = tree.first_child[node] + np.arange(tree.n_children[node])
-            lists = [tree.branch_code[tree.branch_begin[c] : tree.branch_end[c]] for c in children]
-            is_plain = is_plain and [code.tolist() for code in lists] == [
-                [c] for c in range(len(children))
-            ]
-            is_plain = is_plain and set(column) <= set(range(len(children)))
-        plain.append(is_plain)
-    return np.array(plain)
-
-
-@pytest.mark.parametrize("binary_splits", [False, True])
-@pytest.mark.parametrize("holes", [False, True])
-def test_plain_nodes(binary_splits, holes):
-    kinds = set()
-    for seed in range(6):
-        table = random_mixed_table(seed, 200, weighted=False)
-        X = table.X if holes else np.nan_to_num(table.X)
-        model = C45Classifier(
-            pruning=None, binary_splits=binary_splits, min_samples_leaf=1,
-            categorical_features=table.nominal,
-        ).fit(X, table.y)  # fmt: skip
-        tree, values = model.tree_, model._values(X)
-        for change in (None, UNSEEN, 1000.0):
-            changed = values.copy()
-            if change is not None:
-                changed[0, table.nominal] = change
-            plain = find_plain(tree, column_ends(changed, 1))
-            np.testing.assert_array_equal(plain, plain_one_by_one(tree, changed))
-            kinds.update(zip(tree.tests_categories.tolist(), plain.tolist(), strict=True))
-    assert {(False, True), (True, False)} <= kinds

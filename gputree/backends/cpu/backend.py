@@ -21,7 +21,6 @@ from gputree.backends.base import (
 )
 from gputree.backends.binning import MAX_BINS
 from gputree.backends.cpu import cell_counts, tuning
-from gputree.backends.cpu import histogram as histograms_
 from gputree.backends.cpu.block import block_bytes
 from gputree.backends.cpu.categories import (
     LeftLists,
@@ -56,7 +55,7 @@ from gputree.backends.cpu.partition import (
 )
 from gputree.backends.cpu.ranks import rank_table
 from gputree.backends.cpu.refine import NodeHistogram, refine_nodes
-from gputree.backends.cpu.score import new_vectors, score_nodes
+from gputree.backends.cpu.score import histogram, new_vectors, score_nodes, subtract_nodes
 from gputree.backends.cpu.sub_bins import Finer
 from gputree.backends.cpu.table import CpuTable
 from gputree.backends.rules import thresholds
@@ -243,9 +242,7 @@ class CpuBackend:
 
         def count(a: int, b: int) -> None:
             for c in order[a:b]:
-                histograms_.histogram(
-                    criterion, source, first[c], last[c], columns, self.channels, target[c]
-                )
+                histogram(criterion, source, first[c], last[c], columns, self.channels, target[c])
 
         self._run(count, spans(sizes[order], self.n_threads, min_rows))
         for i, c in enumerate(extra):
@@ -254,7 +251,7 @@ class CpuBackend:
     def subtract(self, out: NDArray, larger: Larger) -> None:
         """Overwrite histograms of `out` by the differences of `larger`."""
         parts = even_spans(larger.slots.size, out.shape[1], self.n_threads, 1 << 18)
-        self._run(lambda a, b: histograms_.subtract_nodes(larger, out, a, b), parts)
+        self._run(lambda a, b: subtract_nodes(larger, out, a, b), parts)
 
     # ----------------------------------------------------------- splits
     def score(self, histograms: NDArray, slots: Int64s, bounds: Bounds | None = None) -> Scores:

@@ -10,11 +10,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.arithmetic.hashing import mix
+from gputree.arithmetic.bits import mix
 from gputree.backends.base import Bools
-from gputree.backends.cpu.interactions import column_in, number_allowed
 from gputree.backends.cpu.jit import borrowing, kernel, pasted, pick
-from gputree.backends.cpu.monotonic import keeps_order
+from gputree.backends.cpu.monotonic import column_in, keeps_order, number_allowed
 from gputree.backends.rules import midpoint
 from gputree.criteria import add_row, begin, left_weight, move, score
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.arithmetic.hashing import child_key
+from gputree.arithmetic.bits import child_key
 from gputree.backends.base import Int64s, Subtrees, Task
 from gputree.backends.cpu.block import share_blocks
 from gputree.backends.cpu.cut import new_draws, no_cut
@@ -30,16 +30,19 @@ from gputree.backends.cpu.finish import (
     wait,
 )
 from gputree.backends.cpu.finish_scan import Scan, clear
-from gputree.backends.cpu.interactions import (
-    allowed_on_stack,
-    keep_columns,
-    new_sets,
-    push_sets,
-    put_set,
-)
 from gputree.backends.cpu.jit import borrowing, kernel, pasted
 from gputree.backends.cpu.layout import EntrySource, Rows
-from gputree.backends.cpu.monotonic import at_place, new_stack, push_bounds, put_bounds
+from gputree.backends.cpu.monotonic import (
+    allowed_on_stack,
+    at_place,
+    keep_columns,
+    new_sets,
+    new_stack,
+    push_bounds,
+    push_sets,
+    put_bounds,
+    put_set,
+)
 from gputree.backends.cpu.ranks import Ranks, rank_table
 from gputree.backends.rules import fewest_rows, missing_goes_left
 from gputree.criteria import add_row, begin, gain, is_pure, restrict, row_by_row

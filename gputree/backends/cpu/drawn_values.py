@@ -22,7 +22,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.arithmetic.hashing import mix
+from gputree.arithmetic.bits import mix
 from gputree.backends.base import Int64s, Task
 from gputree.backends.cpu.cut import (
     ColumnDraws,
@@ -37,10 +37,9 @@ from gputree.backends.cpu.cut import (
     tie_rank,
 )
 from gputree.backends.cpu.finish_scan import clear
-from gputree.backends.cpu.interactions import number_allowed
 from gputree.backends.cpu.jit import borrowing
 from gputree.backends.cpu.layout import Node, Pairs, Rows, Table
-from gputree.backends.cpu.monotonic import at_column, keeps_order
+from gputree.backends.cpu.monotonic import at_column, keeps_order, number_allowed
 from gputree.backends.cpu.sort import Sorter, new_sorter, sort_pairs
 from gputree.criteria import add_row, begin, move, score
 

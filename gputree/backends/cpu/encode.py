@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.arithmetic.hashing import mix
+from gputree.arithmetic.bits import mix
 from gputree.backends import binning
 from gputree.backends.binning import GRID_CELLS, MAX_BINS, Bins
 from gputree.backends.cpu.jit import PREFETCH_ROWS, borrowing, kernel, prefetch

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gputree.arithmetic.hashing import child_key
+from gputree.arithmetic.bits import child_key
 from gputree.backends.base import Bounds, Floats, Int64s, Limits, Subtrees, Task, Uint64s
 from gputree.backends.cpu import block as blocks
 from gputree.backends.cpu.block import missing_rank
@@ -28,17 +28,20 @@ from gputree.backends.cpu.finish_scan import (
     scan_column,
     weight_at,
 )
-from gputree.backends.cpu.interactions import (
-    allowed_on_stack,
-    keep_columns,
-    new_sets,
-    number_allowed,
-    push_sets,
-    put_set,
-)
 from gputree.backends.cpu.jit import borrowing, kernel, pasted
 from gputree.backends.cpu.layout import BinEnds, EntrySource
-from gputree.backends.cpu.monotonic import at_place, new_stack, push_bounds, put_bounds
+from gputree.backends.cpu.monotonic import (
+    allowed_on_stack,
+    at_place,
+    keep_columns,
+    new_sets,
+    new_stack,
+    number_allowed,
+    push_bounds,
+    push_sets,
+    put_bounds,
+    put_set,
+)
 from gputree.backends.rules import fewest_rows, midpoint, missing_goes_left
 from gputree.criteria import add_row, begin, gain, is_pure, restrict, row_by_row
 

@@ -162,7 +162,7 @@ class Scan(NamedTuple):
     whole: int  # weight of the node
     start: Any  # the criterion's state with no row on the left
     key: np.uint64  # of random draws
-    allowed: Any  # columns that may split the node, see `gputree.backends.cpu.interactions`
+    allowed: Any  # columns that may split the node, see `gputree.backends.cpu.monotonic`
 
 
 @pasted

@@ -17,7 +17,7 @@ from gputree.compilation import (
     pasted,
     written_out,
 )
-from gputree.compilation.prefetching import PREFETCH_ROWS, prefetch
+from gputree.compilation.declared import PREFETCH_ROWS, prefetch
 
 __all__ = [
     "PREFETCH_ROWS",

@@ -206,7 +206,7 @@ class OpenedNodes(NamedTuple):
 
 
 class Moved(NamedTuple):
-    """Places of entries in the next level; see `gputree.backends.cpu.lists.partition`."""
+    """Places of entries in the next level; see `gputree.backends.cpu.lists.backend`."""
 
     route: NDArray[Any]  # (E,) int64: part of the test and place, or -2 less a place in `spread`
     spread: NDArray[Any]  # int32 places of fractions, -1 in a part without a fraction

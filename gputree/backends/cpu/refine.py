@@ -40,7 +40,6 @@ from gputree.backends.cpu.gather import (
     keep_found,
     put_found,
 )
-from gputree.backends.cpu.interactions import allowed_in_node, number_allowed
 from gputree.backends.cpu.jit import (
     PREFETCH_ROWS,
     borrowing,
@@ -51,7 +50,7 @@ from gputree.backends.cpu.jit import (
     written_out,
 )
 from gputree.backends.cpu.layout import Node, Pairs
-from gputree.backends.cpu.monotonic import at_column, at_node
+from gputree.backends.cpu.monotonic import allowed_in_node, at_column, at_node, number_allowed
 from gputree.backends.cpu.score import (
     add_cell,
     column_bins,

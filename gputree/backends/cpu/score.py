@@ -1,4 +1,4 @@
-"""Cumulative-sum scoring of bin boundaries, and bounds on cuts inside bins.
+"""Histograms of row statistics by (column, bin); scores of bin boundaries, bounds inside bins.
 
 Boundaries and bounds of bins that count rows of two classes by gini: in vectors.
 
@@ -20,11 +20,61 @@ from numpy.typing import NDArray
 from gputree.backends.base import Task
 from gputree.backends.binning import MAX_BINS
 from gputree.backends.cpu.cut import admits, row_count
-from gputree.backends.cpu.interactions import allowed_in_node, may_split
-from gputree.backends.cpu.jit import borrowing, kernel
-from gputree.backends.cpu.monotonic import at_column, at_node, boundary_keeps_order
-from gputree.criteria import Gini, begin, bound, left_weight, margin, score, tighten
+from gputree.backends.cpu.jit import PREFETCH_ROWS, borrowing, kernel, pick, prefetch
+from gputree.backends.cpu.monotonic import (
+    allowed_in_node,
+    at_column,
+    at_node,
+    boundary_keeps_order,
+    may_split,
+)
+from gputree.criteria import Gini, add_row, begin, bound, left_weight, margin, score, tighten
 from gputree.criteria.gini import boundary_score, corner_score
+
+
+@kernel
+def histogram(criterion, source, begin, end, columns, channels, out):
+    """Add entries ``begin .. end`` to `out`, flat cells of `channels` statistics each.
+
+    The cells are those of ``columns[0] .. columns[1]``. Weighted tables count rows in the last
+    channel.
+    """
+    table, rows, entries = source
+    first, last = columns
+    codes, offset = table.codes, table.offset
+    targets, weights, squares = rows.target, rows.weight, rows.square
+    weighted = weights is not None
+    final = np.uintp(max(entries.size, 1) - 1)
+    width = np.uintp(channels)
+    start = np.empty(last, np.uintp)  # first cell of each column
+    for f in range(first, last):
+        start[f] = (offset[f] - offset[first]) * channels
+    # `out` has the sums of the entries begin .. i.
+    for i in range(np.uintp(begin), np.uintp(end)):
+        ahead = entries[min(i + np.uintp(PREFETCH_ROWS), final)]
+        prefetch(codes, ahead, first)
+        prefetch(targets, ahead, 0)
+        row = np.uintp(entries[i])
+        target = targets[row]
+        weight = pick(weights, row, 1)
+        square = pick(squares, row, 0)
+        for f in range(np.uintp(first), np.uintp(last)):
+            position = start[f] + np.uintp(codes[row, f]) * width
+            add_row(criterion, out, position, target, weight, square)
+            if weighted:
+                out[position + width - np.uintp(1)] += 1
+
+
+@kernel
+def subtract_nodes(larger, out, first, last):
+    """Histograms of the larger siblings ``first .. last``: parent minus smaller sibling."""
+    for j in range(first, last):
+        parent = larger.whole[larger.whole_slots[j]]
+        part = out[larger.part_slots[j]]
+        sibling = out[larger.slots[j]]
+        for i in range(parent.size):
+            sibling[i] = parent[i] - part[i]
+
 
 # Squares of sums of rows stay below 2**53.
 MOST_EXACT_ROWS = 1 << 26

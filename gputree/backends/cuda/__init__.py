@@ -1,21 +1,13 @@
+"""The CUDA backend; names that packages outside of `backends` use, for arrays on a device."""
+
 from typing import TYPE_CHECKING
 
 from gputree.base.lazy import attach
 
 if TYPE_CHECKING:
-    from gputree.backends.cuda.kernels import cupy
-    from gputree.backends.cuda.layout import to_device
-    from gputree.backends.cuda.machine import device_of, entered
-
-# Names that packages outside of `backends` use, for arrays on a device.
-__all__ = ["cupy", "device_of", "entered", "to_device"]
-
-if not TYPE_CHECKING:  # type checkers should know no other names
-    __getattr__, __dir__ = attach(
-        __name__,
-        {
-            "kernels": ("cupy",),
-            "layout": ("to_device",),
-            "machine": ("device_of", "entered"),
-        },
-    )
+    from gputree.backends.cuda.kernels import cupy as cupy
+    from gputree.backends.cuda.layout import to_device as to_device
+    from gputree.backends.cuda.machine import device_of as device_of
+    from gputree.backends.cuda.machine import entered as entered
+else:  # checkers are to know of no other names
+    __getattr__, __dir__ = attach(__name__)

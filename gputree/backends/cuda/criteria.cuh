@@ -15,5 +15,5 @@
 struct Criterion {
     i64 n_classes;
     double unit;
-    double scale;  // see gputree/criteria/kinds.py: SQUARED_ERROR has its square unit here
+    double scale;  // see gputree/criteria/dispatch.py: SQUARED_ERROR has its square unit here
 };

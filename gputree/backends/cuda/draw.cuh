@@ -1,4 +1,4 @@
-// Random column subsets that depend on the node only: gputree/arithmetic/hashing.py and
+// Random column subsets that depend on the node only: gputree/arithmetic/bits.py and
 // gputree/backends/cpu/cut.py.
 __device__ __forceinline__ u64 mix(u64 key) {  // SplitMix64
     u64 z = key + 0x9E3779B97F4A7C15ull;

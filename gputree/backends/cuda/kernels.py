@@ -37,7 +37,7 @@ import numpy as np
 
 from gputree.base.optional import require
 from gputree.criteria import begin, dispatch, shared
-from gputree.criteria.kinds import Criterion
+from gputree.criteria.dispatch import Criterion
 from gputree.criteria.named import OVER_HISTOGRAMS, TARGET_FORMS
 
 # Threads of a block, unless a launch says otherwise.

@@ -86,7 +86,7 @@ def emulated_cuda(
         Sizes of every device, or of each.
     """
     from gputree.backends.cuda import kernels, machine, workspace
-    from gputree.check import record
+    from gputree.check import comparison
 
     if ptx is None and os.environ.get("GPUTREE_EMULATE") == "ptx":
         ptx = {}
@@ -104,12 +104,12 @@ def emulated_cuda(
             identities.append(machine.identity())
     if believed:
         for identity in identities:
-            record.remember(identity, [])
+            comparison.remember(identity, [])
     try:
         yield module
     finally:
         for identity in identities:
-            record._known.pop(identity, None)
+            comparison._known.pop(identity, None)
         _forget(kernels, workspace)
         Kernel.schedule = before
         if previous is missing:

@@ -11,7 +11,7 @@ from gputree.backends.cpu.jit import borrowing, inner, kernel, pick, written_out
 from gputree.backends.cpu.layout import NodeList
 from gputree.backends.cpu.lists.sieve import best_cut_of_fractions, new_sieve
 from gputree.base.dtypes import MISSING_CODE
-from gputree.criteria.information import GAIN_BITS, TOLERANCE, in_steps, term
+from gputree.criteria.entropy import GAIN_BITS, TOLERANCE, in_steps, term
 
 
 class ClassScan(NamedTuple):

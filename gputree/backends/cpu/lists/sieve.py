@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree.backends.cpu.jit import borrowing, inner
-from gputree.criteria.information import GAIN_BITS, in_steps, term
+from gputree.criteria.entropy import GAIN_BITS, in_steps, term
 
 # Chords of the logarithm of mantissas 1 .. 2, by their first bits: intercepts (less the bias of
 # exponents) and slopes. 16 KiB of a core's nearest 32.

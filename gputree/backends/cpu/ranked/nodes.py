@@ -7,16 +7,16 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.arithmetic.hashing import child_key
+from gputree.arithmetic.bits import child_key
 from gputree.backends.base import Limits
 from gputree.backends.cpu.cut import draw_columns, tie_rank
-from gputree.backends.cpu.interactions import (
+from gputree.backends.cpu.jit import borrowing, inner, kernel
+from gputree.backends.cpu.monotonic import (
     allowed_in_set,
     column_in,
     number_allowed,
     push_sets,
 )
-from gputree.backends.cpu.jit import borrowing, inner, kernel
 from gputree.backends.cpu.ranked import (  # noqa: F401  register
     class_sums,
     directions,

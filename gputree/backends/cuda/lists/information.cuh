@@ -1,4 +1,4 @@
-// Information in integers: gputree/criteria/information.py, operation for operation.
+// Information in integers: gputree/criteria/entropy.py, operation for operation.
 struct Information {
     double unit, scale;
     i64 shift, row_bits;
