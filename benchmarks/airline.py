@@ -7,7 +7,8 @@
 The table is generated: it has the columns, the categories and the share of late flights of the one
 that public benchmarks of forests use, but not its values. Carriers and airports are codes, which
 "gputree, categories" takes as nominal and all others as numbers. Each forest is grown in a process
-of its own, after one tree that compiles. A depth of 0 is none. Size is that of the pickle.
+of its own, after one tree that compiles. A depth of 0 is none. Seconds are those of the clock, or
+of processors with --cpu. Size is that of the pickle, in MiB; YDF's is that of its file.
 """
 
 from __future__ import annotations
@@ -67,24 +68,26 @@ def airline_table(n: int, seed: int = 0) -> tuple[NDArray[np.float32], NDArray[n
     return X, (z > np.quantile(z, 1 - LATE)).astype(np.int32)
 
 
-def measure(library: str, rows: int, depth: int, seed: int, trees: int, threads: int) -> None:
+def measure(library: str, rows: int, depth: int, seed: int, given: argparse.Namespace) -> None:
     """Print the figures of one forest."""
+    trees, clock = given.trees, time.process_time if given.cpu else time.perf_counter
     X, y = airline_table(rows + OTHERS, seed)
     X, test, y, truth = X[:rows], X[rows:], y[:rows], y[rows:]
     name = library.partition(",")[0]
 
     def forest(n: int) -> Any:
-        made = new_forest(name, "sqrt", n, seed, threads, X.shape[1], depth or None)
+        made = new_forest(name, "sqrt", n, seed, given.threads, X.shape[1], depth or None)
         return made.set_params(categorical_features=NOMINAL) if library == CATEGORIES else made
 
     forest(1).fit(X, y).predict_proba(test)  # compiles
-    before, start = peak(), time.perf_counter()
+    before, start = peak(), clock()
     grown = forest(trees).fit(X, y)
-    fitted = time.perf_counter()
+    fitted = clock()
     found = {"fit": fitted - start, "memory": peak() - before}
     chances = grown.predict_proba(test)[:, 1]
-    found |= {"predict": time.perf_counter() - fitted, "auc": float(roc_auc_score(truth, chances))}
-    print(json.dumps({**found, "size": len(pickle.dumps(grown)) / 2**20}))
+    found |= {"predict": clock() - fitted, "auc": float(roc_auc_score(truth, chances))}
+    size = grown.nbytes if name == "ydf" else len(pickle.dumps(grown))
+    print(json.dumps({**found, "size": size / 2**20}))
 
 
 def main() -> None:
@@ -95,13 +98,14 @@ def main() -> None:
     parser.add_argument("--trees", type=int, default=20)
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--cpu", action="store_true", help="seconds of processors, not the clock")
     parser.add_argument("--peers", nargs="*", choices=PEERS, default=[])
     parser.add_argument("--one", nargs=4, help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.one:
         library, *numbers = given.one
         rows, depth, seed = map(int, numbers)
-        measure(library, rows, depth, seed, given.trees, given.threads)
+        measure(library, rows, depth, seed, given)
         return
     print(f"{given.trees} trees, {given.threads} threads, {given.seeds} seeds; memory in MiB\n")
     print("| rows | depth | library | fit, s | times | predict, s | times | AUC | peak | model |")
@@ -118,8 +122,9 @@ def compare(rows: int, depth: int, given: argparse.Namespace) -> None:
         runs = []
         for seed in range(given.seeds):
             which = [library, str(rows), str(depth), str(seed)]
-            size = ["--trees", str(given.trees), "--threads", str(given.threads)]
-            command = [sys.executable, "-m", "benchmarks.airline", *size, "--one", *which]
+            how = ["--trees", str(given.trees), "--threads", str(given.threads)]
+            how += ["--cpu"] if given.cpu else []
+            command = [sys.executable, "-m", "benchmarks.airline", *how, "--one", *which]
             done = subprocess.run(command, check=True, stdout=subprocess.PIPE)
             runs.append(json.loads(done.stdout.splitlines()[-1]))
         found = {name: median(run[name] for run in runs) for name in runs[0]}

@@ -59,6 +59,11 @@ class Ydf:
         self.model = learner.train({"x": X, "y": y})
         return self
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the model."""
+        return len(self.model.serialize())
+
     def predict_proba(self, X: NDArray) -> NDArray:
         of_second = self.model.predict({"x": X})
         return np.column_stack((1 - of_second, of_second))

@@ -15,6 +15,7 @@ import numba
 import numpy as np
 import pytest
 from devices import to_host
+from hot_kernels import hot_kernels_compiled
 from hypothesis import HealthCheck, given, settings, strategies
 from oracles import Grown
 from products import mark_products
@@ -25,7 +26,7 @@ from gputree.backends.base import Backend, Task
 from gputree.backends.cpu import tuning
 from gputree.base.progress import Progress
 from gputree.cli import main
-from gputree.compilation import tiers
+from gputree.compilation import numba_internals, store, tiers
 from gputree.compilation.declared import declare
 from gputree.growth import grower
 from gputree.growth.assembly import renumber
@@ -88,6 +89,8 @@ def pytest_configure(config: pytest.Config) -> None:
     if is_default(config) and "GPUTREE_JIT" not in os.environ:
         stack = ExitStack()
         stack.enter_context(tiers.forced("never"))
+        if not numba.config.DISABLE_JIT:
+            stack.enter_context(hot_kernels_compiled())
         config.add_cleanup(stack.close)
 
 
@@ -131,6 +134,23 @@ def declared() -> None:
     """Declare functions that kernels call to numba: tests compile more functions that call them."""
     if not numba.config.DISABLE_JIT:
         declare()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def every_kernel_can_be_kept() -> Iterator[None]:
+    """Fail after the last test if one compiled a kernel of the package that cannot be cached."""
+    save, found = store.KernelStore.save_overload, []
+
+    def recorded(self: store.KernelStore, signature: Any, result: Any) -> None:
+        module, name = result.fndesc.modname, result.fndesc.qualname
+        if module.startswith("gputree.") and numba_internals.has_addresses(result.library):
+            found.append(f"{module}.{name}")
+        save(self, signature, result)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(store.KernelStore, "save_overload", recorded)
+        yield
+    assert found == []
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -40,6 +40,12 @@ def more_targets(arguments: argparse.Namespace) -> list[str]:
     return getattr(arguments, "more_targets", [])
 
 
+def name_targets(estimator: Any, arguments: argparse.Namespace) -> None:
+    """Let a fitted estimator know the names of several targets."""
+    if more := more_targets(arguments):
+        estimator.target_names_in_ = np.array([arguments.target, *more], dtype=object)
+
+
 def named_targets(arguments: argparse.Namespace, targets: list[Labels]) -> dict[str, Labels]:
     """Targets by their names."""
     return dict(zip([arguments.target, *more_targets(arguments)], targets, strict=True))

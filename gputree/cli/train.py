@@ -34,6 +34,7 @@ from gputree.cli.tables import add_columns, add_missing_target, check_kinds
 from gputree.cli.targets import (
     add_targets,
     columns_of,
+    name_targets,
     named_targets,
     require_one_target,
     task_of,
@@ -179,6 +180,7 @@ def _train_on(arguments: argparse.Namespace, files: list[str]) -> None:
         start = time.perf_counter()
         estimator.fit(X, y, sample_weight=weight)
         seconds = time.perf_counter() - start - wait.seconds
+        name_targets(estimator, arguments)
         score = training_score(estimator, table)
     keep_reading(estimator, arguments, files[0], table.left_out, table.units)
     set_verbose(estimator, 0)

@@ -119,6 +119,11 @@ def move(criterion, state, left, total, target, weight):
 
 
 @stub
+def move_cell(criterion, state, left, total, cells, offset):
+    """State after rows move to the left whose statistics are at ``cells[offset]``."""
+
+
+@stub
 def score(criterion, state, left, total):
     """Score of the cut at this state."""
 

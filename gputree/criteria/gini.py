@@ -4,7 +4,7 @@ import numpy as np
 
 from gputree.compilation import borrowing, kernel
 from gputree.criteria import dispatch
-from gputree.criteria.dispatch import Gini, TwoClassGini, WideGini, formula
+from gputree.criteria.dispatch import Gini, TwoClassGini, WideGini, begin, formula, move
 
 # Relative error of the float64 products of a score multiplied out, with much to spare.
 ROUNDING = 1e-12
@@ -14,6 +14,10 @@ CROSSING = 2.0**-51
 
 # 2**K corners give the tightest bound of a bin; for more classes they cost more than they save.
 MOST_CORNER_CLASSES = 8
+
+
+# Maximum number of classes whose rows of a cell cross one class at a time.
+FEW_CLASSES = 8
 
 
 @formula(dispatch.begin, Gini)
@@ -41,6 +45,19 @@ def _gini_move(criterion, state, left, total, target, weight):
     return weight_left + weight, weight_right - weight, square_left, square_right
 
 
+@formula(dispatch.move_cell, Gini)
+def _gini_move_cell(criterion, state, left, total, cells, offset):
+    if criterion.n_classes <= FEW_CLASSES:  # most of which have no row in a cell
+        for k in range(criterion.n_classes):
+            weight = cells[offset + k]
+            if weight > 0:
+                state = move(criterion, state, left, total, k, weight)
+        return state
+    for k in range(criterion.n_classes):
+        left[k] += np.int64(cells[offset + k])
+    return begin(criterion, left, total)
+
+
 @formula(dispatch.begin, TwoClassGini)
 def _two_begin(criterion, left, total):
     """Weight of the left side and of its second class; weights of both classes."""
@@ -53,6 +70,14 @@ def _two_move(criterion, state, left, total, target, weight):
     weight_left, whole, second_left, first, second = state
     second_left += weight if target == 1 else 0
     return weight_left + weight, whole, second_left, first, second
+
+
+@formula(dispatch.move_cell, TwoClassGini)
+def _two_move_cell(criterion, state, left, total, cells, offset):
+    weight_left, whole, second_left, first, second = state
+    weight = np.int64(cells[offset + 1])
+    weight_left += np.int64(cells[offset]) + weight
+    return weight_left, whole, second_left + weight, first, second
 
 
 @borrowing

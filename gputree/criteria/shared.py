@@ -19,6 +19,7 @@ from gputree.criteria.dispatch import (
     begin,
     formula,
     gain,
+    move,
     refused_score,
     score,
 )
@@ -116,6 +117,15 @@ def weights_move(criterion, state, left, total, target, weight):
     return state[0] + weight, state[1] - weight
 
 
+@formula(dispatch.move_cell, WideGini, Entropy, ManyClassEntropy)
+def class_move_cell(criterion, state, left, total, cells, offset):
+    for k in range(criterion.n_classes):
+        weight = cells[offset + k]
+        if weight > 0:
+            state = move(criterion, state, left, total, k, weight)
+    return state
+
+
 @formula(dispatch.means, Gini, WideGini, Entropy, ManyClassEntropy)
 def class_means(criterion, state, left, total):
     second = np.int64(left[1])
@@ -157,6 +167,11 @@ def sum_add_row(criterion, statistics, offset, target, weight, square):
     statistics[offset + 2] += square
 
 
+@formula(dispatch.move_cell, *OF_TARGETS)
+def sum_move_cell(criterion, state, left, total, cells, offset):
+    return move(criterion, state, left, total, cells[offset + 1], cells[offset])
+
+
 @formula(dispatch.is_pure, *OF_TARGETS)
 def sum_is_pure(criterion, total):
     return False
@@ -175,11 +190,11 @@ def target_means(weight_left, sum_left, weight, whole):
 # separate.
 CLASS_FORMULAS = (
     may_always_exceed, tight_already, nothing_refused, share_of_value, weights_begin, weights_move,
-    class_means, class_weight, class_add_row, class_is_pure,
+    class_move_cell, class_means, class_weight, class_add_row, class_is_pure,
 )  # fmt: skip
 TARGET_FORMULAS = (
     may_always_exceed, tight_already, nothing_refused, share_of_value, unrestricted, sum_weight,
-    sum_add_row, sum_is_pure,
+    sum_move_cell, sum_add_row, sum_is_pure,
 )  # fmt: skip
 
 

@@ -153,6 +153,7 @@ def test_two_classes_are_counted_in_columns_of_two_values(weighted):
         check(backend, sample, task, np.array([0, 60]), np.array([60, 150]))
 
 
+@pytest.mark.full
 def test_missing_values_are_not_counted_as_the_highest_rank():
     """Ranks are 16 bits, and a node that may count as many has 33,000 rows: 3 s."""
     rng = np.random.default_rng(0)

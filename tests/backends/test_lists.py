@@ -183,7 +183,7 @@ def test_the_largest_group_of_nodes_is_the_last(monkeypatch):
         return below
 
     monkeypatch.setattr(CpuLevel, "descend", recorded)
-    tree_of("c45", random_mixed_table(2, 1000, False))
+    tree_of("c45", random_mixed_table(2, 600, False))
     assert sum(len(sizes) > 1 for sizes in opened.values()) > 3
     assert all(sizes[-1] == max(sizes) for sizes in opened.values())
 

@@ -83,6 +83,7 @@ def test_a_model_of_several_targets_is_trained(said, table, tmp_path):
     trained = load_model(tmp_path / "out")
     assert trained.tree_.equals(DecisionTreeClassifier().fit(ROWS, LABELS).tree_)
     assert trained.feature_names_in_.tolist() == ["x", "y"]
+    assert "[first yes, second b] (2, gini 0)" in said("show", tmp_path / "out")
     found = read(said("predict", tmp_path / "out", table))
     assert [found["prediction_0"], found["prediction_1"]] == list(map(tuple, LABELS.T))
 

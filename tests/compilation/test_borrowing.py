@@ -174,19 +174,23 @@ def decorators(function):
     }
 
 
+def functions_of(texts):
+    for text in texts:
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.FunctionDef):
+                yield node
+
+
 def test_only_functions_that_borrow_call_those_that_lend():
     """A kernel would release arrays of its caller, and so free them while they are used."""
-    found = [
-        node
-        for path in sorted(Path(gputree.__file__).parent.rglob("*.py"))
-        for node in ast.walk(ast.parse(path.read_text("utf-8")))
-        if isinstance(node, ast.FunctionDef)
-    ]
+    texts = [path.read_text("utf-8") for path in Path(gputree.__file__).parent.rglob("*.py")]
     lending = {
-        node.name for node in found if {"where_given", "overload_borrowing"} <= decorators(node)
+        node.name
+        for node in functions_of(text for text in texts if "overload_borrowing" in text)
+        if {"where_given", "overload_borrowing"} <= decorators(node)
     }
     assert lending
-    for node in found:
+    for node in functions_of(text for text in texts if any(name in text for name in lending)):
         calls = {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
         if calls & lending:
             assert decorators(node) & {"borrowing", "pasted"}, node.name

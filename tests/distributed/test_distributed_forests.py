@@ -28,7 +28,7 @@ ON_DASK = {
     RandomForestClassifier: DaskRandomForestClassifier,
     RandomForestRegressor: DaskRandomForestRegressor,
 }
-WEIGHT = np.random.default_rng(1).integers(0, 4, 90) / 2
+WEIGHT = np.random.default_rng(1).integers(0, 4, 60) / 2
 
 
 @pytest.fixture(autouse=True)
@@ -68,7 +68,7 @@ CASES = [
     (RandomForestClassifier, {"bootstrap": False, "splitter": "binned", "max_bins": 8}, None),
     (RandomForestClassifier, {"class_weight": "balanced_subsample", "max_depth": 4}, None),
     (RandomForestClassifier, {"class_weight": "balanced", "criterion": "entropy"}, WEIGHT),
-    (RandomForestClassifier, {"max_samples": 0.4, "ccp_alpha": 0.01}, np.ones(90)),
+    (RandomForestClassifier, {"max_samples": 0.4, "ccp_alpha": 0.01}, np.ones(60)),
     (RandomForestRegressor, {"max_samples": 50, "max_features": 2}, None),
     (RandomForestRegressor, {"bootstrap": False, "max_leaf_nodes": 9, "max_features": 1}, WEIGHT),
     (RandomForestRegressor, {"min_samples_leaf": 0.05, "splitter": "binned"}, WEIGHT),
@@ -88,7 +88,7 @@ def test_any_partitions_grow_the_forest_of_the_table(kind, options, weight):
         assert np.array_equal(lazy.compute(scheduler="synchronous"), model.predict(X))
         assert found.score(*given) == pytest.approx(model.score(X, target, weight))
     leaves = found.apply(given[0])
-    assert leaves.shape == (90, 3)
+    assert leaves.shape == (60, 3)
     assert np.array_equal(leaves.compute(scheduler="synchronous"), model.apply(X))
 
 

@@ -617,7 +617,7 @@ def test_names_of_columns_stay_where_a_warm_start_has_none():
 
 def test_few_rows_drawn_and_rows_out_of_no_bag_are_told():
     X, labels, _ = mixed()
-    with pytest.warns(UserWarning, match="draws 4 rows for a tree"):
+    with pytest.warns(UserWarning, match="draws 3 rows for a tree"):
         RandomForestClassifier(n_estimators=1, max_samples=0.05).fit(X, labels)
     with pytest.warns(UserWarning, match="do not have OOB scores"):
         RandomForestClassifier(n_estimators=1, oob_score=True).fit(X, labels)

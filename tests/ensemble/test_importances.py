@@ -123,8 +123,8 @@ def test_trees_that_have_drawn_all_rows_tell_nothing():
 def test_what_is_refused(fitted, tmp_path):
     forest, X, y = fitted
     for table, target, weight, message in [
-        (X[:5], y[:5], None, r"X has 5, and estimators_\[0\] was grown on 90"),
-        (X, y[:5], None, r"inconsistent numbers of samples: \[90, 5\]"),
+        (X[:5], y[:5], None, r"X has 5, and estimators_\[0\] was grown on 60"),
+        (X, y[:5], None, r"inconsistent numbers of samples: \[60, 5\]"),
         (X, y, np.ones(5), "sample_weight.shape"),
         (X.assign(a=np.inf), y, None, "infinity"),
     ]:

@@ -25,7 +25,7 @@ def table():
 @pytest.fixture(scope="module")
 def forests(table):
     X, targets, labels = table
-    params = {"n_estimators": 25, "oob_score": True, "random_state": 3}
+    params = {"n_estimators": 12, "oob_score": True, "random_state": 3}
     return (
         RandomForestRegressor(**params).fit(X, targets),
         RandomForestClassifier(**params).fit(X, labels),
@@ -112,11 +112,11 @@ def test_importances_and_errors(table, forests):
 def test_cut_join_and_grow_on(table, forests):
     X, targets, labels = table
     for forest, y in zip(forests, (targets, labels), strict=True):
-        joined = forest[:10] + forest[10:]
+        joined = forest[:5] + forest[5:]
         assert_array_equal(joined.predict(X), forest.predict(X))
-        more = copy.copy(forest[:10]).set_params(warm_start=True, n_estimators=25)
+        more = copy.copy(forest[:5]).set_params(warm_start=True, n_estimators=12)
         assert_array_equal(more.fit(X, y).predict(X), forest.predict(X))
-        more.set_params(n_estimators=26, oob_score=False)
+        more.set_params(n_estimators=13, oob_score=False)
         with pytest.raises(ValueError, match=r"the (targets|classes) of the fit before"):
             more.fit(X, np.hstack([y, y]))
         one = type(forest)(n_estimators=2).fit(X, y[:, 0])

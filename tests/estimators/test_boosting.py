@@ -115,16 +115,6 @@ def test_class_weight_weighs_the_first_trial():
 
 
 # ------------------------------------------------------------ what may change nothing
-def test_rows_of_weight_zero_take_no_part():
-    X, y = mixed_table(1)
-    weight = np.random.default_rng(0).integers(0, 3, len(y)).astype(float)
-    kept = weight > 0
-    assert same_trees(
-        BoostedC45Classifier(n_trials=4).fit(X, y, weight),
-        BoostedC45Classifier(n_trials=4).fit(X[kept], y[kept], weight[kept]),
-    )
-
-
 def test_the_table_is_coded_once(monkeypatch):
     X, y = load_wine(return_X_y=True)
     coded, code_columns = [], tables.code_columns

@@ -62,6 +62,7 @@ CLASSIFIERS = {
 REGRESSORS = {
     "squared error": DecisionTreeRegressor(max_depth=4),
     "poisson": DecisionTreeRegressor(criterion="poisson", max_depth=4),
+    "absolute error": DecisionTreeRegressor(criterion="absolute_error", max_depth=4),
 }
 MODELS = {name: (model, False) for name, model in CLASSIFIERS.items()}
 MODELS |= {name: (model, True) for name, model in REGRESSORS.items()}

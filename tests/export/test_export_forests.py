@@ -26,7 +26,7 @@ from gputree.export import (
 )
 
 RANDOM = np.random.default_rng(0)
-N = 150
+N = 90
 TABLE = pd.DataFrame(
     {
         "a": np.where(RANDOM.random(N) < 0.2, np.nan, RANDOM.normal(size=N)),

@@ -43,7 +43,7 @@ TREES = {
     "binary": iris_tree,
     "regression": lambda: diabetes_tree(max_depth=4),
     "multiway": multiway_tree,
-    "many branches": lambda: multiway_tree(40),
+    "many branches": lambda: multiway_tree(25),
     "spine": lambda: tree_of_shape(
         [2, 0] * 30 + [0], np.ones((61, 2)), np.ones(61), np.full(61, 2.0)
     ),

@@ -228,27 +228,6 @@ def assert_equal_trees(a: Tree, b: Tree, scale: float = 1.0) -> None:
     np.testing.assert_allclose(a.statistics * scale, b.statistics, rtol=0, atol=1e-9 * scale)
 
 
-@pytest.mark.parametrize("fit", FITS.values(), ids=FITS)
-@given(table=TABLES, seed=st.integers(0, 10**6))
-def test_the_order_of_rows_does_not_matter(fit, table, seed):
-    rows = np.random.default_rng(seed).permutation(len(table.y))
-    assert_equal_trees(fit(table).tree_, fit(table.take(rows)).tree_)
-
-
-@pytest.mark.parametrize("fit", FITS.values(), ids=FITS)
-@given(table=TABLES)
-def test_rows_of_weight_zero_take_no_part(fit, table):
-    """Copies of rows with other classes; rows with other categories would add branches."""
-    n = len(table.y)
-    weight = np.ones(n) if table.weight is None else table.weight
-    more = table.take(np.arange(n).repeat(2))
-    more = more._replace(
-        y=np.where(np.arange(2 * n) % 2, np.roll(more.y, 3), more.y),
-        weight=np.where(np.arange(2 * n) % 2, 0.0, weight.repeat(2)),
-    )
-    assert_equal_trees(fit(table).tree_, fit(more).tree_)
-
-
 def test_rows_of_weight_zero_do_not_make_categories_few():
     """Categories of a column are few if they are less than 0.3 of the rows."""
     X = np.stack([np.zeros(8), [0, 0, 0, 0, 0, 1, 1, 2]], axis=1)

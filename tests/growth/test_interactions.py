@@ -109,7 +109,7 @@ def assert_equal(one, other):
         assert_same_trees(expected, found)
 
 
-def mixed_table(n=400, seed=0):
+def mixed_table(n=200, seed=0):
     """Rows of numbers with missing values and of two columns of categories, and their classes."""
     rng = np.random.default_rng(seed)
     X = np.round(rng.normal(size=(n, 6)), 1)
@@ -168,7 +168,7 @@ def test_no_path_uses_columns_together_that_must_not(model, groups, nominal):
 
 @pytest.mark.parametrize("model", KINDS, ids=lambda model: type(model).__name__)
 def test_groups_that_have_all_columns_change_nothing(model):
-    X, y = mixed_table(120)
+    X, y = mixed_table(80)
     X = np.round(X) if isinstance(model, ID3Classifier) else X
     one, other = clone(model), clone(model).set_params(interaction_cst=[range(6), {0, 1}])
     assert_equal(one.fit(X, y), other.fit(X, y))

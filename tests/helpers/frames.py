@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 
 
-def mixed(n=90, seed=0):
+def mixed(n=60, seed=0):
     """Numbers with missing values and ties, text, labels and targets."""
     rng = np.random.default_rng(seed)
     X = pd.DataFrame(

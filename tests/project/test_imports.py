@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from processes import run_python
+from test_layers import imports_of
 
 import benchmarks
 import gputree
@@ -165,14 +166,10 @@ PACKAGE = Path(gputree.__file__).parent
 
 def private_imports(source):
     """Names of scikit-learn in `source` that it does not call public."""
-    for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.Import):
-            names = [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom):
-            names = [f"{node.module}.{alias.name}" for alias in node.names]
-        else:
-            continue
-        for name in names:
+    for node in imports_of(source):
+        origin = f"{node.module}." if isinstance(node, ast.ImportFrom) else ""
+        for alias in node.names:
+            name = f"{origin}{alias.name}"
             first, *rest = name.split(".")
             if first == "sklearn" and any(part.startswith("_") for part in rest):
                 yield name

@@ -76,16 +76,18 @@ def package(module: str) -> str:
 
 
 @cache
-def imported_modules(source: str, module: str, is_package: bool = False) -> tuple[str, ...]:
+def imports_of(source: str) -> list[ast.Import | ast.ImportFrom]:
+    """The imports of a text, parsed once for all tests; those in functions, too."""
+    nodes = ast.walk(ast.parse(source))
+    return [node for node in nodes if isinstance(node, ast.Import | ast.ImportFrom)]
+
+
+def imported_modules(source: str, module: str, is_package: bool = False) -> Iterator[str]:
     """Names below `gputree` that `source`, the text of `module`, imports: of modules or in them."""
-    return tuple(_imported_modules(source, module, is_package))
-
-
-def _imported_modules(source: str, module: str, is_package: bool) -> Iterator[str]:
-    for node in ast.walk(ast.parse(source)):
+    for node in imports_of(source):
         if isinstance(node, ast.Import):
             yield from (_below(alias.name) for alias in node.names if _is_ours(alias.name))
-        elif isinstance(node, ast.ImportFrom):
+        else:
             origin = _origin(node, module, is_package)
             if not _is_ours(origin):
                 continue

@@ -75,15 +75,12 @@ def messages(folder: Path) -> str:
     """Strings of a folder that are no docstrings, and have words: messages, help, log records."""
     found = []
     for source in sorted(folder.glob("*.py")):
-        tree = ast.parse(source.read_text("utf-8"))
-        docstrings = {
-            id(node.value)
-            for node in ast.walk(tree)
-            if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
-        }
-        for node in ast.walk(tree):
+        docstrings = set()
+        for node in ast.walk(ast.parse(source.read_text("utf-8"))):  # parents come first
+            if isinstance(node, ast.Expr):
+                docstrings.add(node.value)
             is_text = isinstance(node, ast.Constant) and isinstance(node.value, str)
-            if is_text and id(node) not in docstrings and " " in node.value.strip():
+            if is_text and node not in docstrings and " " in node.value.strip():
                 found.append(node.value)
     return "\n".join(found)
 

@@ -61,14 +61,6 @@ def test_an_unseen_label_is_an_error_everywhere(fitted, table):
     assert ReducedError().prune(fitted, X, np.full(len(X), "unseen")).tree_.n_leaves == 1
 
 
-def test_sample_weight_counts_like_rows(fitted, table):
-    X, y = table[0][1::2], table[1][1::2]
-    weight = np.random.default_rng(0).integers(0, 4, len(y))
-    repeated = ReducedError().prune(fitted, np.repeat(X, weight, axis=0), np.repeat(y, weight))
-    weighted = ReducedError().prune(fitted, X, y, sample_weight=weight)
-    assert weighted.tree_.equals(repeated.tree_)
-
-
 def test_pessimistic_takes_the_training_rows(fitted, table):
     X, y = table[0][::2], table[1][::2]
     raised = Pessimistic(0.05).prune(fitted, X, y)

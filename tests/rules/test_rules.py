@@ -365,18 +365,6 @@ def test_probabilities(kind):
 
 # ------------------------------------------------- what must not make a difference
 @in_each_kind
-@given(table=random_mixed_tables(80), seed=st.integers(0, 100))
-def test_the_order_of_rows_does_not_matter(kind, table, seed):
-    order = np.random.default_rng(seed).permutation(table.y.size)
-    other = table.take(order)
-    fits = [
-        C45Rules(KINDS[kind](t.nominal)).fit(t.X, t.y, t.weight).rules_.to_json()
-        for t in (table, other)
-    ]
-    assert fits[0] == fits[1]
-
-
-@in_each_kind
 @pytest.mark.parametrize("seed", range(4))
 def test_names_of_categories_do_not_matter(kind, seed):
     table = random_mixed_table(seed, 300, False)

@@ -180,8 +180,12 @@ def admits(limits, n, whole, weight, all_weight):
 
     n of `whole` rows are on one side, and `weight` of `all_weight`.
     """
-    if not admits_rows(limits, n, whole):
-        return False
+    return admits_rows(limits, n, whole) and admits_weights(limits, weight, all_weight)
+
+
+@borrowing
+def admits_weights(limits, weight, all_weight):
+    """Like `admits`, where both sides have rows enough."""
     return weight >= limits.min_weight_leaf and all_weight - weight >= limits.min_weight_leaf
 
 

@@ -23,6 +23,7 @@ from gputree.backends.cpu.categories import new_scratch
 from gputree.backends.cpu.cut import (
     ColumnDraws,
     admits,
+    admits_weights,
     draw_columns,
     drop_column,
     new_cut,
@@ -52,6 +53,7 @@ from gputree.criteria import (
     margin,
     may_exceed,
     move,
+    move_cell,
     restrict,
     score,
 )
@@ -199,25 +201,22 @@ def scan_cells(scan, limits, cells, f, n_cells, best):
     """
     criterion, left, total = scan.criterion, scan.left, scan.total
     column_limits = at_column(limits.monotonic, limits, f)
-    last = before = np.int64(-1)
+    last = np.int64(-1)
     clear(left)
-    # `left` are the statistics of cells before b, of which `before` is the last with a row; `best`
-    # is the best score so far, of the cut after cell `last`. Sides of one row are large enough.
+    state = begin(criterion, left, total)
+    # `state` is that after cell b; `best` is the best score so far, of the cut after cell `last`.
+    # Sides of one row are large enough.
     for b in range(n_cells):
-        if left_weight(criterion, cells, b * left.size) == 0:
-            continue
-        if before >= 0:
-            state = begin(criterion, left, total)
-            if admits(limits, 1, 2, state[0], scan.whole) and may_exceed(
-                criterion, state, left, total, best
-            ):
-                value = score(criterion, state, left, total)
-                if value > best and keeps_order(
-                    column_limits.monotonic, criterion, state, left, total
-                ):
-                    best, last = value, before
-        add_cell(left, cells, b * left.size)
-        before = np.int64(b)
+        before = state[0]
+        state = move_cell(criterion, state, left, total, cells, b * left.size)
+        if (
+            before < state[0] < scan.whole
+            and admits_weights(limits, state[0], scan.whole)
+            and may_exceed(criterion, state, left, total, best)
+        ):
+            value = score(criterion, state, left, total)
+            if value > best and keeps_order(column_limits.monotonic, criterion, state, left, total):
+                best, last = value, np.int64(b)
     return best, last
 
 
@@ -280,7 +279,7 @@ def scan_kept(scan, limits, ranks, keys, f, low, shift, n_bins, best, last):
             state = begin(criterion, left, total)
         elif (
             rank != before
-            and admits(limits, 1, 2, state[0], scan.whole)
+            and admits_weights(limits, state[0], scan.whole)
             and may_exceed(criterion, state, left, total, best)
         ):
             value, here = score(criterion, state, left, total), first + (before & in_bin)

@@ -130,8 +130,9 @@ def open_ginis(criterion, rows, s, t, totals):
 
 @formula(add_targets, *OF_CLASSES)
 def add_to_classes(criterion, sums, first, rows, i, units):
-    for j in range(rows.target.shape[1]):
-        sums[np.uintp(first) + np.uintp(rows.target[i, j])] += units
+    first, i = np.uintp(first), np.uintp(i)
+    for j in range(np.uintp(rows.target.shape[1])):
+        sums[first + np.uintp(rows.target[i, j])] += units
 
 
 @formula(score_of, Ginis)

@@ -1,0 +1,50 @@
+"""Kernels that default tests compile, as interpreting them would take a sixth of all time."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache
+from importlib import import_module
+from typing import Any
+
+import pytest
+
+from gputree.compilation import dispatchers, tiers
+from gputree.compilation.decorators import Kernel
+
+# Together they compile in about half a minute, once on a machine.
+HOT = {
+    "backends.cpu.encode": ("encode_rows", "fill_grid", "inspect_columns"),
+    "backends.cpu.lists.score": ("score_columns",),
+    "backends.cpu.sort": ("sort_keys",),
+    "criteria.entropy": ("node_entropies",),
+    "prediction.descent": ("walk",),
+    "prediction.forest": ("add_answers",),
+    "rules.selection": ("_best_subset",),
+}
+
+
+def compiled(kernel: Kernel) -> Callable[..., Any]:
+    """The kernel as a function that is compiled, without a message and without being counted."""
+
+    @cache
+    def dispatcher() -> Any:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(dispatchers, "_timed", lambda function, tier, compile_: compile_)
+            return dispatchers.of_kernel(kernel.py_func, tiers.Tier(kernel.py_func))
+
+    def call(*arguments: Any) -> Any:
+        with tiers.compiling():
+            return dispatcher()(*arguments)
+
+    return call
+
+
+@contextmanager
+def hot_kernels_compiled() -> Iterator[None]:
+    """Compile the kernels of `HOT` where all others are interpreted."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name, kernels in HOT.items():
+            for kernel in kernels:
+                found = getattr(import_module(f"gputree.{name}"), kernel)
+                patch.setattr(found, "interpret", compiled(found))
+        yield
