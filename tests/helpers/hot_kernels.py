@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from gputree.compilation import dispatchers, tiers
+from gputree.compilation.declared import declare
 from gputree.compilation.decorators import Kernel
 
 # Together they compile in about half a minute, once on a machine.
@@ -29,6 +30,7 @@ def compiled(kernel: Kernel) -> Callable[..., Any]:
     @cache
     def dispatcher() -> Any:
         with pytest.MonkeyPatch.context() as patch:
+            declare()  # where a module of tests fits models while it is collected
             patch.setattr(dispatchers, "_timed", lambda function, tier, compile_: compile_)
             return dispatchers.of_kernel(kernel.py_func, tiers.Tier(kernel.py_func))
 
