@@ -21,6 +21,7 @@ sys.meta_path.append(
             "pruning.complexity_table": "pruning.cost_complexity",
             "pruning.penalized_loss": "pruning.bottom_up",
             "pruning.reduced_error": "pruning.bottom_up",
+            "pruning.validation_pre_pruning": "pruning.bottom_up",
             "validation": "inputs.validation",
         },
     )

@@ -44,8 +44,9 @@ def add_evaluate(parser: argparse.ArgumentParser) -> None:
         parser,
         "Evaluate a model on a table with the target: accuracy, log loss, precision, recall and "
         "F1 of each class and the confusion matrix, or R2, mean absolute and root mean squared "
-        "error. Also the attribute usage of each column, and the coverage and errors of each rule "
-        "or boosting iteration; --format csv leaves these out.",
+        "error, and the pinball loss of a quantile. Also the attribute usage of each column, and "
+        "the coverage and errors of each rule or boosting iteration; --format csv leaves these "
+        "out.",
         "gputree evaluate adult.gputree test.csv",
         "gputree evaluate adult.gputree test.csv --format json | jq .accuracy",
     )

@@ -21,8 +21,6 @@ Optimization, section 3.2.6), so the corners of a polytope around the possible l
 sides bound them.
 """
 
-from __future__ import annotations
-
 from gputree.criteria import gini, poisson, shared, squared_error  # noqa: F401  register formulas
 from gputree.criteria.dispatch import (
     Criterion,
@@ -51,8 +49,7 @@ from gputree.criteria.dispatch import (
     tighten,
 )
 from gputree.criteria.entropy import ENTROPY_BITS, entropy_scale, node_entropies
-from gputree.criteria.logarithm import log2
-from gputree.criteria.shared import decrease, decreases
+from gputree.criteria.shared import decrease, decreases, log2
 
 __all__ = [
     "ENTROPY_BITS",

@@ -10,8 +10,6 @@ Total gains are compared in steps of ``2**-20`` bits x weight: far above the rou
 the terms, so that cuts of equal gain are equal, and far below what one row can change.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np
@@ -20,7 +18,7 @@ from numpy.typing import NDArray
 from gputree.compilation import jitable, kernel
 from gputree.criteria import dispatch
 from gputree.criteria.dispatch import BOUND_MARGIN, Entropy, ManyClassEntropy, formula
-from gputree.criteria.logarithm import LOG2_E, fixed_xlog2x, log2, xlog2x
+from gputree.criteria.shared import LOG2_E, fixed_xlog2x, log2, xlog2x
 
 # Sums of x log2 x over a table stay below 2**61 units.
 ENTROPY_BITS = 61

@@ -13,15 +13,12 @@ difference in bits, and in units of targets: around the node's mean, nothing lar
 around the parts that a bin can lose bound every cut inside it, as for the other criteria.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from gputree.compilation import jitable, kernel
 from gputree.criteria import dispatch
 from gputree.criteria.dispatch import BOUND_MARGIN, Poisson, formula
-from gputree.criteria.logarithm import log2, xlog2x
-from gputree.criteria.shared import target_means
+from gputree.criteria.shared import log2, target_means, xlog2x
 from gputree.errors import InputError
 
 LN_2 = 0.6931471805599453

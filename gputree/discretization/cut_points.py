@@ -27,8 +27,6 @@ k counts the labels of the rows that are divided. With weights, N is their sum: 
 stands for two rows.
 """
 
-from __future__ import annotations
-
 import math
 from typing import NamedTuple
 
@@ -43,7 +41,7 @@ from gputree.backends.cpu.sort import radix_argsort
 from gputree.backends.rules import midpoints
 from gputree.base.dtypes import ROW, Floats, Int32s, Int64s, Values
 from gputree.criteria.entropy import Information, new_information
-from gputree.criteria.logarithm import log2, xlog2x
+from gputree.criteria.shared import log2, xlog2x
 
 _LN2 = 0.6931471805599453
 

@@ -1,7 +1,5 @@
 """Nodes of a tree of CART as rpart's ``summary`` describes them, surrogate splits included."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -12,7 +10,7 @@ from numpy.typing import NDArray
 from gputree.backends.rules import midpoint
 from gputree.base.dtypes import Bools, Floats
 from gputree.base.texts import tabled
-from gputree.editing.agreement import FIRST, UNKNOWN, sides_of
+from gputree.editing.alternatives import FIRST, UNKNOWN, sides_of
 from gputree.editing.editor import TreeEditor
 from gputree.errors import InputError
 from gputree.estimators.subtrees import CartSubtrees, ancestors

@@ -1,7 +1,5 @@
 """Nodes of a tree that is edited: their numbers, rows, words and alternatives."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from copy import copy, deepcopy
 from itertools import islice
@@ -16,10 +14,10 @@ from gputree.backends.arrays import to_host
 from gputree.base.dtypes import MISSING_TO_ALL, UNSEEN, Int64s
 from gputree.base.sklearn import check_consistent_length
 from gputree.columns.cells import as_table
-from gputree.editing.agreement import agreements
 from gputree.editing.alternatives import (
     Alternatives,
     Counted,
+    agreements,
     alternative,
     of_categories,
     of_ranges,

@@ -25,7 +25,7 @@ from gputree.inputs.tables import Table
 from gputree.inputs.targets import most_probable
 from gputree.inputs.validation import check_weights
 from gputree.prediction.descent import walk
-from gputree.prediction.forest import PackedTree, mean_answers
+from gputree.prediction.forest import JoinedTrees, mean_answers
 
 WITHOUT_BOOTSTRAP = "Out of bag estimation only available if bootstrap=True"
 
@@ -220,10 +220,10 @@ def permutation_importances(
             return np.full(d, np.nan)
         increase, whole = np.zeros(d), float(rows.size if weight is None else weight[rows].sum())
         tree = packed[t]
-        said: NDArray[Any] = tree.predictions
+        said: NDArray[Any] = tree.predictions[tree.number]
         if classifies:
             said = most_probable(said, trees.target_ends)
-        said = said.reshape(len(said), *target.shape[1:])[tree.number]
+        said = said.reshape(len(said), *target.shape[1:])
         for begin in range(0, rows.size, at_once):
             part = rows[begin : begin + at_once]
             changed, true = np.ascontiguousarray(values[part]), target[part]
@@ -242,11 +242,11 @@ def permutation_importances(
 
 
 def _error(
-    tree: PackedTree, said: NDArray, values: NDArray, true: NDArray, weight: Floats | None
+    tree: JoinedTrees, said: NDArray, values: NDArray, true: NDArray, weight: Floats | None
 ) -> float:
     """Weight of wrong classes, or the sum of weighted squared errors; `said` is of nodes."""
     stop = np.empty(len(values), NODE)
-    walk(values, tree.nodes, tree.depth, stop)
+    walk(values, tree.nodes, int(tree.depth[0]), stop)
     found = said[stop]
     losses = (found - true) ** 2 if true.dtype.kind == "f" else found != true
     if losses.ndim == 2:

@@ -19,6 +19,7 @@ from gputree.estimators.arguments import (
     CART_LACKS,
     REGRESSOR_LACKS,
     explained,
+    interactions,
     monotonic_signs,
     refuses,
 )
@@ -35,7 +36,6 @@ from gputree.estimators.forced_splits import grow_forced
 from gputree.estimators.growing import UNLIMITED_DEPTH, Options, grow_tree, grow_whole_trees
 from gputree.estimators.growing_ranked import grow_ranked, is_ranked
 from gputree.estimators.growing_targets import grow_targets
-from gputree.estimators.interaction_groups import interactions
 from gputree.estimators.parameters import (
     ClassificationParameters,
     LabelParameters,

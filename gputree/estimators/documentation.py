@@ -1,7 +1,5 @@
 """Parameters and attributes in docstrings of estimators, each written once."""
 
-from __future__ import annotations
-
 import inspect
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -287,6 +285,9 @@ ATTRIBUTES = entries(
         Their names, where X has string names.
     n_outputs_ : int
         Number of targets.
+    target_names_in_ : array of shape (`n_outputs_`,)
+        Names of several targets, where y is a frame with string names: `export_text` and others
+        show them.
     cp_table_ : CPTable
         With ``pruning=CostComplexityCV()``, that of the pruner: rpart's cptable.
     growth_report_ : dict
@@ -302,11 +303,12 @@ _TABLE = ("columns_", "n_features_in_", "feature_names_in_", "n_outputs_")
 _CLASSES = ("classes_", "n_classes_")
 _TREE = ("tree_", "unpruned_tree_", *_TABLE, "growth_report_")
 _FOREST = ("estimators_", "estimators_samples_", "feature_importances_", "oob_score_")
-TREE_OF_TARGETS = (*_TREE, "cp_table_")
+TREE_OF_TARGETS = (*_TREE, "target_names_in_", "cp_table_")
 TREE_OF_CLASSES = (*_CLASSES, "costs_", *TREE_OF_TARGETS)
 MULTIWAY_TREE = (*_CLASSES, "costs_", *_TREE)
-FOREST_OF_CLASSES = (*_CLASSES, *_FOREST, "oob_decision_function_", *_TABLE)
-FOREST_OF_TARGETS = (*_FOREST, "oob_prediction_", *_TABLE)
+_FOREST_TABLE = (*_TABLE, "target_names_in_")
+FOREST_OF_CLASSES = (*_CLASSES, *_FOREST, "oob_decision_function_", *_FOREST_TABLE)
+FOREST_OF_TARGETS = (*_FOREST, "oob_prediction_", *_FOREST_TABLE)
 BOOSTED = (
     *_CLASSES, "costs_", "estimator_errors_", "estimator_weights_", "stop_reason_", "winnowed_",
     *_TABLE[:-1],

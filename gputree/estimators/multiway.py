@@ -3,8 +3,6 @@
 Quinlan, Induction of decision trees, Machine Learning 1 (1986).
 """
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from typing import Any, ClassVar, Literal, Self
 
@@ -13,14 +11,13 @@ from numpy.typing import NDArray
 
 from gputree.backends.devices import resolve_device
 from gputree.base.threads import n_threads
-from gputree.estimators.arguments import ID3_LACKS
+from gputree.estimators.arguments import ID3_LACKS, interactions
 from gputree.estimators.base import count_rows
 from gputree.estimators.classification import TreeClassifier
 from gputree.estimators.coded_table import CodedTable
 from gputree.estimators.column_warnings import warn_of_quantities
 from gputree.estimators.documentation import MULTIWAY_TREE, OF_MULTIWAY_TREES, document
 from gputree.estimators.growing_lists import ListOptions, grow_lists
-from gputree.estimators.interaction_groups import interactions
 from gputree.estimators.parameters import LabelParameters, MultiwayParameters, keyword_constructor
 from gputree.growth.lists import InformationGain
 from gputree.inputs.tables import Table

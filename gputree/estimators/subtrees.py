@@ -5,8 +5,6 @@ of the whole table, its codes, the key of the node's path. So the subtree that i
 rows of a node is, bit for bit, the one that growth of the whole tree has there.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from copy import copy
 from typing import Any, NamedTuple
@@ -25,6 +23,7 @@ from gputree.base.texts import hint
 from gputree.base.threads import SPANS_PER_THREAD
 from gputree.criteria import decrease
 from gputree.errors import InputError
+from gputree.estimators.arguments import interactions
 from gputree.estimators.growing import (
     BinaryShape,
     Options,
@@ -35,7 +34,6 @@ from gputree.estimators.growing import (
 )
 from gputree.estimators.growing_categories import as_tests
 from gputree.estimators.growing_ranked import is_ranked
-from gputree.estimators.interaction_groups import interactions
 from gputree.estimators.named_cuts import names_of, place_of
 from gputree.growth.assembly import GrownNodes
 from gputree.inputs.tables import Table

@@ -1,7 +1,5 @@
 """Base class of estimators over tables: parameters, reading, fits that are whole or none."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from functools import cache, partial
 from inspect import signature
@@ -35,7 +33,7 @@ from gputree.estimators.column_warnings import (
     warn_of_mixed_columns,
 )
 from gputree.inputs.tables import Table
-from gputree.inputs.targets import target_columns
+from gputree.inputs.targets import target_columns, target_names
 from gputree.inputs.validation import check_table, check_target_numbers, check_targets
 from gputree.pruning import Pruner, get_pruner
 
@@ -45,7 +43,7 @@ OF_SEVERAL_TARGETS = ("gini", "entropy", "log_loss", "squared_error", "poisson")
 # Attributes that reading a table and its target leaves, some of them for some estimators.
 LEARNED = (
     "columns_", "n_features_in_", "feature_names_in_", "n_outputs_", "classes_", "n_classes_",
-    "costs_", "missing_marks_", "reading_",
+    "target_names_in_", "costs_", "missing_marks_", "reading_",
 )  # fmt: skip
 
 
@@ -110,6 +108,7 @@ class TableEstimator(CallbackSupport, BaseEstimator):
             shown = waiting(on_screen if self.verbose else None)
             with shown, self._called_back(X, y, sample_weight):
                 try:
+                    self._name_targets(y)
                     return self._fit_afresh(as_table(X), y, sample_weight)
                 except InfinityError as error:
                     raise error.named(getattr(self, "feature_names_in_", None)) from error
@@ -118,6 +117,12 @@ class TableEstimator(CallbackSupport, BaseEstimator):
             self.__dict__.clear()
             self.__dict__.update(before, **during)
             raise
+
+    def _name_targets(self, y: Any) -> None:
+        """Keep the names of several targets, if they have some."""
+        self.__dict__.pop("target_names_in_", None)
+        if self._takes_targets and (names := target_names(y)) is not None:
+            self.target_names_in_ = names
 
     def _fit_afresh(self, X: Any, y: Any, sample_weight: Any) -> Self:
         """Validate and fit."""

@@ -1,7 +1,5 @@
 """Boosting: members that vote, each learned from rows weighted by earlier members' errors."""
 
-from __future__ import annotations
-
 import logging
 from collections import deque
 from collections.abc import Iterator
@@ -17,7 +15,7 @@ from gputree.backends.arrays import to_host
 from gputree.base.progress import new_bar
 from gputree.base.threads import n_threads
 from gputree.base.warnings import warn
-from gputree.estimators.arguments import explained
+from gputree.estimators.arguments import explained, within
 from gputree.estimators.base import with_weight
 from gputree.estimators.boosting_weights import (
     first_weights,
@@ -28,7 +26,6 @@ from gputree.estimators.c45 import C45Classifier, forbid_binary_splits_on_cuda
 from gputree.estimators.classification import TableClassifier
 from gputree.estimators.coded_table import CodedTable
 from gputree.estimators.column_warnings import warn_of_winners
-from gputree.estimators.interaction_groups import within
 from gputree.estimators.parameters import BoostedParameters
 from gputree.estimators.reporting import Reporting
 from gputree.estimators.winnowing import coded_grower, winnow, with_columns

@@ -7,8 +7,6 @@ half without them; where that errs more on the other half than the first did, al
 that its values are missing, which C4.5 trees can predict.
 """
 
-from __future__ import annotations
-
 from copy import copy
 from dataclasses import replace
 from inspect import signature
@@ -20,10 +18,10 @@ from sklearn.utils import check_random_state
 
 from gputree.backends.arrays import to_host
 from gputree.columns import Columns
+from gputree.estimators.arguments import within
 from gputree.estimators.base import count_rows, take_weights
 from gputree.estimators.boosting_weights import first_weights
 from gputree.estimators.coded_table import CodedTable
-from gputree.estimators.interaction_groups import within
 from gputree.inputs.tables import Table
 from gputree.tree import Tree
 

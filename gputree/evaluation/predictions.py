@@ -33,17 +33,18 @@ class Answers(NamedTuple):
     # (n_rows,): what the predictions cost, NaN for labels that the model does not know;
     # None without costs
     cost: Floats | None = None
+    quantile: float | None = None  # the level of the quantile that is predicted, not a mean
 
     @property
     def measures(self) -> dict[str, Measure]:
-        """Accuracy and log loss, or R2, MAE and RMSE."""
+        """Accuracy and log loss, or R2, MAE, RMSE, and the pinball loss of a quantile."""
         return self.sums.measures
 
     @property
     def sums(self) -> Sums:
         """Sums over the rows that measures are made of."""
         if self.labels is None or self.shares is None:
-            return sums_of_numbers(self.y, self.predicted, self.weight)
+            return sums_of_numbers(self.y, self.predicted, self.weight, self.quantile)
         return sums_of_classes(
             self.y, self.predicted, self.shares, self.labels, self.weight, self.cost
         )
@@ -64,7 +65,9 @@ def answers(estimator: Any, X: Any, y: Labels, weight: Weight = None) -> Answers
     """Predict rows whose true values are known; rows of weight zero take no part."""
     y, predicted = np.asarray(y), estimator.predict(X)
     if not hasattr(estimator, "classes_"):
-        return _weighed(Answers(y, predicted, None, None, weight))
+        given = estimator.get_params(deep=False)
+        level = given["quantile"] if given.get("criterion") == "quantile" else None
+        return _weighed(Answers(y, predicted, None, None, weight, quantile=level))
     classes = estimator.classes_
     labels = np.union1d(classes, y)
     shares = np.zeros((y.size, labels.size))
@@ -85,7 +88,7 @@ def pooled(parts: list[Answers]) -> Answers:
         for key in ("y", "predicted", "weight", "cost")
     }
     if parts[0].labels is None:
-        return Answers(**found, shares=None, labels=None)
+        return Answers(**found, shares=None, labels=None, quantile=parts[0].quantile)
     of_parts: list[NDArray[Any]] = [part.labels for part in parts if part.labels is not None]
     labels = np.unique(np.concatenate(of_parts))
     shares = [np.zeros((part.y.size, labels.size)) for part in parts]
@@ -214,7 +217,7 @@ def measures_of_quantities(given: Answers, mean: float) -> dict[str, float]:
     basic = given.measures
     off, apart = given.y - given.predicted, given.y - mean
     squared = _ratio(given.total(off**2), given.total(apart**2))
-    return {
+    found = {
         "correlation": _correlation(given),
         "mean_absolute_error": basic["MAE"].value,
         "root_mean_squared_error": basic["RMSE"].value,
@@ -222,6 +225,9 @@ def measures_of_quantities(given: Answers, mean: float) -> dict[str, float]:
         "root_relative_squared_error": float(np.sqrt(squared)),
         "r2": basic["R2"].value,
     }
+    if given.quantile is not None:
+        found["mean_pinball_loss"] = basic["pinball loss"].value
+    return found
 
 
 def _correlation(given: Answers) -> float:

@@ -1,7 +1,5 @@
 """Reports of a model: its size, its measures, and tables that add up over parts of the rows."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
@@ -46,7 +44,8 @@ class Report:
         numbers: ``correlation``, ``mean_absolute_error``, ``root_mean_squared_error``,
         ``relative_absolute_error`` and ``root_relative_squared_error`` (to predicting the mean
         target of the training rows; of a forest, the mean over its trees of the mean target of the
-        rows that each has drawn), ``r2``. NaN where a measure is not defined.
+        rows that each has drawn), ``r2``; of a quantile ``mean_pinball_loss``. NaN where a measure
+        is not defined.
     classes : PerClass or None
         Scores of each class and the confusion matrix; None for regression.
     tables : dict of str to list of dict

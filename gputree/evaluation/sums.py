@@ -143,6 +143,7 @@ class NumberSums(NamedTuple):
     squared: Moments
     weighted: bool
     labels: None = None
+    pinball: Moments | None = None  # losses of a quantile
 
     @property
     def rows(self) -> int:
@@ -156,24 +157,29 @@ class NumberSums(NamedTuple):
 
     @property
     def measures(self) -> dict[str, Measure]:
-        """R2, MAE and RMSE."""
+        """R2, MAE and RMSE; of a quantile the pinball loss, too."""
         variance, rmse = self.target.spread / self.target.weight, np.sqrt(self.squared.mean)
         r2 = np.nan
         if self.rows > 1:
             left = self.squared.total / self.target.spread if variance else float(rmse > 0.0)
             r2 = 1.0 - left
         squares = self.squared.error
-        return {
+        found = {
             # the variance of the target is taken as exact, the square root as linear
             "R2": Measure(r2, squares / variance if variance else np.nan),
             "MAE": Measure(self.absolute.mean, self.absolute.error),
             "RMSE": Measure(float(rmse), squares / (2.0 * float(rmse)) if rmse else 0.0),
         }
+        if self.pinball is not None:
+            found["pinball loss"] = Measure(self.pinball.mean, self.pinball.error)
+        return found
 
     def joined(self, other: NumberSums) -> NumberSums:
         """Add the sums of two sets of rows."""
         names = ("target", "absolute", "squared")
         moments = {name: getattr(self, name).joined(getattr(other, name)) for name in names}
+        if self.pinball is not None and other.pinball is not None:
+            moments["pinball"] = self.pinball.joined(other.pinball)
         return self._replace(weighted=self.weighted or other.weighted, **moments)
 
 
@@ -218,9 +224,17 @@ def sums_of_classes(
     )
 
 
-def sums_of_numbers(truth: Floats, predicted: Floats, weight: Weight) -> NumberSums:
-    """Sums of a regressor's predictions of n rows, each argument of shape (n,)."""
+def sums_of_numbers(
+    truth: Floats, predicted: Floats, weight: Weight, quantile: float | None = None
+) -> NumberSums:
+    """Sums of a regressor's predictions of n rows, each array of shape (n,).
+
+    With the level that they are a `quantile` of, scikit-learn's `mean_pinball_loss` is one, too.
+    """
     truth = np.asarray(truth, np.float64)
     off = truth - predicted
     target, absolute, squared = (Moments.of(one, weight) for one in (truth, np.abs(off), off**2))
-    return NumberSums(target, absolute, squared, weight is not None)
+    pinball = None
+    if quantile is not None:
+        pinball = Moments.of(np.maximum(quantile * off, (quantile - 1.0) * off), weight)
+    return NumberSums(target, absolute, squared, weight is not None, pinball=pinball)

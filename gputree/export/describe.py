@@ -3,8 +3,6 @@
 Numbers as text: few digits, but as many as distinguish thresholds.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -75,6 +73,7 @@ class Description:
     most_categories: int | None = MOST_CATEGORIES
     costs: Costs | None = None  # (K, K): as of `gputree.export.model.Model`
     target_classes: Sequence[Sequence[str]] = ()  # names of classes of each of several targets
+    target_names: Sequence[str] = ()  # one of several targets each, if they have names
 
     def condition(self, node: int) -> Condition:
         """The condition that leads from the parent of `node` (not the root) to it."""
@@ -113,7 +112,13 @@ class Description:
         if self.target_classes:
             codes = most_probable(prediction[None], self.tree.target_ends)[0]
             words = [names[k] for names, k in zip(self.target_classes, codes, strict=True)]
-        return f"[{', '.join(words)}]"
+        return f"[{', '.join(self._named(words))}]"
+
+    def _named(self, words: list[str]) -> list[str]:
+        """Words of several targets after the names of these, if they have some."""
+        if not self.target_names:
+            return words
+        return [f"{name} {word}" for name, word in zip(self.target_names, words, strict=True)]
 
     def label(self, node: int) -> int:
         """The class that `answer` names."""
@@ -155,7 +160,7 @@ class Description:
         for names in self.target_classes or [self.class_names or ()]:
             words = (f"{name} {self.number(next(weights))}" for name in names)
             lists.append(f"[{', '.join(words)}]")
-        return " ".join(lists)
+        return " ".join(self._named(lists))
 
     def number(self, value: float) -> str:
         """Format `value`; see `format_number`."""
@@ -210,7 +215,15 @@ def describe(
     most = None if all_categories else MOST_CATEGORIES
     targets = [[on_one_line(str(label)) for label in labels] for labels in model.target_classes]
     return Description(
-        model.tree, features, classes, decimals, model.categories, most, model.costs, targets
+        model.tree,
+        features,
+        classes,
+        decimals,
+        model.categories,
+        most,
+        model.costs,
+        targets,
+        list(map(on_one_line, model.target_names)),
     )
 
 

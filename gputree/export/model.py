@@ -1,7 +1,5 @@
 """Source of all formats: a tree, the values that its codes stand for, and single splits."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -90,6 +88,7 @@ class Model(Names):
     tree: Tree
     # labels of each of several targets, of classes; `classes` is None then
     target_classes: tuple[NDArray[Any], ...] = ()
+    target_names: tuple[str, ...] = ()  # one of several targets each, if they have names
     # (K, K): what errors cost, where that decides between classes; None where the highest
     # probability does
     costs: Costs | None = None
@@ -162,13 +161,14 @@ def model_of(
     if features is None:
         found = getattr(estimator_or_tree, "feature_names_in_", None)
         features = [f"x{j}" for j in range(tree.n_features)] if found is None else list(found)
+    named = tuple(map(str, getattr(estimator_or_tree, "target_names_in_", ())))
     if tree.task == "regression":
-        return Model(features, None, categories, tree, ordered=ordered)
+        return Model(features, None, categories, tree, target_names=named, ordered=ordered)
     if tree.target_classes:
         if class_names is not None:
             forbid_targets(tree.n_outputs, "class_names", "Leave it out.")
         targets = getattr(estimator_or_tree, "classes_", map(np.arange, tree.target_classes))
-        return Model(features, None, categories, tree, tuple(targets), ordered=ordered)
+        return Model(features, None, categories, tree, tuple(targets), named, ordered=ordered)
     if class_names is None:
         classes = np.asarray(getattr(estimator_or_tree, "classes_", np.arange(tree.n_classes)))
     else:

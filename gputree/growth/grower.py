@@ -2,11 +2,9 @@
 
 while the frontier has nodes:
     small nodes     are set aside; their subtrees are built at the end
-    nodes ahead     were split by the device: their splits and children are read
+    queued levels   are split by the device in advance; the host reads their splits
     large nodes     histogram -> score -> refine -> partition -> their children
 """
-
-from __future__ import annotations
 
 from typing import Any, NamedTuple
 
@@ -135,7 +133,7 @@ def _look_ahead(
     levels: int,
     small: int,
 ) -> list[Ahead]:
-    """Let a backend that can split some levels by itself, where no limit needs all of a level."""
+    """Split some levels in advance, where no limit depends on all of a level."""
     limited = plan.max_leaf_nodes is not None or frontier.bounds is not None
     if limited or not isinstance(backend, GrowsAhead):
         return []
@@ -153,7 +151,7 @@ def _grow_level(
     limits: Limits,
     plan: GrowthPlan,
 ) -> tuple[Frontier, LevelHistograms]:
-    """Split the nodes of one level: those not split ahead in batches within the memory limit."""
+    """Split the nodes of one level that were not split in advance, in batches that fit memory."""
     frontier, known = _known_first(frontier, ahead)
     batch_size = max(plan.histogram_bytes // backend.histogram_bytes, 1) if frontier.size else 1
     histograms = LevelHistograms.none()
@@ -179,7 +177,7 @@ def _grow_level(
 
 
 def _known_first(frontier: Frontier, ahead: Ahead | None) -> tuple[Frontier, Ahead]:
-    """Put nodes that were split ahead first, and their splits in the same order."""
+    """Put nodes that were split in advance first, and their splits in the same order."""
     if ahead is None:
         return frontier, Ahead(frontier.begin[:0], Splits.none(0), frontier.begin[:0], np.empty(0))
     nodes = np.intersect1d(frontier.begin, ahead.begin, assume_unique=True, return_indices=True)

@@ -1,7 +1,5 @@
 """Several targets: their columns, labels as codes, and the results that are lists of them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Any
@@ -41,6 +39,16 @@ def target_columns(y: Any) -> list[Any] | None:
     import narwhals as nw
 
     return [column.to_native() for column in nw.from_native(y, eager_only=True).iter_columns()]
+
+
+def target_names(y: Any) -> NDArray[Any] | None:
+    """Names of several targets, where `y` is a frame whose columns all have strings as names."""
+    if getattr(y, "ndim", 2) != 2 or not is_frame(y) or y.shape[1] < 2:
+        return None
+    import narwhals as nw
+
+    names = list(nw.from_native(y, eager_only=True).columns)
+    return np.array(names, object) if all(isinstance(name, str) for name in names) else None
 
 
 def _columns_of_rows(y: Sequence[Any]) -> list[Any] | None:

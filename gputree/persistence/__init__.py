@@ -4,7 +4,7 @@
 `save_load`      the door: `save_model`, `load_model`; what the command line shows
 `json_document`  the same as JSON, for readers in any language
 `codecs`         the registry: which codec turns which estimator into `Contents` and back;
-                 codecs are `one_tree`, `forests`, `boosted_trees`, `rule_sets`, `boosted_rules`
+                 codecs are `one_tree`, `forests`, `boosting`, `rule_sets`
 `header`         parameters, columns and classes, of `values` as JSON holds them
 `trees`          the codec of a tree, of which each format stores the arrays its way
 `model_file`     a header and arrays in a zip archive

@@ -5,8 +5,6 @@ estimator``, imported on first use: estimators take time to import. It believes 
 reads; what it raises is reported as damage of the file.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from importlib import import_module
 from typing import Any
@@ -25,13 +23,13 @@ ALGORITHMS: dict[str, Task] = {
 }
 # The package that has a class, and the module of this one that has its codec.
 CODECS = dict.fromkeys(ALGORITHMS, ("gputree.estimators", "one_tree")) | {
-    "BoostedC45Classifier": ("gputree.estimators", "boosted_trees"),
+    "BoostedC45Classifier": ("gputree.estimators", "boosting"),
     "ExtraTreesClassifier": ("gputree.ensemble", "forests"),
     "ExtraTreesRegressor": ("gputree.ensemble", "forests"),
     "RandomForestClassifier": ("gputree.ensemble", "forests"),
     "RandomForestRegressor": ("gputree.ensemble", "forests"),
     "C45Rules": ("gputree.rules", "rule_sets"),
-    "BoostedC45Rules": ("gputree.rules", "boosted_rules"),
+    "BoostedC45Rules": ("gputree.rules", "boosting"),
 }
 SEVERAL = CODECS.keys() - ALGORITHMS.keys()  # trees, or rules
 FORESTS = {name for name, (package, _) in CODECS.items() if package == "gputree.ensemble"}

@@ -46,6 +46,8 @@ def header_of(estimator: Any) -> dict[str, Any]:
         "categories": encode(list(estimator.columns_.categories), "columns_"),
         **marks_of(estimator),
     }
+    if (targets := getattr(estimator, "target_names_in_", None)) is not None:
+        header["target_names"] = targets.tolist()
     if estimator.columns_.ordered.any():
         header["ordered"] = np.flatnonzero(estimator.columns_.ordered).tolist()
     if getattr(estimator, "winnow", False) and hasattr(estimator, "winnowed_"):
@@ -148,6 +150,10 @@ def _complete_targets(estimator: Any, header: dict[str, Any], tree: Tree) -> Non
     """Restore the classes of several targets; ValueError where an estimator takes one."""
     if not getattr(estimator, "_takes_targets", True):
         forbid_targets(tree.n_outputs, type(estimator).__name__, "Its file may be damaged.")
+    if "target_names" in header:
+        names = _texts("target_names", header["target_names"])
+        check_count("target_names", names, tree.n_outputs)
+        estimator.target_names_in_ = np.array(names, dtype=object)
     if tree.task == "regression":
         return
     forbid_costs_of_targets(estimator, tree.n_outputs)

@@ -29,16 +29,6 @@ BLOCK_BYTES = 1 << 23
 FEW_CLASSES = 4  # up to so many are added faster than it is found that one has all weight
 
 
-class PackedTree(NamedTuple):
-    """A tree of N nodes in the form in which rows descend it."""
-
-    nodes: DescentTree
-    depth: int
-    place: Int32s  # (N,) new places of the nodes
-    number: NDArray[np.uint32]  # (N,) of the prediction of each packed node
-    predictions: Floats  # (M, K): each of the K classes with probability 1, then all others
-
-
 class SplitTree(NamedTuple):
     """A tree of thresholds before it is packed, and the predictions of its nodes."""
 
@@ -53,14 +43,14 @@ class SplitTree(NamedTuple):
 
 
 class JoinedTrees(NamedTuple):
-    """T packed trees, one after the other; each numbers its nodes from 0."""
+    """T packed trees, one after the other; each numbers its N nodes from 0."""
 
     nodes: DescentTree
     depth: Int64s  # (T,)
     node_ends: Int64s  # (T + 1,) number of nodes of all trees before each, and of all
-    place: Int32s
-    number: NDArray[np.uint32]
-    predictions: Floats  # of all trees
+    place: Int32s  # (N,) new places of the nodes
+    number: NDArray[np.uint32]  # (N,) of the prediction of each packed node
+    predictions: Floats  # (M, K): each of the K classes with probability 1, then all others
 
     @classmethod
     def of(cls, trees: Sequence[SplitTree], dtype: np.dtype[Any], n_threads: int) -> JoinedTrees:
@@ -94,7 +84,7 @@ class JoinedTrees(NamedTuple):
         return JoinedTrees(nodes, self.depth[t : t + 1], ends, place, number, self.predictions)
 
 
-class PackedForest(Sequence[PackedTree]):
+class PackedForest(Sequence[JoinedTrees]):
     """Packed trees, joined for a kernel that has rows descend all; one by one with categories."""
 
     def __init__(self, joined: list[JoinedTrees]) -> None:
@@ -110,8 +100,7 @@ class PackedForest(Sequence[PackedTree]):
     def __getitem__(self, t: Any) -> Any:
         if not 0 <= t < len(self):  # ends a loop
             raise IndexError(t)
-        (one,) = self.alone(t).joined
-        return PackedTree(one.nodes, int(one.depth[0]), one.place, one.number, one.predictions)
+        return self.alone(t).joined[0]
 
 
 def numbered(
@@ -195,16 +184,19 @@ def mean_answers(
 
 
 def leaves(
-    trees: Sequence[PackedTree], values: NDArray, n_threads: int = 1, before: Before = None
+    trees: Sequence[JoinedTrees], values: NDArray, n_threads: int = 1, before: Before = None
 ) -> Int32s:
     """Index of the node that each row reaches in each tree, of shape (n_rows, trees)."""
     out = np.empty((values.shape[0], len(trees)), NODE)
-    of_place = [ArrangedTree(*tree[:3]).in_order(np.arange(tree.number.size)) for tree in trees]
+    of_place = [
+        ArrangedTree(tree.nodes, 0, tree.place).in_order(np.arange(tree.number.size))
+        for tree in trees
+    ]
 
     def block(begin: int, end: int) -> None:
         stop = np.empty(end - begin, NODE)
         for t, tree in enumerate(trees):
-            walk(values[begin:end], tree.nodes, tree.depth, stop)
+            walk(values[begin:end], tree.nodes, int(tree.depth[0]), stop)
             out[begin:end, t] = of_place[t][stop]
 
     run_blocks(len(out), n_threads, before, block, walk, _size(values, out), len(trees))

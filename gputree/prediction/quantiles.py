@@ -21,7 +21,7 @@ from gputree.base.threads import run
 from gputree.compilation import borrowing, kernel
 from gputree.prediction.answers import Before, run_blocks
 from gputree.prediction.descent import walk
-from gputree.prediction.forest import PackedTree, leaves
+from gputree.prediction.forest import JoinedTrees, leaves
 
 # A level is reached if less than this fraction of it is missing: weights are rounded quotients, and
 # eight of ten rows of a leaf should reach 0.8.
@@ -59,12 +59,12 @@ class LeafTargets:
 
     def __init__(self, target: Floats, weight: Floats, row: Int32s, leaf: Int32s) -> None:
         self.target, self.weight, self.row, self.leaf = target, weight, row, leaf
-        self._packed: tuple[Sequence[PackedTree], Groups] | None = None
+        self._packed: tuple[Sequence[JoinedTrees], Groups] | None = None
 
     @classmethod
     def of(
         cls,
-        trees: Sequence[PackedTree],
+        trees: Sequence[JoinedTrees],
         values: NDArray,
         target: Floats,
         weight: Floats | None,
@@ -98,7 +98,7 @@ class LeafTargets:
 
     def quantiles(
         self,
-        trees: Sequence[PackedTree],
+        trees: Sequence[JoinedTrees],
         values: NDArray,
         n_threads: int = 1,
         before: Before = None,
@@ -111,7 +111,7 @@ class LeafTargets:
         def block(begin: int, end: int) -> Floats:
             reached = np.empty((len(trees), end - begin), NODE)
             for tree, stop in zip(trees, reached, strict=True):
-                walk(values[begin:end], tree.nodes, tree.depth, stop)
+                walk(values[begin:end], tree.nodes, int(tree.depth[0]), stop)
             return find_quantiles(groups, reached, np.full(end - begin, NO_TARGET), levels)
 
         n = len(values)
@@ -120,7 +120,7 @@ class LeafTargets:
 
     def out_of_bag(
         self,
-        trees: Sequence[PackedTree],
+        trees: Sequence[JoinedTrees],
         drawn: Sequence[NDArray[np.bool_]],
         n_threads: int,
         levels: Floats,
@@ -145,7 +145,7 @@ class LeafTargets:
         out[self.row] = np.concatenate(found)
         return out
 
-    def _grouped(self, trees: Sequence[PackedTree], n_threads: int) -> Groups:
+    def _grouped(self, trees: Sequence[JoinedTrees], n_threads: int) -> Groups:
         """Group the targets by the nodes of packed trees; cached for the next rows."""
         if self._packed is None or self._packed[0] is not trees:
             found = run(n_threads, _group, list(zip(trees, self.leaf, strict=True)))
@@ -157,12 +157,12 @@ class LeafTargets:
         return self._packed[1]
 
 
-def _placed(tree: PackedTree, leaf: Int32s) -> Int32s:
+def _placed(tree: JoinedTrees, leaf: Int32s) -> Int32s:
     """Nodes of a tree, numbered in its packed order."""
     return tree.place[leaf].astype(NODE)
 
 
-def _group(tree: PackedTree, leaf: Int32s) -> tuple[Int32s, Int32s]:
+def _group(tree: JoinedTrees, leaf: Int32s) -> tuple[Int32s, Int32s]:
     """Offsets of the members of each node, and the members."""
     place = _placed(tree, leaf)
     ends = np.zeros(tree.nodes.nodes.size + 1, ROW)

@@ -9,7 +9,12 @@ from collections.abc import Collection
 from gputree.errors import InputError, InputTypeError
 from gputree.prediction.losses import RoutedRows
 from gputree.pruning.base import Pruner, TrainingRows, ValidationPruner
-from gputree.pruning.bottom_up import PenalizedLoss, ReducedError, collapse_splits
+from gputree.pruning.bottom_up import (
+    PenalizedLoss,
+    ReducedError,
+    ValidationPrePruning,
+    collapse_splits,
+)
 from gputree.pruning.cost_complexity import (
     CostComplexity,
     CostComplexityPath,
@@ -19,7 +24,6 @@ from gputree.pruning.cost_complexity import (
 from gputree.pruning.cost_complexity_cv import CostComplexityCV
 from gputree.pruning.error_limit import add_errors
 from gputree.pruning.pessimistic import Pessimistic
-from gputree.pruning.validation_pre_pruning import ValidationPrePruning
 
 #: The class behind each short name that ``pruning=`` takes.
 PRUNERS: dict[str, type[Pruner]] = {

@@ -6,8 +6,6 @@ The message identifies the rows of a class: by rules for it, and the rows where 
 formulas are those of C4.5 Release 8, and reproduce its published session on the golf table.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np
@@ -17,7 +15,7 @@ from gputree.arithmetic.bits import mix
 from gputree.base.dtypes import Bools, Floats, Int32s, Int64s
 from gputree.base.threads import run
 from gputree.compilation import inner, jitable, kernel
-from gputree.criteria.logarithm import log2
+from gputree.criteria.shared import log2
 from gputree.rules.conditions import Condition, Rules
 from gputree.rules.coverage import Coverage
 from gputree.rules.simplification import WeightedRows

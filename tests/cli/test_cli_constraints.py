@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from sklearn.metrics import mean_pinball_loss
 
 from gputree import (
     C45Classifier,
@@ -182,6 +183,22 @@ def test_leaves_predict_the_quantile(train, said, tmp_path):
     assert model.quantile == 0.9
     assert model.tree_.equals(grown(criterion="quantile", quantile=0.9).tree_)
     assert "|   |   model year <= 73.5: 14 (41, pinball 0.2244)" in said("show", tmp_path / "model")
+
+
+def test_quantiles_are_judged_by_their_loss(train, said, tmp_path, monkeypatch):
+    """In parts of rows that are evaluated one after another, in cross-validation and in reports."""
+    model = train("--criterion", "quantile", "--quantile", 0.9)
+    X, y = CARS_COLUMNS.columns, CARS_COLUMNS.target
+    expected = mean_pinball_loss(y, model.predict(X), alpha=0.9)
+    monkeypatch.setattr("gputree.cli.evaluate.BLOCK_CELLS", 100)
+    found = json.loads(said("evaluate", tmp_path / "model", CARS, "--format", "json"))
+    assert found["pinball_loss"] == pytest.approx(expected, rel=1e-12)
+    assert found["pinball_loss_std_error"] > 0
+    assert model.report(X, y).as_dict()["mean_pinball_loss"] == pytest.approx(expected, rel=1e-12)
+    text = said("train", CARS, "--target", "mpg", "--criterion", "quantile", "--cv", 2)
+    assert "\npinball loss " in text
+    train()
+    assert "pinball" not in said("evaluate", tmp_path / "model", CARS)
 
 
 def test_quantiles_that_cannot_be(refused, misused, tmp_path):

@@ -29,6 +29,8 @@ from gputree.check.cases import CASES
 from gputree.criteria import (
     Entropy,
     Gini,
+    ManyClassEntropy,
+    Poisson,
     SquaredError,
     TwoClassGini,
     WideGini,
@@ -292,6 +294,37 @@ def test_bound_of_equal_targets_is_met_at_the_ends_of_the_bin():
     ends = oracles.scores(criterion, ints([left, left + cells]), total)
     bound, _ = bound_and_margin(criterion, left, cells, total, 1.0)
     assert ends.max() <= bound < 1.5 * ends.max()
+
+
+@pytest.mark.parametrize(
+    "criterion",
+    [
+        *(kind(k, 1.0) for kind in (Gini, WideGini, Entropy) for k in (3, 12)),
+        TwoClassGini(2, 1.0),
+        ManyClassEntropy(5, 1.0, 2.0**20),
+        SquaredError(1.0, 1.0),
+        Poisson(1.0, 1.0),
+    ],
+    ids=repr,
+)
+def test_a_cell_moves_as_its_rows_do(criterion):
+    """Of classes without weight in the cell, too, and behind another cell."""
+    rng = np.random.default_rng(0)
+    k = getattr(criterion, "n_classes", 3)
+    for _ in range(20):
+        left, cells, right = rng.integers(0, 4, (3, k)) + ints([[1], [0], [1]])
+        total = left + cells + right
+        moved = left.copy()
+        state = criteria.begin(criterion, left, total)
+        both = np.concatenate([right, cells])
+        state = criteria.move_cell(criterion, state, moved, total, both, k)
+        expected = criteria.begin(criterion, left + cells, total)
+        assert state == expected
+        scores = [
+            criteria.score(criterion, *at)
+            for at in ((state, moved, total), (expected, left + cells, total))
+        ]
+        assert scores[0] == scores[1]
 
 
 # -------------------------------------------------------------------- registry

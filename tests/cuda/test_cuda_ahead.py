@@ -39,14 +39,16 @@ def test_nodes_put_off_and_small_ones(cuda_device):
     st.sampled_from([1, 9, 25]),
     st.booleans(),
     st.booleans(),
+    st.integers(1, 6),
 )
 @examples(15)
-def test_random_tables_with_random_room(
-    cuda_device, problem, levels, nodes, max_bins, finish_rows, exact, ties
+def test_random_tables_with_memory_for_few_nodes(
+    cuda_device, problem, levels, nodes, max_bins, finish_rows, exact, ties, drawn
 ):
     """Missing values, repeated rows, and nodes that are put off on any level."""
     criterion, sample = problem
-    task = make_task(criterion, sample, exact=exact, random_ties=ties, min_samples_leaf=2)
+    limits = {"min_samples_leaf": 2, "max_features": min(drawn, sample.values.shape[1])}
+    task = make_task(criterion, sample, exact=exact, random_ties=ties, **limits)
     with pytest.MonkeyPatch.context() as patch:
         tune(patch, "cuda", ahead_levels=levels, ahead_nodes=nodes, partition_rows=30)
         assert_same_tree(sample, task, finish_rows=finish_rows, max_bins=max_bins)
@@ -104,13 +106,13 @@ def test_splits_of_levels(cuda_device, criterion, weighted, exact):
     assert whole.report() == cuda.report()
 
 
-def test_room_for_some_nodes(cuda_device, monkeypatch):
-    """The first nodes of a level have room; the host is not told of others, nor of any below."""
+def test_memory_for_some_nodes(cuda_device, monkeypatch):
+    """The first nodes of a level fit; the host gets no others, nor any below."""
     sample = table("gini", False, n=150)
     task = make_task("gini", sample)
     numbers = []
-    for room in (100, 3):
-        tune(monkeypatch, "cuda", ahead_nodes=room)
+    for most in (100, 3):
+        tune(monkeypatch, "cuda", ahead_nodes=most)
         backend = new_backend("cuda", sample, task)
         backend.encode(8)
         found = backend.grow_ahead(np.array([0]), np.array([150]), ROOT, 5, 2)
@@ -135,17 +137,30 @@ def test_a_crowded_level_is_put_off(cuda_device):
         assert_equal(field, trees[1][name], name)
 
 
-@pytest.mark.parametrize(
-    "limits",
-    [{"max_features": 2}, {"monotonic": Monotonic(np.array([1, 0, 0, 0], np.int8))}],
-    ids=["draws", "monotonic"],
-)
-def test_what_the_device_does_not_decide(cuda_device, limits):
+def test_what_the_device_does_not_decide(cuda_device):
     sample = table("squared_error", False, n=60)
-    backend = new_backend("cuda", sample, make_task("squared_error", sample, **limits))
+    signs = Monotonic(np.array([1, 0, 0, 0], np.int8))
+    backend = new_backend("cuda", sample, make_task("squared_error", sample, monotonic=signs))
     backend.encode(8)
     assert not ahead.is_plain(backend.grower)
     assert backend.grow_ahead(np.array([0]), np.array([60]), ROOT, 3, 2) == []
+
+
+def test_nodes_whose_drawn_columns_have_no_cut_are_put_off(cuda_device):
+    """The host has them visit further columns; others of their level are split in advance."""
+    sample = table("gini", False, n=200, d=6)
+    constant = np.where(np.arange(6) < 4, 1.0, sample.values)
+    sample = sample._replace(values=np.where(np.isnan(constant), 1.0, constant))
+    task = make_task("gini", sample, max_features=2)
+    backend = new_backend("cuda", sample, task)
+    backend.encode(8)
+    put_off = []
+    for key in range(8):
+        found = backend.grow_ahead(np.array([0]), np.array([200]), ROOT + np.uint64(key), 3, 2)
+        put_off.append(len(found) == 0)
+    assert True in put_off
+    assert False in put_off
+    assert_same_tree(sample, task, finish_rows=1, max_bins=8)
 
 
 def test_a_tree_waits_once_for_its_levels(emulated_device):

@@ -184,7 +184,7 @@ def test_what_levels_ask_of_the_device(emulated_device, name):
 
 
 def test_what_levels_that_are_not_waited_for_ask_of_the_device(emulated_device):
-    """Of 8 levels: a copy to the device and one from it; arrays are the buffers."""
+    """For 8 levels a copy to the device and one from it; arrays are the buffers."""
     rows = 1000 if emulated_device.endswith("checked") else 3000
     assert traffic_ahead(CASES["exact"], rows=rows) == Traffic(8 * 14 - 1, 1, 1, 1, 7)
     assert traffic_ahead(CASES["binned"], rows=rows) == Traffic(8 * 8 - 1, 1, 1, 1, 6)

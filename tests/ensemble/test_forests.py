@@ -169,7 +169,7 @@ def test_compact_trees_are_packed_like_others(monkeypatch, dtype, few_nodes):
             continue
         (expected,) = PackedForest([JoinedTrees.of([SplitTree.of(tree)], np.dtype(dtype), 1)])
         assert found.nodes.nodes.tolist() == expected.nodes.nodes.tolist()
-        assert found.depth == expected.depth == tree.max_depth
+        assert found.depth.tolist() == expected.depth.tolist() == [tree.max_depth]
         np.testing.assert_array_equal(found.place, expected.place)
         leaf = np.flatnonzero(tree.is_leaf)
         packed = found.place[leaf]

@@ -4,6 +4,8 @@ import json
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
+import polars as pl
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
@@ -63,6 +65,32 @@ def test_text_has_a_list_for_each_leaf():
     assert str(explain(labels, square[3:])[0]) == (
         "[b, m]\n  [a 2, b 2] [k 1, l 1, m 2]\n    x0 > 0.5: [a 0, b 2] [k 0, l 0, m 2]"
     )
+
+
+@pytest.mark.parametrize("kind", [pd.DataFrame, pl.DataFrame])
+def test_targets_of_frames_are_named(kind, tmp_path):
+    """In texts, pictures, files and members of forests, until a fit of others."""
+    y = kind({"left": [0.0, 0, 4, 4], "up": [1.0, 1, 3, 3]})
+    square = np.array([[0.0, 0], [0, 1], [1, 0], [1, 1]])
+    tree = DecisionTreeRegressor().fit(square, y)
+    said = "x0 <= 0.5: [left 0, up 1] (2, mse 0)\nx0 > 0.5: [left 4, up 3] (2, mse 0)\n"
+    assert export_text(tree) == said
+    assert "left 4, up 3" in export.export_html(tree)
+    assert str(explain(tree, square[:1])[0]).startswith("[left 0, up 1]\n")
+    save_model(tree, tmp_path / "model")
+    for again in (load_model(tmp_path / "model"), read_json(export_json(tree))):
+        assert export_text(again) == said
+    labels = DecisionTreeClassifier().fit(square, kind({"left": [*"aabb"], "up": [*"ccdd"]}))
+    assert export_text(labels, show_weights=True).startswith(
+        "x0 <= 0.5: [left a, up c] (2, gini 0) left [a 2, b 0] up [c 2, d 0]\n"
+    )
+    forest = RandomForestRegressor(n_estimators=1, random_state=0).fit(square, y)
+    assert forest.estimators_[0].target_names_in_.tolist() == ["left", "up"]
+    assert not hasattr(tree.fit(square, [[0, 1]] * 2 + [[4, 3]] * 2), "target_names_in_")
+    assert not hasattr(tree.fit(square, y["left"]), "target_names_in_")
+    document = json.loads(export_json(labels)) | {"target_names": ["left"]}
+    with pytest.raises(ValueError, match="target_names"):
+        read_json(json.dumps(document))
 
 
 @pytest.mark.parametrize("name", TREES)

@@ -124,15 +124,17 @@ def compare_bins() -> None:
 
 
 def compare_ahead() -> None:
-    """Levels that the device splits one after another: none, one, some; with room for few nodes.
+    """Levels that the device splits one after another: none, one, some; memory for few nodes.
 
-    Nodes that the host splits in between: small ones, those without room, a crowded one.
+    Nodes that the host splits in between: small ones, more than fit, a crowded one.
     """
     for levels, nodes, finish_rows in ((0, 9, 1), (1, 9, 20), (3, 1, 1), (3, 3, 20), (8, 99, 1)):
         with pytest.MonkeyPatch.context() as patch:
             tune(patch, "cuda", ahead_levels=levels, ahead_nodes=nodes)
             for criterion, weighted in (("gini", False), ("squared_error", True)):
                 sample = table(criterion, weighted, n=120, seed=7)
+                twice = np.hstack([sample.values, sample.values])  # cuts tie in every node
+                sample = sample._replace(values=twice)
                 task = make_task(criterion, sample, max_depth=6, random_ties=True)
                 assert_same_tree(sample, task, finish_rows=finish_rows, max_bins=9)
     sample = crowded(1200)

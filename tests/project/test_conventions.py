@@ -106,6 +106,7 @@ INTERNAL = {
     "backends/cuda/kernels.py",
     "compilation/decorators.py",
     "compilation/numba_internals.py",
+    "prediction/forest.py",  # a sequence
 }
 
 

@@ -11,9 +11,9 @@ struct Above {
     const i64* records;
 };
 
-// Nodes of a level, in order: at most `room`.
+// Nodes of a level, in order: at most `most`.
 struct OpenNodes {
-    i64 room;
+    i64 most;
     i64* numbers;  // of nodes; and of pieces to be counted, searched and split
     i64* begin;
     i64* end;
@@ -76,7 +76,7 @@ struct Siblings {
 
 // One block: open the children of `fewest` rows or more of the nodes above. Of two that are open,
 // the smaller is counted; a larger one alone is its parent less its sibling, which is counted in its
-// place. Nodes without room are left out, and the level's search begins with an empty `tally`.
+// place. Nodes beyond `most` are left out, and the level's search begins with an empty `tally`.
 extern "C" __global__ void __launch_bounds__(256, 1) open_level(
     const __grid_constant__ Above above, i64 fewest, const __grid_constant__ OpenNodes level,
     const __grid_constant__ Pieces counted, const __grid_constant__ Pieces searched,
@@ -98,9 +98,9 @@ extern "C" __global__ void __launch_bounds__(256, 1) open_level(
 #pragma unroll
         for (int side = 0; side < 2; ++side) {
             const i64 p = places[side], q = places[1 - side];
-            if (!opens[side] || p >= level.room) continue;
+            if (!opens[side] || p >= level.most) continue;
             const bool subtracts = above.records && side == siblings.larger();
-            const bool has_sibling = opens[1 - side] && q < level.room;
+            const bool has_sibling = opens[1 - side] && q < level.most;
             const int count = subtracts ? 1 - side : side;
             level.begin[p] = siblings.first(side);
             level.end[p] = siblings.last(side);
@@ -114,7 +114,7 @@ extern "C" __global__ void __launch_bounds__(256, 1) open_level(
                                                           : siblings.last(count);
         }
     }
-    const i64 nodes = opened < level.room ? opened : level.room;
+    const i64 nodes = opened < level.most ? opened : level.most;
     __syncthreads();
     const i64 counts = cut_nodes(counted, nodes, level.count_begin, level.count_end);
     const i64 searches = cut_nodes(searched, nodes, level.begin, level.end);

@@ -17,7 +17,7 @@ from gputree.backends.cuda import tuning
 from gputree.backends.cuda.histogram import Counting, count, new_histograms, subtract
 from gputree.backends.cuda.kernels import ABOVE, CHUNKS, OPEN_NODES, PIECES, Packed
 from gputree.backends.cuda.layout import Grower, LevelPlan, pack_constraints
-from gputree.backends.cuda.level import Extent, Results, Tally
+from gputree.backends.cuda.level import Results, SearchExtent, Tally
 from gputree.backends.cuda.partition import RECORD_WORDS, place, splits_of
 from gputree.backends.cuda.refine import open_search, queue_search
 from gputree.backends.cuda.score import score_nodes
@@ -62,12 +62,20 @@ class LevelLog(NamedTuple):
         return sum(fixed + m * (3 + RECORD_WORDS) for m in sizes)
 
 
+class Queued(NamedTuple):
+    """Levels that were split, and what it took."""
+
+    levels: list[Ahead]
+    rows: int = 0  # of all nodes
+    pairs: int = 0  # (row, column) pairs that were gathered
+    overflows: bool = False  # memory of the search did not suffice on the last level
+
+
 def is_plain(grower: Grower) -> bool:
-    """Return True if the device decides all of a task: no constraints, categories or draws."""
-    limits, table = grower.task.limits, grower.table
-    constrained = limits.monotonic is not None or grower.task.interactions is not None
-    draws = limits.max_features < table.columns
-    return not (constrained or draws or table.host.categories.any())
+    """Return True if the device decides all of a task: no constraints, and no categories."""
+    task, host = grower.task, grower.table.host
+    constrained = task.limits.monotonic is not None or task.interactions is not None
+    return not (constrained or host.categories.any())
 
 
 def grow_ahead(
@@ -78,23 +86,20 @@ def grow_ahead(
     keys: Uint64s,
     levels: int,
     fewest: int,
-) -> tuple[list[Ahead], int, int]:
-    """See `gputree.backends.base.Backend.grow_ahead`.
-
-    Returns the rows of all nodes and the (row, column) pairs that were gathered, too.
-    """
+) -> Queued:
+    """See `gputree.backends.base.GrowsAhead`."""
     rows, workspace = int((end - begin).sum()), grower.workspace
     most = min(grower.most_nodes, tuning.TUNING.ahead_nodes, rows // fewest)
     sizes = [min(begin.size << level, most) for level in range(levels)]
     if levels == 0 or most == 0:
-        return [], 0, 0
+        return Queued([])
     arrays = _arrays(rows, sizes)
     sent = workspace.counted.send(
         (np.array([begin.size]), begin, end, keys), lambda: bytes_of(*4 * ((most, np.int64),))
     )
     *arranged, log = workspace.plan.allocate(arrays, lambda: bytes_of(*arrays))
     log.data.memset_async(0, log.nbytes)  # levels may have fewer nodes
-    lists = _Lists.of(arranged)
+    lists = _LevelArrays.of(arranged)
     above, parents = ABOVE.pack(*sent, None), None
     for level, m in zip(LevelLog.listed(log, sizes), sizes, strict=True):
         plan, counted = _open(grower, above, level, lists, _most_pieces(rows, m), fewest)
@@ -104,7 +109,9 @@ def grow_ahead(
             whole, part = lists.nodes[2:4]
             subtract(grower, parents, cells, whole[:m], part, number=plan.number)
         scores = score_nodes(grower, m, cells, pack_constraints(grower, ()), number=plan.number)
-        search = open_search(grower, Extent(m, rows, rows), cells, plan, scores, level.results)
+        search = open_search(
+            grower, SearchExtent(m, rows, rows), cells, plan, scores, level.results
+        )
         queue_search(grower, search, is_first=True)
         place(grower, plan.parts, search.records, search.lefts)
         above = ABOVE.pack(level.numbers, level.begin, level.end, plan.keys, search.records)
@@ -113,11 +120,11 @@ def grow_ahead(
     return _read(grower, LevelLog.listed(log.get(), sizes))
 
 
-# Arrays of nodes: low, high, whole, part, count_begin and count_end of OpenNodes in ahead.cu.
+# Arrays of nodes: fields of OpenNodes from `low` on.
 NODE_ARRAYS = 6
 
 
-class _Lists(NamedTuple):
+class _LevelArrays(NamedTuple):
     """Arrays for one level after another: of nodes, and of pieces counted, searched and split."""
 
     nodes: list[Any]
@@ -126,7 +133,7 @@ class _Lists(NamedTuple):
     packed: list[Packed]
 
     @classmethod
-    def of(cls, arrays: list[Any]) -> _Lists:
+    def of(cls, arrays: list[Any]) -> _LevelArrays:
         """Arrange the arrays of `_arrays`."""
         tuned = tuning.TUNING
         by_rows = tuned.chunk_rows, tuned.fewest_chunk_rows, filling_chunks()
@@ -148,7 +155,8 @@ def _arrays(rows: int, sizes: list[int]) -> list[Shaped]:
 def _most_pieces(rows: int, m: int) -> tuple[int, int, int]:
     """Maximum numbers of pieces that m nodes are divided into: counted, searched, split."""
     tuned = tuning.TUNING
-    most = max(rows // tuned.chunk_rows, filling_chunks()) + m
+    filling = min(filling_chunks(), rows // tuned.fewest_chunk_rows)
+    most = max(rows // tuned.chunk_rows, filling) + m
     return most, most, rows // tuned.partition_rows + m
 
 
@@ -156,7 +164,7 @@ def _open(
     grower: Grower,
     above: Packed,
     level: LevelLog,
-    lists: _Lists,
+    lists: _LevelArrays,
     most: tuple[int, int, int],
     fewest: int,
 ) -> tuple[LevelPlan, DeviceChunks]:
@@ -177,8 +185,8 @@ def _open(
     return LevelPlan(searched, parts, keys, low, high, [], number=level.numbers), counted
 
 
-def _read(grower: Grower, logs: list[LevelLog]) -> tuple[list[Ahead], int, int]:
-    """Splits of the levels, without nodes that the device did not decide; rows, and pairs."""
+def _read(grower: Grower, logs: list[LevelLog]) -> Queued:
+    """Splits of the levels, without nodes that the device did not decide."""
     found = [Results.of(level.results, level.begin.size) for level in logs]
     numbers = [int(level.numbers[0]) for level in logs]
     nodes = zip(logs, found, numbers, strict=True)
@@ -196,5 +204,5 @@ def _read(grower: Grower, logs: list[LevelLog]) -> tuple[list[Ahead], int, int]:
         if nodes.size == 0:
             break
         levels.append(Ahead(begin[nodes], splits.take(nodes), middle[nodes], threshold[nodes]))
-    pairs = sum(int(results.tally[Tally._fields.index("slots")]) for results in found)
-    return levels, int((end - begin)[decided].sum()), pairs
+    tally = Tally(*np.sum([results.tally for results in found], axis=0).tolist())
+    return Queued(levels, int((end - begin)[decided].sum()), tally.slots, tally.overflows > 0)

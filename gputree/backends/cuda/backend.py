@@ -166,14 +166,12 @@ class CudaBackend:
         self, begin: Int64s, end: Int64s, keys: NDArray[np.uint64], levels: int, fewest: int
     ) -> list[Ahead]:
         levels = min(levels, self.ahead_levels) if is_plain(self.grower) else 0
-        found, rows, pairs = grow_ahead(
-            self.grower, self.counting, begin, end, keys, levels, fewest
-        )
-        if len(found) < levels:  # a level was put off, and the next ones may be
-            self.ahead_levels = 2 * len(found)
-        self.refined_pairs += pairs
-        self.scanned_pairs += rows * self.grower.table.columns
-        return found
+        found = grow_ahead(self.grower, self.counting, begin, end, keys, levels, fewest)
+        if found.overflows:  # the next levels may, too
+            self.ahead_levels = 2 * len(found.levels)
+        self.refined_pairs += found.pairs
+        self.scanned_pairs += found.rows * self.grower.table.columns
+        return found.levels
 
     @on_own_device
     def finish(

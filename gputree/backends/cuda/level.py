@@ -25,7 +25,7 @@ class Tally(NamedTuple):
     overflows: int
 
 
-class Extent(NamedTuple):
+class SearchExtent(NamedTuple):
     """Numbers of nodes whose splits are searched and of their rows, or upper bounds."""
 
     nodes: int
@@ -36,7 +36,7 @@ class Extent(NamedTuple):
 class SearchLevel(NamedTuple):
     """Nodes whose splits are searched."""
 
-    extent: Extent
+    extent: SearchExtent
     plan: LevelPlan
     chunks: DeviceChunks
     scores: DeviceScores

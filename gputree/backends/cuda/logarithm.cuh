@@ -1,4 +1,4 @@
-// A reproducible logarithm: gputree/criteria/logarithm.py, operation for operation.
+// A reproducible logarithm: gputree/criteria/shared.py, operation for operation.
 #define LOG2_E 1.4426950408889634
 
 __device__ inline double log2_of(double x) {

@@ -14,7 +14,7 @@ from gputree.backends.base import Int64s
 from gputree.backends.cuda.categories import MASK_WORDS, SubsetPlan, codes_of, score_subsets
 from gputree.backends.cuda.kernels import LANES, LEVEL, VISITS, Packed
 from gputree.backends.cuda.layout import Grower, LevelPlan
-from gputree.backends.cuda.level import CUT_WORDS, Extent, Results, SearchLevel, Tally
+from gputree.backends.cuda.level import CUT_WORDS, Results, SearchExtent, SearchLevel, Tally
 from gputree.backends.cuda.partition import RECORD_WORDS, Marked, mark, read
 from gputree.backends.cuda.score import DeviceScores
 from gputree.backends.cuda.sub_bins import SubBinSearch, search_in_batches, search_sub_bins
@@ -33,7 +33,7 @@ def refine(
 ) -> tuple[Marked, int]:
     """Choose splits: nodes whose entries have their sides, and the (row, column) pairs searched."""
     sizes = end - begin
-    extent = Extent(begin.size, int(sizes.sum()), int(sizes.max()))
+    extent = SearchExtent(begin.size, int(sizes.sum()), int(sizes.max()))
     level = open_search(grower, extent, histograms, plan, scores)
     if subsets is not None:
         masks = Results.of(level.results, begin.size).masks.view(np.uint32)
@@ -51,7 +51,7 @@ def refine(
 
 def open_search(
     grower: Grower,
-    extent: Extent,
+    extent: SearchExtent,
     histograms: Any,
     plan: LevelPlan,
     scores: DeviceScores,

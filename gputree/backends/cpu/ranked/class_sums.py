@@ -23,8 +23,8 @@ from gputree.backends.cpu.ranked.sums import (
 )
 from gputree.compilation import overload
 from gputree.criteria.dispatch import formula
-from gputree.criteria.logarithm import LOG2_E, xlog2x
 from gputree.criteria.multi_output import OF_CLASSES, Entropies, Ginis, WideGinis
+from gputree.criteria.shared import LOG2_E, xlog2x
 
 
 @formula(formulas.new_totals, *OF_CLASSES, how=overload)
@@ -130,8 +130,9 @@ def open_ginis(criterion, rows, s, t, totals):
 
 @formula(add_targets, *OF_CLASSES)
 def add_to_classes(criterion, sums, first, rows, i, units):
-    for j in range(rows.target.shape[1]):
-        sums[np.uintp(first) + np.uintp(rows.target[i, j])] += units
+    first, i = np.uintp(first), np.uintp(i)
+    for j in range(np.uintp(rows.target.shape[1])):
+        sums[first + np.uintp(rows.target[i, j])] += units
 
 
 @formula(score_of, Ginis)

@@ -16,9 +16,8 @@ from numpy.typing import NDArray
 
 from gputree.arithmetic.bits import lowest_bit
 from gputree.backends.cpu.cut import admits, new_cut, score_to_beat
-from gputree.backends.cpu.jit import borrowing, pick
+from gputree.backends.cpu.jit import borrowing, kernel, pick
 from gputree.backends.cpu.ranked import formulas
-from gputree.backends.cpu.ranked.lists import MISSING, RANK
 from gputree.backends.cpu.ranked.sums import add_targets, n_sums, score_of
 from gputree.base.dtypes import Int64s
 from gputree.compilation import overload
@@ -26,6 +25,7 @@ from gputree.criteria.dispatch import formula
 from gputree.criteria.multi_output import OF_SUMS
 
 MOST_CODES = 256
+GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # 2**64 over the golden ratio spreads the bits of keys
 WORD = 6
 
 
@@ -47,16 +47,49 @@ class CodeSums(NamedTuple):
     present: NDArray[np.uint64]
 
 
-def code_list(elements: NDArray[np.int32], code: NDArray[np.uint8], most: int) -> int:
-    """Write the codes of ranks by their presorted list; return the code of missing values.
+@kernel
+def assign_codes(values, bits, most, code, found):
+    """Number values by their first occurrence; returns how many differ, or -1 beyond `most`.
 
-    Nothing is written, and -1 returned, if there are more than `most`.
+    `found` becomes these, one of NaN and one of both zeros; `bits` are those of the values.
     """
-    if np.count_nonzero(elements >= 0) > most:
-        return -1
-    found = np.cumsum(elements >= 0) - 1
-    code[elements & RANK] = found
-    return int(found[-1]) if elements[-1] & MISSING else MOST_CODES
+    slots = np.full(4 * MOST_CODES, -1, np.int64)
+    keys = np.empty(MOST_CODES, np.uint64)
+    count = 0
+    # `slots` number the values before row i, each at the first free place from its hash on
+    for i in range(values.size):
+        x, key = values[i], np.uint64(bits[i])
+        if x == 0:
+            key = np.uint64(0)
+        elif x != x:
+            key = ~np.uint64(0)
+        slot = np.int64((key * GOLDEN) >> np.uint64(54))
+        while slots[slot] >= 0 and keys[slots[slot]] != key:
+            slot = (slot + 1) & (4 * MOST_CODES - 1)
+        if slots[slot] < 0:
+            if count == most:
+                return -1
+            slots[slot], keys[count], found[count] = count, key, x
+            count += 1
+        code[i] = slots[slot]
+    return count
+
+
+def code_column(values: NDArray, most: int) -> tuple[NDArray[np.uint8], int] | None:
+    """Codes of a column's values, ascending, and that of missing ones; None if they are too many.
+
+    `most` different ones at most, of which missing values are one.
+    """
+    code, found = np.empty(values.size, np.uint8), np.empty(MOST_CODES, values.dtype)
+    bits = values.view(f"u{values.itemsize}")
+    count = assign_codes(values, bits, most, code, found)
+    if count < 0:
+        return None
+    order = np.argsort(found[:count])  # NaN last
+    rank = np.empty(count, np.uint8)
+    rank[order] = np.arange(count)
+    missing = count - 1 if np.isnan(found[order[-1]]) else MOST_CODES
+    return rank[code], missing
 
 
 @borrowing
@@ -66,8 +99,8 @@ def count_rows(criterion, code, c, counts, rows, s, t):
     for word in range(present.size):
         present[word] = 0
     # the sets of sums in `present` are those of the rows before i; others have values of old
-    for i in range(s, t):
-        b = np.uintp(code[rows.row[i], c])
+    for i in range(np.uintp(s), np.uintp(t)):
+        b = np.uintp(code[np.uintp(rows.row[i]), np.uintp(c)])
         first, bit = b * np.uintp(width), np.uint64(1) << np.uint64(b & np.uintp(63))
         if present[b >> np.uintp(WORD)] & bit == 0:
             present[b >> np.uintp(WORD)] |= bit

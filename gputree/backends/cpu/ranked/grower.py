@@ -13,7 +13,7 @@ from gputree.backends.base import Limits
 from gputree.backends.cpu.cut import drawn_columns
 from gputree.backends.cpu.layout import Table
 from gputree.backends.cpu.partition import node_categories
-from gputree.backends.cpu.ranked.counts import MOST_CODES, Codes, code_list
+from gputree.backends.cpu.ranked.counts import MOST_CODES, Codes, code_column
 from gputree.backends.cpu.ranked.formulas import no_cut, precedes
 from gputree.backends.cpu.ranked.lists import MOST_RANKS, presort
 from gputree.backends.cpu.ranked.nodes import (
@@ -90,14 +90,17 @@ class RankedGrower:
         nominal = table.categories > 0
         may_count = ~nominal & isinstance(criterion, OF_SUMS)
 
-        def rank(f: int) -> tuple[int, NDArray[np.uint8]]:
-            lists[f] = presort(np.ascontiguousarray(table.values[:, f])[rows.row])
-            code = np.empty(n if may_count[f] else 0, np.uint8)
-            return (code_list(lists[f], code, MOST_COUNTED) if may_count[f] else -1), code
+        def rank(f: int) -> tuple[NDArray[np.uint8], int] | None:
+            values = np.ascontiguousarray(table.values[:, f])[rows.row]
+            coded = code_column(values, MOST_COUNTED) if may_count[f] else None
+            if coded is None:
+                lists[f] = presort(values)
+            return coded
 
         codes = _codes_of(self._run(rank, [(f,) for f in range(d)]), rows.row, len(table.values))
         self._table = table
-        self._ranked = Ranked(criterion, limits, lists, codes, rows, nominal, interactions)
+        some = nominal if nominal.any() else None
+        self._ranked = Ranked(criterion, limits, lists, codes, rows, some, interactions)
 
     def grow(self, key: int) -> RankedNodes:
         """Grow the tree; the root's draws are hashed with `key`. The root is the first node."""
@@ -160,12 +163,12 @@ class RankedGrower:
 
     def _column_spans(self, node: Open) -> list[tuple[int, int]]:
         """Spans of columns, as parts of the work on a node."""
-        d = self._ranked.nominal.size
+        d = len(self._ranked.lists)
         return even_spans(d, node.t - node.s, self._n_threads, FEWEST_SHARED)
 
     def _search(self, found: list[tuple[Open, Any]]) -> list[Any]:
         """The best cut of each node, given with what `open_large` returns."""
-        d, most = self._ranked.nominal.size, self._ranked.limits.max_features
+        d, most = len(self._ranked.lists), self._ranked.limits.max_features
         criterion = self._ranked.criterion
         allowed = np.ones((len(found), d), np.bool_)
         if self._ranked.interactions is not None:
@@ -205,17 +208,16 @@ class RankedGrower:
         return RankedNodes._make(field[:count].copy() for field in out)
 
 
-def _codes_of(found: list[tuple[int, NDArray[np.uint8]]], row: NDArray, n: int) -> Codes:
-    """Codes of columns by row of n, given by rank with that of missing values; -1 for lists."""
-    missing = np.array([of_missing for of_missing, _ in found])
-    counted = np.flatnonzero(missing >= 0)
-    code, place = (
-        np.zeros((n if counted.size else 0, counted.size), np.uint8),
-        np.full(len(found), -1),
-    )
-    place[counted] = np.arange(counted.size)
-    for c, f in enumerate(counted):
-        code[row, c] = found[f][1]
+def _codes_of(
+    found: list[tuple[NDArray[np.uint8], int] | None], row: NDArray[np.int32], n: int
+) -> Codes:
+    """Codes by row of n, from those of each column by rank; None where it has a list."""
+    counted = {f: coded for f, coded in enumerate(found) if coded is not None}
+    code = np.zeros((n if counted else 0, len(counted)), np.uint8)
+    place, missing = np.full(len(found), -1), np.full(len(found), -1)
+    for c, (f, coded) in enumerate(counted.items()):
+        place[f] = c
+        code[row, c], missing[f] = coded
     return Codes(code, place, missing)
 
 

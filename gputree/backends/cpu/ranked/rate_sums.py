@@ -26,9 +26,9 @@ from gputree.backends.cpu.ranked.sums import (
     weight_of,
 )
 from gputree.criteria.dispatch import formula
-from gputree.criteria.logarithm import LOG2_E, log2
 from gputree.criteria.multi_output import Deviances
 from gputree.criteria.poisson import LN_2, excess
+from gputree.criteria.shared import LOG2_E, log2
 
 
 @formula(formulas.open_node, Deviances)

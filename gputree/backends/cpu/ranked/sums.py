@@ -319,8 +319,9 @@ def open_targets(criterion, rows, s, t, totals):
 
 @formula(add_targets, *OF_NUMBERS)
 def add_to_sums(criterion, sums, first, rows, i, units):
-    for j in range(rows.target.shape[1]):
-        sums[np.uintp(first) + np.uintp(j)] += rows.target[i, j]
+    first, i = np.uintp(first), np.uintp(i)
+    for j in range(np.uintp(rows.target.shape[1])):
+        sums[first + j] += rows.target[i, j]
 
 
 @formula(score_of, SquaredErrors)
