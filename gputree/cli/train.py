@@ -74,9 +74,7 @@ def add_train(parser: argparse.ArgumentParser) -> None:
         "gputree train 'data/*.parquet' --target y --memory 4GB -o big.gputree",
         "zcat big.csv.gz | gputree train - --target y -o - > big.gputree",
     )
-    parser.usage = (
-        "gputree train DATA [DATA ...] --target COL [--target COL ...] -o MODEL [options]"
-    )
+    parser.usage = "gputree train DATA [DATA ...] --target COL [...] -o MODEL [options]"
     parser.set_defaults(run=_train)
     add = parser.add_argument
     add(
@@ -347,8 +345,8 @@ def _summary(
     out_of_bag = {}
     if getattr(estimator, "oob_score", False):
         out_of_bag["out of bag"] = f"{measure} {estimator.oob_score_:.4f}"
-    if estimator.n_outputs_ > 1:
-        task += f" of {estimator.n_outputs_} targets"
+    if (n_targets := getattr(estimator, "n_outputs_", 1)) > 1:  # rules and boosting have one
+        task += f" of {n_targets} targets"
     lines = {
         "table": f"{counted(n, 'row')}, {counted(d, 'column')}",
         **weights,

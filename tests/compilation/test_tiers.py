@@ -60,7 +60,7 @@ def rows(n):
 # ------------------------------------------------------------------ the same results
 def differences(mode):
     """Fits of a process that differ from the record, and the number of kernels that it compiles."""
-    found = json.loads(run_python(FITS, env=os.environ | {"GPUTREE_JIT": mode}))
+    found = json.loads(run_python(FITS, env=os.environ | {"GPUTREE_JIT": mode}, timeout=3000))
     expected = json.loads(small_fits.RECORD.read_text("utf-8"))
     assert found["fits"].keys() == expected.keys()
     names = [name for name, value in expected.items() if found["fits"][name] != value]

@@ -281,7 +281,7 @@ class TestAuto:
 
 
 def test_the_emulator_leaves_nothing_believed():
-    check = importlib.import_module("gputree.check.trust")
+    check = importlib.import_module("gputree.check.comparison")
     with emulated_cuda():
         identity = machine.identity()
     assert identity not in check._known

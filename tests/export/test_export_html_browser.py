@@ -158,8 +158,8 @@ def test_rows_that_go_down_every_branch_have_the_class_of_the_least_cost(tmp_pat
 
 def test_a_thousand_leaves(tmp_path):
     rng = np.random.default_rng(0)
-    X = rng.normal(size=(1800, 2))
-    y = rng.choice(["setosa", "versicolor", "virginica"], 1800)
+    X = rng.normal(size=(2200, 2))
+    y = rng.choice(["setosa", "versicolor", "virginica"], 2200)
     model = DecisionTreeClassifier(max_leaf_nodes=1000).fit(X, y)
     told = use(export_html(model), tmp_path)
     assert told["errors"] == []
