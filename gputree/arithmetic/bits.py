@@ -5,8 +5,6 @@ Keys of nodes: hashes that depend on a path from the root, not on the order of w
 Kernels call these on single numbers, growth on arrays of them; CUDA has the same in draw.cuh.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -5,8 +5,6 @@ integer of units is off by at most a unit, ``2**-49`` of the total weight; a tar
 half a unit of about ``2**-60`` of (total weight x range), and at least ``2**-52`` of the range.
 """
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np

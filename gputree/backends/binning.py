@@ -1,7 +1,5 @@
 """Bins of numeric columns, equal on every device: the sample of rows, the edges, the grid."""
 
-from __future__ import annotations
-
 from functools import lru_cache
 from typing import NamedTuple
 

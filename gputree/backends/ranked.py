@@ -5,8 +5,6 @@ the rows of a node by one column, and a sweep through it finds the losses of all
 the CPU, from one row to the next.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

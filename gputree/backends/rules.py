@@ -3,8 +3,6 @@
 Thresholds of cuts, from bins and the values next to them: the same on every device.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -9,8 +9,6 @@ A package also provides, in the same way, functions that layers below it call, a
 names of earlier versions, as pickles contain them.
 """
 
-from __future__ import annotations
-
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence

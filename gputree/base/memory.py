@@ -6,8 +6,6 @@ the minimum that is needed, and what is available is estimated generously: a fit
 is never refused.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Imports of optional packages on first use; the table of versions that a report needs."""
 
-from __future__ import annotations
-
 import ctypes
 import importlib
 import platform

@@ -1,7 +1,5 @@
 """Progress bars: for a tree that takes a while to grow, and for other work that takes as long."""
 
-from __future__ import annotations
-
 import sys
 import warnings
 from types import TracebackType

@@ -4,8 +4,6 @@ The checks raise errors of `gputree.errors`. Private names are used only in this
 every release that the package allows; if one is moved or renamed, change it here.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Set
 from typing import Any

@@ -3,8 +3,6 @@
 Docstrings that share parts, each written once.
 """
 
-from __future__ import annotations
-
 import difflib
 import html
 import inspect

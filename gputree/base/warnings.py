@@ -1,7 +1,5 @@
 """Warnings that show the line of whoever called, not one of this package."""
 
-from __future__ import annotations
-
 import os
 import sys
 import warnings

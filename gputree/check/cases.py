@@ -6,8 +6,6 @@ that a few hundred rows suffice for both; cases that need more rows say why.
 Trees of a check over a table in parts, each counted by a device, as on a cluster.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, NamedTuple
 

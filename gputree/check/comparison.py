@@ -3,8 +3,6 @@
 Results are cached in the process, and in the user's cache folder.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import time

@@ -7,8 +7,6 @@ and a driver may crash. In a child process none of this affects the caller's CuP
 child writes lines of JSON: a text for each line of the table, and at the end its verdict.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import signal

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -56,32 +57,73 @@ def take_targets(label: str, table: Any, arguments: argparse.Namespace) -> tuple
 
     Rows without one of them are an error, or are dropped.
     """
-    from gputree.datasets.targets import has_target, target_values
-
-    names, found = more_targets(arguments), []
+    names = more_targets(arguments)
     for name in names:
-        if name not in table.names:
-            raise InputError(f"{label} has no column {name!r} (--target).{hint(name, table.names)}")
-        if arguments.missing_target == "drop":
-            table = _filtered(label, name, table, np.asarray(has_target(table.columns[name])))
-    for name in names:
-        found.append(target_values(label, name, table.columns[name]))
+        _require(name, table.names, label)
     if len(names) == len(table.names):
-        raise InputError(f"{label} has no feature column other than those of --target.")
-    return replace(table, columns=table.columns.drop_columns(names)), [table.target, *found]
+        raise InputError(_NO_FEATURE.format(label))
+    weight = table.weight
+    if weight is not None and arguments.missing_target == "drop":
+        weight = weight[_present(table.columns, names)]
+    columns, targets, dropped = _taken(label, table.columns, table.target, arguments)
+    if len(columns) == 0:
+        raise InputError(f"No row of {label} has a value in every column of --target.")
+    n_dropped = table.n_dropped + dropped
+    return replace(table, columns=columns, weight=weight, n_dropped=n_dropped), targets
 
 
-def _filtered(label: str, name: str, table: Any, present: NDArray[np.bool_]) -> Any:
-    """The table with some of its rows, which have a target."""
-    if not present.any():
-        raise InputError(f"The target column {name!r} of {label} has no value in any row.")
-    return replace(
-        table,
-        columns=table.columns.filter(present),
-        target=table.target[present],
-        weight=None if table.weight is None else table.weight[present],
-        n_dropped=table.n_dropped + int(np.count_nonzero(~present)),
-    )
+_NO_FEATURE = "{} has no feature column other than those of --target."
+
+
+def _require(name: str, names: list[str], label: str) -> None:
+    if name not in names:
+        raise InputError(f"{label} has no column {name!r} (--target).{hint(name, names)}")
+
+
+def _present(columns: Any, names: list[str]) -> NDArray[np.bool_]:
+    """Mark the rows that have all of some targets."""
+    from gputree.datasets.targets import has_target
+
+    return np.all([np.asarray(has_target(columns[name])) for name in names], axis=0)
+
+
+def _taken(
+    label: str, columns: Any, y: Labels, arguments: argparse.Namespace, is_part: bool = False
+) -> tuple[Any, list[Labels], int]:
+    """Columns without the other targets, the values of all, and the number of rows dropped."""
+    from gputree.datasets.targets import target_values
+
+    names, n = more_targets(arguments), len(columns)
+    if names and arguments.missing_target == "drop":
+        present = _present(columns, names)
+        columns, y = columns.filter(present), y[present]
+    others = [target_values(label, name, columns[name], is_part) for name in names]
+    return columns.drop_columns(names), [y, *others], n - len(columns)
+
+
+class WithTargets:
+    """Batches whose targets are those of all `--target`, which are no columns then."""
+
+    def __init__(self, batches: Any, label: str, arguments: argparse.Namespace) -> None:
+        more = more_targets(arguments)
+        for name in more:
+            _require(name, batches.names, label)
+        self.names = [name for name in batches.names if name not in more]
+        if not self.names:
+            raise InputError(_NO_FEATURE.format(label))
+        self.n_dropped = 0
+        self._batches, self._label, self._arguments = batches, label, arguments
+
+    def least_rows(self) -> int:
+        """Lower bound on the rows of the wrapped batches."""
+        return int(self._batches.least_rows())
+
+    def __iter__(self) -> Iterator[tuple[Any, Labels]]:
+        self.n_dropped = 0
+        for X, y in self._batches:
+            columns, targets, dropped = _taken(self._label, X, y, self._arguments, is_part=True)
+            self.n_dropped += dropped
+            yield columns, join_targets(targets)
 
 
 def join_targets(targets: list[Labels]) -> Labels:

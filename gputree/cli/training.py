@@ -21,7 +21,14 @@ from gputree.cli.memory import IN_MEMORY, batch_bytes_of, row_bytes, warn_if_exc
 from gputree.cli.reading import STANDARD, format_of, table_origin
 from gputree.cli.report import UsageError, say
 from gputree.cli.tables import columns_to_read, label_of, tell_dropped
-from gputree.cli.targets import join_targets, more_targets, named_targets, take_targets
+from gputree.cli.targets import (
+    WithTargets,
+    columns_of,
+    join_targets,
+    more_targets,
+    named_targets,
+    take_targets,
+)
 from gputree.cli.weights import (
     Weight,
     WithoutWeights,
@@ -138,11 +145,6 @@ def _in_batches(arguments: argparse.Namespace, files: list[str]) -> Training:
     from gputree.datasets import open_batches
 
     label = files[0] if len(files) == 1 else f"{files[0]} and {len(files) - 1} more"
-    if more_targets(arguments):
-        raise UsageError(
-            "Several --target take one table in memory, and not several files or what exceeds "
-            "--memory. Join the files, or use CodedTable.from_batches in Python."
-        )
     if arguments.algorithm == "id3":
         raise UsageError(
             "--algorithm id3 takes one table in memory, and not several files or what exceeds "
@@ -158,6 +160,9 @@ def _in_batches(arguments: argparse.Namespace, files: list[str]) -> Training:
             batch_bytes=batch_bytes_of(arguments),
         )
         files_read = batches
+        if more_targets(arguments):
+            batches = WithTargets(batches, label, arguments)
+        with_targets = batches
         if arguments.weights is not None:
             require_column(batches.names, arguments.weights, label)
             batches = WithoutWeights(batches, arguments.weights)
@@ -176,14 +181,16 @@ def _in_batches(arguments: argparse.Namespace, files: list[str]) -> Training:
         )
     words, y = _words(table), table._target
     assert y is not None  # with --target
-    check_cells(label, words, {arguments.target: y}, arguments)
+    named = named_targets(arguments, columns_of(y))
+    check_cells(label, words, named, arguments)
     _warn_of_guesses(arguments, files, label, words, table)
-    tell_dropped(label, files_read.n_dropped)
+    dropped = with_targets.n_dropped if more_targets(arguments) else 0
+    tell_dropped(label, files_read.n_dropped + dropped)
     weight = None
     if arguments.weights is not None:
         weight = batches.weight
         check_values(weight, arguments.weights, label)
-    y = target_of_task(arguments.task, arguments.target, y)
+    y = join_targets([target_of_task(arguments.task, *target) for target in named.items()])
     left_out, units = files_read.left_out, files_read.units
     return Training(table, y, "auto", "auto", weight, None, left_out, units)
 
@@ -225,7 +232,8 @@ def _warn_of_guesses(
     others = words.select([name for name in words.column_names if name not in said])
     is_delimited = source_of(files[0], format_of(arguments)).kind in DELIMITERS
     warn_of(label, guesses_of_text(others, is_delimited, count))
-    warn_of(label, guesses_of_classes(arguments.target, table._target))
+    for target in named_targets(arguments, columns_of(table._target)).items():
+        warn_of(label, guesses_of_classes(*target))
 
 
 def _words(table: Any) -> Any:
@@ -256,11 +264,16 @@ def training_score(estimator: Any, table: Training) -> float:
     X, y, weight = table.X, table.y, table.weight
     if not isinstance(X, CodedTable) or hasattr(estimator, "predict_proba"):
         return estimator.score(X, y, sample_weight=weight)
-    mean, found, centred = float(np.average(y, weights=weight)), [], []
+    targets = np.asarray(y).reshape(len(y), -1)
+    mean, errors, centred = np.average(targets, axis=0, weights=weight), [], []
     for rows, part in X._slices():
-        weights = 1.0 if weight is None else weight[rows]
-        truth = np.asarray(y[rows], np.float64)
-        found.append((weights * (truth - estimator.predict(part)) ** 2).sum())
-        centred.append((weights * (truth - mean) ** 2).sum())
-    variance = math.fsum(centred)
-    return 1.0 - math.fsum(found) / variance if variance else float(not any(found))
+        weights = 1.0 if weight is None else weight[rows][:, None]
+        truth = targets[rows].astype(np.float64)
+        predicted = estimator.predict(part).reshape(truth.shape)
+        errors.append((weights * (truth - predicted) ** 2).sum(axis=0))
+        centred.append((weights * (truth - mean) ** 2).sum(axis=0))
+    error, variance = (
+        list(map(math.fsum, zip(*found, strict=True))) for found in (errors, centred)
+    )
+    found = [1.0 - e / v if v else float(not e) for e, v in zip(error, variance, strict=True)]
+    return float(np.mean(found))

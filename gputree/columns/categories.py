@@ -3,8 +3,6 @@
 Columns of numbers that are codes already: integers from 0 on, as ordinal encoders leave them.
 """
 
-from __future__ import annotations
-
 from functools import cached_property
 from typing import Any
 

@@ -3,8 +3,6 @@
 A tree takes such a column for categories: one branch or subset for each number, and no order.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from typing import Any, NamedTuple

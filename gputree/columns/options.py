@@ -6,8 +6,6 @@ An ordered column is cut as a numeric one, along the ranks of its categories: "l
 "high" are 0, 1, 2, and trees test `level <= medium`, as R's trees do with ordered factors.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Real

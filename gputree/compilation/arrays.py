@@ -1,7 +1,5 @@
 """Arrays in the form that kernels need."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Registrations with numba before the first compilation, and the options of all compilation."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -26,8 +26,6 @@ Kernels are kept, linked and interrupted through parts of numba that are not its
 so that another minor release may need another gputree.
 """
 
-from __future__ import annotations
-
 import functools
 import inspect
 import re

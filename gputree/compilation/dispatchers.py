@@ -1,7 +1,5 @@
 """Numba's dispatchers of kernels and of the functions that they call. Imports numba."""
 
-from __future__ import annotations
-
 import functools
 import gc
 import time

@@ -35,8 +35,6 @@ Then run `pytest tests/compilation -m ""`: a step that has another name is an At
 and a step that is no longer called shows in the counts of parts, of bytes and of cache hits.
 """
 
-from __future__ import annotations
-
 import functools
 import pickle
 import sys

@@ -12,8 +12,6 @@ are not those that it imported: there is no digest of them. A package whose name
 modules stands for these.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import re

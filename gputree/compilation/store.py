@@ -22,8 +22,6 @@ Each kernel has a byte of one file in the folder, and its lock ends with the pro
 Where files cannot be locked, each process compiles.
 """
 
-from __future__ import annotations
-
 import contextlib
 import glob
 import hashlib

@@ -16,8 +16,6 @@ The environment variable GPUTREE_JIT forces either: `always` compiles at the fir
 Python run everything, as NUMBA_DISABLE_JIT does; `auto` is the default.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 import threading

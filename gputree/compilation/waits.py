@@ -12,8 +12,6 @@ recorded while numba compiles, and handled after that. Threads of a pool receive
 complete the kernel that they compile.
 """
 
-from __future__ import annotations
-
 import logging
 import signal
 import threading

@@ -21,8 +21,6 @@ Optimization, section 3.2.6), so the corners of a polytope around the possible l
 sides bound them.
 """
 
-from __future__ import annotations
-
 from gputree.criteria import gini, poisson, shared, squared_error  # noqa: F401  register formulas
 from gputree.criteria.dispatch import (
     Criterion,

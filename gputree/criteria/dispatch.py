@@ -4,8 +4,6 @@ Kernels call these stubs; numba replaces each by the formula of the criterion's 
 Python, as everything is where numba's compiler is disabled, they look the formula up.
 """
 
-from __future__ import annotations
-
 import functools
 import inspect
 from collections.abc import Callable

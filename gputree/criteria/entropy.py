@@ -10,8 +10,6 @@ Total gains are compared in steps of ``2**-20`` bits x weight: far above the rou
 the terms, so that cuts of equal gain are equal, and far below what one row can change.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Gini impurity."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from gputree.compilation import borrowing, kernel

@@ -4,8 +4,6 @@ The statistics of a node are those of its targets, one after the other: sums in 
 weights in classification, whose cells are numbered from `offset` on.
 """
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np

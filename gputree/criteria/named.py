@@ -13,8 +13,6 @@ their predictions, float64, of shape (N,). Targets, float64, stop in the nodes `
 row's loss is raised to `power`, 1 or 2; `weight` is so already.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
 

@@ -7,8 +7,6 @@ target up to which they have ``up / (up + down)`` of the weight. Targets have th
 leave of `MOST_BITS`, so that no sum overflows.
 """
 
-from __future__ import annotations
-
 from fractions import Fraction
 from typing import NamedTuple
 

@@ -13,8 +13,6 @@ difference in bits, and in units of targets: around the node's mean, nothing lar
 around the parts that a bin can lose bound every cut inside it, as for the other criteria.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from gputree.compilation import jitable, kernel

@@ -3,8 +3,6 @@
 A criterion in a separate file takes them by `dispatch.share`.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from gputree.compilation import jitable, kernel

@@ -1,7 +1,5 @@
 """Squared error of regression targets."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from gputree.criteria import dispatch

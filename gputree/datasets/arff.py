@@ -16,8 +16,6 @@ braces; what follows % outside of quotes is a comment, and in quotes a backslash
 means what it does in Java.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection, Iterator
 from typing import Any, NamedTuple

@@ -8,8 +8,6 @@ and where a reader takes its cells for dates or times, such as 10:30. Integers b
 which a reader rounds to float64, are decimals.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Sequence
 from decimal import Decimal, InvalidOperation

@@ -1,7 +1,5 @@
 """CSV text, whole or in batches, through pyarrow."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack

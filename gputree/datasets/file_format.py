@@ -1,7 +1,5 @@
 """Format of a file, where neither its name nor its rows show it; guesses, which are warnings."""
 
-from __future__ import annotations
-
 import codecs
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """Tables in files that together are larger than memory: batches of rows, read repeatedly."""
 
-from __future__ import annotations
-
 import glob
 import os
 from collections.abc import Collection, Iterator, Mapping, Sequence

@@ -6,8 +6,6 @@ Names of the columns of a file: choice of the features, checks, and columns that
 rows: indices of pandas, row names of R.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections import Counter

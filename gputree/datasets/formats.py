@@ -15,8 +15,6 @@ column, named `TARGET`; as in C5.0, the name of a declared column in their place
 target. Source: Quinlan, C4.5: Programs for Machine Learning (1993), chapter 7, `getnames.c`.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path

@@ -4,8 +4,6 @@ The reader of CSV makes numbers of most columns by itself. What it leaves as tex
 spellings of missing values, decimal commas, marks between thousands, units, hexadecimal integers.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from typing import NamedTuple

@@ -3,8 +3,6 @@
 Damaged files: errors name them, and offsets and text are validated before use.
 """
 
-from __future__ import annotations
-
 import csv
 import io
 import re

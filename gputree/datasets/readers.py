@@ -3,8 +3,6 @@
 Reading keeps the file's own column types; estimators take `Table.columns` as they are.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple

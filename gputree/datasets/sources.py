@@ -7,8 +7,6 @@ Estimates of the memory that a file will take, before it is read.
 Arrays that are mapped from files: batches of their rows, read as often as needed.
 """
 
-from __future__ import annotations
-
 import io
 import lzma
 import sys

@@ -1,7 +1,5 @@
 """Target columns as labels or numbers, and the task that their values suggest."""
 
-from __future__ import annotations
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc

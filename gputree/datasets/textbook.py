@@ -1,7 +1,5 @@
 """The textbook tables shipped with the package."""
 
-from __future__ import annotations
-
 import csv
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Guesses about columns of text: numbers with a few texts, other notations, missing values."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 

@@ -27,8 +27,6 @@ k counts the labels of the rows that are divided. With weights, N is their sum: 
 stands for two rows.
 """
 
-from __future__ import annotations
-
 import math
 from typing import NamedTuple
 

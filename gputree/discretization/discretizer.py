@@ -1,7 +1,5 @@
 """The supervised discretizer, as an estimator of scikit-learn."""
 
-from __future__ import annotations
-
 from numbers import Integral
 from typing import Any, ClassVar, Literal, Self
 

@@ -1,7 +1,5 @@
 """The best split of every column at one node, next to the split in use; histograms of columns."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields

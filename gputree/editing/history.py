@@ -8,8 +8,6 @@
 A path lists the ordinals of the children from the root down.
 """
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """Nodes of a tree of CART as rpart's ``summary`` describes them, surrogate splits included."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any

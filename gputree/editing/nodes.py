@@ -1,7 +1,5 @@
 """Nodes of a tree that is edited: their numbers, rows, words and alternatives."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from copy import copy, deepcopy
 from itertools import islice

@@ -10,8 +10,6 @@ A widget of notebooks that edits a tree: the page of `gputree edit --browser` in
 The frame is isolated from the notebook (``sandbox``): the page and the widget exchange messages.
 """
 
-from __future__ import annotations
-
 import json
 import secrets
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """A tree that a page edits: requests and replies as JSON, independent of what sends them."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable
 from threading import RLock

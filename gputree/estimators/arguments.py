@@ -3,8 +3,6 @@
 The direction of predictions with columns, and columns that may interact, as a user says it.
 """
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable, Hashable, Iterable
 from functools import lru_cache, wraps

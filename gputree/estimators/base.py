@@ -1,7 +1,5 @@
 """Base class of all trees: parameters, growth and pruning, descent to the leaves."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from numbers import Integral

@@ -6,8 +6,6 @@
 The files have no names: they are gone with the table, or with the process, however it ends.
 """
 
-from __future__ import annotations
-
 import errno
 import os
 import shutil

@@ -1,7 +1,5 @@
 """Boosting of C4.5 trees, in the manner of C5.0."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Weights of rows from one trial of boosting to the next, in units: sums have no order."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

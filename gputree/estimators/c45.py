@@ -4,8 +4,6 @@ Where Release 8 of the program and J48 of Weka differ, J48 is followed; the para
 that bring Release 8's ways back say so.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -3,8 +3,6 @@
 A fit is a task; the trees of a forest and the trials of boosting are its subtasks.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec

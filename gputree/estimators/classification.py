@@ -3,8 +3,6 @@
 Classes that are declared, rather than found in y: the parameter `classes`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -2,8 +2,6 @@
 have the same; columns of text that are nearly numbers, or numbers; targets too coarse for sums.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterator
 from functools import partial
 from numbers import Real

@@ -1,7 +1,5 @@
 """Parameters and attributes in docstrings of estimators, each written once."""
 
-from __future__ import annotations
-
 import inspect
 import re
 from collections.abc import Callable, Mapping, Sequence

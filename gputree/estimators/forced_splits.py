@@ -4,8 +4,6 @@ Both are made as in the editor of trees: each forced split replaces a leaf, then
 subtree that growth makes of its rows.
 """
 
-from __future__ import annotations
-
 import json
 from copy import copy
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Columns of categories in CART: subsets to search, and conversion of splits to tests."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any, Literal
 

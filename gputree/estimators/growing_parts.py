@@ -1,7 +1,5 @@
 """Growth of a CART tree over parts of a table on workers: units, bins, codes, then nodes."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, NamedTuple
 

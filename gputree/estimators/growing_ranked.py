@@ -1,7 +1,5 @@
 """From validated arrays to a `Tree` by absolute error or a quantile: ranks, growth, numbering."""
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np

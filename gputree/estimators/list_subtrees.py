@@ -4,8 +4,6 @@ The entries of a node, with their fractional weights, come down from the root by
 nodes above it, as they did in growth.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any

@@ -3,8 +3,6 @@
 Quinlan, Induction of decision trees, Machine Learning 1 (1986).
 """
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from typing import Any, ClassVar, Literal, Self
 

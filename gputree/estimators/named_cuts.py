@@ -1,7 +1,5 @@
 """Splits that a user writes: by names of columns and of categories."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Hashable, Sequence
 from numbers import Real

@@ -3,8 +3,6 @@
 The tree or its first levels, below scikit-learn's diagram of an estimator in notebooks.
 """
 
-from __future__ import annotations
-
 import html
 from collections.abc import Callable, Iterable
 from typing import Any

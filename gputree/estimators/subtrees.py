@@ -5,8 +5,6 @@ of the whole table, its codes, the key of the node's path. So the subtree that i
 rows of a node is, bit for bit, the one that growth of the whole tree has there.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from copy import copy
 from typing import Any, NamedTuple

@@ -1,7 +1,5 @@
 """Base class of estimators over tables: parameters, reading, fits that are whole or none."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from functools import cache, partial
 from inspect import signature

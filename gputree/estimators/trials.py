@@ -1,7 +1,5 @@
 """Boosting: members that vote, each learned from rows weighted by earlier members' errors."""
 
-from __future__ import annotations
-
 import logging
 from collections import deque
 from collections.abc import Iterator

@@ -7,8 +7,6 @@ half without them; where that errs more on the other half than the first did, al
 that its values are missing, which C4.5 trees can predict.
 """
 
-from __future__ import annotations
-
 from copy import copy
 from dataclasses import replace
 from inspect import signature

@@ -1,7 +1,5 @@
 """Reports of a model: its size, its measures, and tables that add up over parts of the rows."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any

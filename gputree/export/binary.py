@@ -12,8 +12,6 @@ a separate leaf that predicts as the node does:
                                                              \ as the node
 """
 
-from __future__ import annotations
-
 import sys
 from typing import NamedTuple
 

@@ -3,8 +3,6 @@
 Numbers as text: few digits, but as many as distinguish thresholds.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """Why a tree predicts a row as it does: the row's path in words."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """The axes of a plot, and fonts for letters that the fonts of its texts lack."""
 
-from __future__ import annotations
-
 import contextlib
 import re
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """A tree in DOT, the language of Graphviz."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A tree as a page of HTML that is whole in itself: collapse, prune, zoom, search, try a row."""
 
-from __future__ import annotations
-
 import html
 import json
 from collections.abc import Sequence

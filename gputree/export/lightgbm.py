@@ -6,8 +6,6 @@ treelite's builder takes a node at a time, a minute for a million. Here it makes
 leaves, and trees take their place in its bytes, as treelite documents them: "Serialization, v4".
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterable, Iterator, Sequence

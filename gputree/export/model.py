@@ -1,7 +1,5 @@
 """Source of all formats: a tree, the values that its codes stand for, and single splits."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any

@@ -5,8 +5,6 @@ them: one operator of several trees adds them in an order that depends on the th
 three times as long for many rows (onnxruntime 1.32, 100 trees of 25,000 nodes).
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any, Literal
 

@@ -1,7 +1,5 @@
 """Colours of classes and predictions, the same in every picture."""
 
-from __future__ import annotations
-
 import colorsys
 
 import numpy as np

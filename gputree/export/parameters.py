@@ -1,7 +1,5 @@
 """Constraints of the parameters of all exports: one table, one wording."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable
 from functools import cache, wraps

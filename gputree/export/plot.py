@@ -1,7 +1,5 @@
 """A tree drawn with matplotlib."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple

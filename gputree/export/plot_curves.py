@@ -1,7 +1,5 @@
 """Curves and bars drawn with matplotlib: sizes by cross-validation, importances, rankings."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Plot of how a tree divides the plane of two columns, drawn with matplotlib."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 

@@ -3,8 +3,6 @@
 Bounds that the tests above a node set to the columns that they test.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial

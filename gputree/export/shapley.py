@@ -1,7 +1,5 @@
 """Exact Shapley values: the contribution of each column to a prediction."""
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 from gputree.base.dtypes import Floats

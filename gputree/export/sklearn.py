@@ -9,8 +9,6 @@ For float32 rows t' = t. Of two neighbours in a column of float64 numbers, a <= 
 may be above t, or float32(b) not: t' has to be in float32(a) .. float32(b), which the rows show.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import cache, partial
 from typing import Any

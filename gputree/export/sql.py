@@ -12,8 +12,6 @@ are ordered): a set of codes is intervals, and these are cuts between integers, 
 after the tree's.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Literal, NamedTuple

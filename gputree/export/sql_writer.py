@@ -1,7 +1,5 @@
 """Dialects of SQL, and one nested CASE expression in them."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Callable

@@ -3,8 +3,6 @@
 Lines of a tree as text, for `gputree show` and `export_text`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import Any
 

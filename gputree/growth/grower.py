@@ -6,8 +6,6 @@ while the frontier has nodes:
     large nodes     histogram -> score -> refine -> partition -> their children
 """
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np

@@ -4,8 +4,6 @@ Labels of rows as codes: a byte a row for most tables. Targets of a table that i
 labels as codes, other numbers as they are.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from numbers import Integral, Number

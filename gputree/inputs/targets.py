@@ -1,7 +1,5 @@
 """Several targets: their columns, labels as codes, and the results that are lists of them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Any

@@ -1,7 +1,5 @@
 """Validate arguments of users: tables, targets, weights. Errors read as scikit-learn's."""
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Any, Literal
 

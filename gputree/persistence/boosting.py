@@ -3,8 +3,6 @@
 Boosted rules have the rules of all trials, too, one after the other.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from copy import copy

@@ -5,8 +5,6 @@ estimator``, imported on first use: estimators take time to import. It believes 
 reads; what it raises is reported as damage of the file.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from importlib import import_module
 from typing import Any

@@ -1,7 +1,5 @@
 """The codec of forests: one header, and the trees in their order."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from itertools import groupby

@@ -1,7 +1,5 @@
 """The model file, a zip archive of a header and arrays: README.md describes it."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain

@@ -1,7 +1,5 @@
 """The codec of estimators of one tree, also of trees that are shown without scikit-learn."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from gputree.errors import InputError

@@ -1,7 +1,5 @@
 """The codec of rules: the tree that they are from, and arrays of conditions and weights."""
 
-from __future__ import annotations
-
 from typing import get_args
 
 import numpy as np

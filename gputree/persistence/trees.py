@@ -6,8 +6,6 @@ A reader takes nothing on trust:
 `Tree.check` says what is a tree, and `gputree.tree.checks` which numbers it can have.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any, NamedTuple, Protocol, get_args

@@ -1,7 +1,5 @@
 """Base classes of pruners, and the rows that some methods need."""
 
-from __future__ import annotations
-
 import copy
 from dataclasses import dataclass, replace
 from numbers import Real

@@ -3,8 +3,6 @@
 Collapse of subtrees that save no training error, as C4.5 and J48 do before they prune.
 """
 
-from __future__ import annotations
-
 from numbers import Real
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Upper confidence limit of the errors of a leaf, by its training rows (Quinlan 1993, 4.2)."""
 
-from __future__ import annotations
-
 from typing import Literal, NamedTuple
 
 import numpy as np

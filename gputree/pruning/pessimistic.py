@@ -1,7 +1,5 @@
 """Pessimistic (error-based) pruning (Quinlan 1993, chapter 4): no rows are held out."""
 
-from __future__ import annotations
-
 from numbers import Real
 
 from gputree.base.sklearn import Interval, StrOptions

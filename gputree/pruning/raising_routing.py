@@ -9,8 +9,6 @@ Every node has its range, until a branch is raised: then its range is sorted aga
 Records for subtree raising: nodes, entries, the stack of a visit.
 """
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np

@@ -15,8 +15,6 @@ A visit may change the order of its range, but leaves the same entries there. We
 so sums do not depend on that order.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

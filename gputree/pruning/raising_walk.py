@@ -9,8 +9,6 @@ worse: more rows never mean fewer errors. Fractional entries, and rows that stay
 where the others have not decided.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

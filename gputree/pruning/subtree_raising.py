@@ -13,8 +13,6 @@ Bottom-up, each inner node has three options, by the upper limit of their errors
 The rows of a and c then go down b's tests, and the nodes they reach there are pruned again.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

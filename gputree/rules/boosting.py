@@ -1,7 +1,5 @@
 """Boosting of rules, as in C5.0 with rules and trials together."""
 
-from __future__ import annotations
-
 from copy import copy
 from typing import Any, ClassVar
 

@@ -1,7 +1,5 @@
 """C4.5rules: rules from a tree, as an estimator."""
 
-from __future__ import annotations
-
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal, Self
 

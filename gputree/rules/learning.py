@@ -3,8 +3,6 @@
 Order of classes, default class, and removal of rules that do only harm.
 """
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np

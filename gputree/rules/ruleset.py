@@ -1,7 +1,5 @@
 """An ordered set of rules, for reading and for prediction."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

@@ -6,8 +6,6 @@ The message identifies the rows of a class: by rules for it, and the rows where 
 formulas are those of C4.5 Release 8, and reproduce its published session on the golf table.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

@@ -8,8 +8,6 @@ over the table gives, for every rule and every condition of it, the coverage of 
                                0 0 1    not covered without any one of them
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

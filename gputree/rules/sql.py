@@ -1,7 +1,5 @@
 """Rules as one CASE expression of SQL."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Usage of rules on labelled rows, as printed by C4.5rules and C5.0."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -5,8 +5,6 @@ have scikit-learn's signature, (X, y) -> one score per column, so that
 ``SelectKBest(information_gain)`` works.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from numbers import Integral
 from typing import Any, TypeVar

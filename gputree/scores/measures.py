@@ -6,8 +6,6 @@ rows, branches and labels nor on the machine.
 Impurities of labels, or of their counts, as defined in textbooks.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """Columns ranked by every score, as a table and a picture."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal

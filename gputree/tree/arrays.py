@@ -1,7 +1,5 @@
 """Arrays of a tree: sizes, levels, lists of categories, and invariants."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from itertools import accumulate

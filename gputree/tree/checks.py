@@ -1,7 +1,5 @@
 """Check a tree that a file describes: its numbers must be consistent with each other."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """A subtree in place of another: how a part of a tree is exchanged without growing the rest."""
 
-from __future__ import annotations
-
 from dataclasses import fields, replace
 from typing import Any, NamedTuple
 

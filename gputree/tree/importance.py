@@ -1,7 +1,5 @@
 """Importance of columns."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 import numpy as np

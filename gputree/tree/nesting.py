@@ -7,8 +7,6 @@ split is described by one side, and its list is its parent's, partitioned in pla
     right   lists 2, sends it left                    | 2 | 0 4 |
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

@@ -4,8 +4,6 @@ Children are numbered after their parents, so that a node is whole when its turn
 cost does not depend on the depth.
 """
 
-from __future__ import annotations
-
 from typing import Any, TypeVar
 
 import numpy as np

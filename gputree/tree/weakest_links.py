@@ -16,8 +16,6 @@ Links below wait in a heap that is melded upward; each is inserted and removed o
 n nodes of any depth. Links left in the root's heap are the steps of the sequence.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal
 

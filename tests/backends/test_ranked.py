@@ -12,6 +12,7 @@ from gputree.backends.cpu.cut import drawn_columns
 from gputree.backends.cpu.ranked import grower
 from gputree.backends.cpu.ranked.grower import RankedGrower
 from gputree.backends.cpu.ranked.lists import partition_list, presort
+from gputree.backends.cpu.ranked.subsets import FEWEST, MOST
 from gputree.backends.cpu.table import CpuTable
 from gputree.backends.ranked import NodeRows
 from gputree.compilation.tiers import forced
@@ -89,13 +90,37 @@ class Problem:
         places = {code: place for place, (_, _, code) in enumerate(sorted(found))}
         return np.array([places[code] for code in self.X[rows, f]])
 
+    def best_subset_first(self, known, missing, x):
+        """Places of categories in an order that begins with the best of all subsets of 4 to 8."""
+        k = int(x.max()) + 1
+        if not FEWEST <= k <= MOST:
+            return x
+        found = []
+        for mask in range(1, 2**k - 1, 2):
+            inside = np.isin(x, np.flatnonzero(mask >> np.arange(k) & 1))
+            for with_missing in range(1 + (missing.size > 0)):
+                sides = [known[inside], known[~inside]]
+                sides[with_missing] = np.concatenate([sides[with_missing], missing])
+                weights = min(self.weight[side].sum() for side in sides)
+                small = min(map(len, sides)) < max(self.limits.min_samples_leaf, 1)
+                if not small and weights >= self.limits.min_weight_leaf:
+                    loss = sum(map(self.loss, sides))
+                    found.append((loss, -weights, mask & (mask + 1) != 0, mask))
+        if not found:
+            return x
+        first = [g for g in range(k) if min(found)[-1] >> g & 1]
+        order = first + [g for g in range(k) if g not in first]
+        return np.argsort(order)[x]
+
     def cuts(self, rows, f):
         """Admissible cuts of a column: the terms that decide between them, and their left rows."""
         x = self.X[rows, f]
         known, missing = rows[~np.isnan(x)], rows[np.isnan(x)]
         if known.size == 0:
             return
-        x = self.category_order(known, f) if self.nominal[f] else self.X[known, f]
+        x = self.X[known, f]
+        if self.nominal[f]:
+            x = self.best_subset_first(known, missing, self.category_order(known, f))
         for missing_left in range(1 + (missing.size > 0)):
             for value in np.unique(x):
                 left = known[x <= value]

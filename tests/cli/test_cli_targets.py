@@ -125,7 +125,28 @@ def test_options_of_one_target(misused, table, words, error, tmp_path):
     assert error in misused("train", table, "--target", "first", *words, "-o", tmp_path / "out")
 
 
-def test_targets_that_do_not_go_together(fails, misused, table, tmp_path):
+@pytest.mark.parametrize("columns", [["first", "second"], ["u", "v"]])
+def test_several_files_are_read_in_batches(said, gputree, table, columns, tmp_path):
+    rows = pd.read_csv(table).assign(
+        u=np.arange(6) + 0.5, v=[1.5, 1, 1, 3, 3, 3], w=[1, 2, 1, 3, 1, 1]
+    )
+    rows.loc[4, columns[1]] = None
+    for name, some in (("a", rows[:2]), ("b", rows[2:])):
+        some[["x", "y", "w", *columns]].to_csv(tmp_path / f"{name}.csv", index=False)
+    rows.drop(index=4)[["x", "y", "w", *columns]].to_csv(tmp_path / "whole.csv", index=False)
+    words = ["--target", columns[0], "--target", columns[1], "--weights", "w"]
+    score = said("train", tmp_path / "whole.csv", *words, "-o", tmp_path / "whole")
+    files = [tmp_path / "a.csv", tmp_path / "b.csv"]
+    out = ["-o", tmp_path / "parts", "--drop-missing-target"]
+    status, output, errors = gputree("train", *files, *words, *out)
+    assert (status, "1 row without a target dropped" in errors) == (0, True)
+    assert output.partition("s, ")[2].splitlines()[0] == score.partition("s, ")[2].splitlines()[0]
+    whole, parts = load_model(tmp_path / "whole"), load_model(tmp_path / "parts")
+    assert whole.tree_.equals(parts.tree_)
+    assert parts.predict(ROWS).tolist() == whole.predict(ROWS).tolist()
+
+
+def test_targets_that_do_not_go_together(fails, table, tmp_path):
     rows = pd.read_csv(table).assign(third=np.arange(6) + 0.5)
     rows.to_csv(table, index=False)
     words = ["train", table, "-o", tmp_path / "out", "--target", "first", "--target"]
@@ -134,5 +155,9 @@ def test_targets_that_do_not_go_together(fails, misused, table, tmp_path):
     assert "has no column 'secnd' (--target)" in fails(*words, "secnd")
     features = ["--ignore", "x,y,third"]
     assert "no feature column other than" in fails(*words, "second", *features)
-    more = ["train", table, table, "--target", "first", "--target", "second"]
-    assert "take one table in memory" in misused(*more, "-o", tmp_path / "out")
+    more = ["train", table, table, "-o", tmp_path / "out", "--target", "first", "--target"]
+    assert "has no column 'secnd' (--target)" in fails(*more, "secnd")
+    assert "no feature column other than" in fails(*more, "second", *features)
+    rows.assign(second=None).to_csv(table, index=False)
+    drop = ["second", "--drop-missing-target"]
+    assert "has a value in every column of --target" in fails(*words, *drop)

@@ -148,6 +148,17 @@ def test_equal_cuts_are_made_in_the_middle():
     assert tree.max_depth <= 8
 
 
+@pytest.mark.parametrize(("extra", "loss"), [(0, 24.0), (3, 24.0), (4, 30.0)])
+def test_every_subset_of_few_categories_is_tried(extra, loss):
+    """Of four the best is no prefix of an order; of more than seven prefixes alone are compared."""
+    groups = [[0.0] * 10, [4.0, 4, 10], [0.0, 6, 6], [10.0] * 10, *[[0.0]] * extra]
+    code = np.repeat(np.arange(len(groups)), list(map(len, groups))).astype(float)[:, None]
+    y = np.concatenate(groups)
+    tree = new_tree(max_depth=1, categorical_features=[0]).fit(code, y).tree_
+    below = tree.children(0)
+    assert (tree.weight[below] * tree.impurity[below]).sum() == pytest.approx(loss)
+
+
 def test_missing_values_and_categories_lead_to_the_better_side():
     """Rows without a value, and categories that are far apart by name, have one target."""
     missing = np.where(np.arange(40) % 4 == 0, np.nan, np.arange(40) % 4).reshape(-1, 1)

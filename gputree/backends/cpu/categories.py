@@ -10,8 +10,6 @@
 The cost of a node in a column of many categories depends on its rows, not on the categories.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

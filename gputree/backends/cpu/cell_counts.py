@@ -4,8 +4,6 @@ parent      | counts of its cells                     |
 children    | counted: the smaller | parent - smaller |
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

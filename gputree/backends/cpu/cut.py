@@ -3,8 +3,6 @@
 Random column subsets that depend on the node only, not on the order of work.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

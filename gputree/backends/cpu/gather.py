@@ -5,8 +5,6 @@ found        | rows of candidate bins    |             and their fine codes
 pairs        | of sub-bins  |                          and their values: each is a cache line
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from gputree.backends.cpu.encode import grid_cell

@@ -1,7 +1,5 @@
 """Decorators and small functions for CPU kernels."""
 
-from __future__ import annotations
-
 import functools
 import inspect
 from collections.abc import Callable

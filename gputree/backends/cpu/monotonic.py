@@ -15,8 +15,6 @@ A task has all sets of columns, `Interactions`, and a node the columns of one, `
 None where every column may split every node.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

@@ -9,8 +9,6 @@ Threads share the chunks; a part is placed behind those of the chunks before it,
 not depend on how the nodes are divided.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

@@ -10,8 +10,6 @@ The cut found does not depend on the order of work: every bin that may contain a
 best is scanned, and one order (`precedes`) decides among equals.
 """
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np

@@ -8,8 +8,6 @@ the weight fraction of a class, or by their mean target; equal ones by their row
 Codes, which stand for names, decide only between runs that are equal in everything else.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

@@ -10,8 +10,6 @@ The scores are those of `gputree.criteria` bit for bit: its integers are exact a
 `MOST_EXACT_ROWS` rows.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

@@ -9,8 +9,6 @@ Digits that all keys share are skipped: columns of small integers, or of few dis
 values, cost two or three passes whatever their width.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

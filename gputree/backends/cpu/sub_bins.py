@@ -14,8 +14,6 @@ additive: counts of a larger sibling are those of the parent less the smaller on
 each bin is its only sub-bin.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

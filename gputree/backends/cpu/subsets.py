@@ -29,8 +29,6 @@ chosen, then the first order, then the lowest place. The code of a category deci
 runs of the very same statistics: orders, masks and ties are those of statistics.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

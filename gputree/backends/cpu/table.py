@@ -1,7 +1,5 @@
 """A table on the host: its values, and their codes once they are needed."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from threading import Lock
 from typing import Any, NamedTuple

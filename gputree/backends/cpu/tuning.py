@@ -1,7 +1,5 @@
 """Sizes that decide how work is cut up on the CPU; no tree depends on them."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 from gputree.backends.cpu.layout import CHUNK_ROWS

@@ -155,7 +155,8 @@ def _arrays(rows: int, sizes: list[int]) -> list[Shaped]:
 def _most_pieces(rows: int, m: int) -> tuple[int, int, int]:
     """Maximum numbers of pieces that m nodes are divided into: counted, searched, split."""
     tuned = tuning.TUNING
-    most = max(rows // tuned.chunk_rows, filling_chunks()) + m
+    filling = min(filling_chunks(), rows // tuned.fewest_chunk_rows)
+    most = max(rows // tuned.chunk_rows, filling) + m
     return most, most, rows // tuned.partition_rows + m
 
 

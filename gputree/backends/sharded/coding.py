@@ -7,8 +7,6 @@ A column of at most as many values as bins is coded without loss. For others
                   from all values and their numbers, where these are few enough
 """
 
-from __future__ import annotations
-
 from functools import reduce
 from typing import Any, NamedTuple
 

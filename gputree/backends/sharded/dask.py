@@ -13,8 +13,6 @@ Tasks depend on nothing else. If a worker is lost, the scheduler makes its shard
 on others, from the tasks that made them; no other code is involved.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple

@@ -12,8 +12,6 @@ device    | shard 0  | shard 1  |  stay                         codes, statistic
 Copies of shards on the device: some stay, others pass through.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple

@@ -1,7 +1,5 @@
 """Shards of a table on this machine, in memory or mapped from files, counted by threads."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 

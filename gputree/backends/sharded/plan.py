@@ -1,7 +1,5 @@
 """Division of the device's memory among shards that stay, shards that pass, and work."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 from gputree.backends.base import Task

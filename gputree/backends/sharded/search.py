@@ -9,8 +9,6 @@ intervals, cells and rounds does not change a cut: all that may be best are comp
 (`gputree.backends.cpu.cut.precedes`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 

@@ -1,7 +1,5 @@
 """Pure tasks on a cluster, and trees of them: lost results are computed again."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from math import isqrt
 from typing import Any

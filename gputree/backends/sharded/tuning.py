@@ -1,7 +1,5 @@
 """Sizes by which work on shards is divided; no tree depends on them."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 

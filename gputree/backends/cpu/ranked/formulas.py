@@ -35,6 +35,11 @@ def group_keys(criterion, elements, begin, rows, s):
 
 
 @stub
+def search_subsets(criterion, limits, elements, begin, rows, s, opened, sides, order):
+    """Change the `order` of few groups so that a prefix of it is the best of their subsets."""
+
+
+@stub
 def sweep(
     criterion, limits, elements, known, missing_left, rows, s, totals, opened, sides, cut,
     column, column_rank,

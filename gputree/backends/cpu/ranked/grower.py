@@ -99,7 +99,8 @@ class RankedGrower:
 
         codes = _codes_of(self._run(rank, [(f,) for f in range(d)]), rows.row, len(table.values))
         self._table = table
-        self._ranked = Ranked(criterion, limits, lists, codes, rows, nominal, interactions)
+        some = nominal if nominal.any() else None
+        self._ranked = Ranked(criterion, limits, lists, codes, rows, some, interactions)
 
     def grow(self, key: int) -> RankedNodes:
         """Grow the tree; the root's draws are hashed with `key`. The root is the first node."""
@@ -162,12 +163,12 @@ class RankedGrower:
 
     def _column_spans(self, node: Open) -> list[tuple[int, int]]:
         """Spans of columns, as parts of the work on a node."""
-        d = self._ranked.nominal.size
+        d = len(self._ranked.lists)
         return even_spans(d, node.t - node.s, self._n_threads, FEWEST_SHARED)
 
     def _search(self, found: list[tuple[Open, Any]]) -> list[Any]:
         """The best cut of each node, given with what `open_large` returns."""
-        d, most = self._ranked.nominal.size, self._ranked.limits.max_features
+        d, most = len(self._ranked.lists), self._ranked.limits.max_features
         criterion = self._ranked.criterion
         allowed = np.ones((len(found), d), np.bool_)
         if self._ranked.interactions is not None:

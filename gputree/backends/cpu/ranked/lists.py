@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree.backends.cpu.jit import borrowing, inner
-from gputree.backends.cpu.ranked.formulas import group_keys
+from gputree.backends.cpu.ranked.formulas import group_keys, search_subsets
 from gputree.backends.cpu.sort import radix_argsort
 
 # An element of a list: a rank, and flags of a value that equals the one before, or is missing.
@@ -32,12 +32,23 @@ def known_end(elements):
     return known
 
 
+@borrowing
+def is_nominal(nominal, f):
+    """Return True for a column of categories."""
+    if nominal is None:
+        return False
+    return nominal[f]
+
+
 @inner
-def arrange(criterion, elements, known, rows, s, arranged):
+def arrange(nominal, criterion, limits, elements, known, rows, s, opened, sides, arranged):
     """Write the list with its groups of equal values by their two keys, then by their values.
 
-    The elements of a group ascend: presorted lists are stable.
+    Few groups in an order that has their best subset first. The elements of a group ascend:
+    presorted lists are stable.
     """
+    if nominal is None:  # no column is: the rest is not compiled
+        return
     begin = np.empty(elements.size + 1, np.int64)
     count = 0
     # begin[: count] are the groups that begin before element i
@@ -49,6 +60,7 @@ def arrange(criterion, elements, known, rows, s, arranged):
     first, second = group_keys(criterion, elements, begin[: count + 1], rows, s)
     order = np.argsort(second, kind="mergesort")
     order = order[np.argsort(first[order], kind="mergesort")]
+    search_subsets(criterion, limits, elements, begin[: count + 1], rows, s, opened, sides, order)
     place = 0
     # the first `place` elements are those of the first groups in the order
     for g in order:

@@ -22,6 +22,7 @@ from gputree.backends.cpu.ranked import (  # noqa: F401  register
     directions,
     losses,
     rate_sums,
+    subsets,
 )
 from gputree.backends.cpu.ranked.counts import Codes, divide_codes
 from gputree.backends.cpu.ranked.formulas import (
@@ -40,6 +41,7 @@ from gputree.backends.cpu.ranked.formulas import (
 from gputree.backends.cpu.ranked.lists import (
     RANK,
     arrange,
+    is_nominal,
     known_end,
     number_sides,
     partition_list,
@@ -59,7 +61,7 @@ class Ranked(NamedTuple):
     lists: NDArray[np.int32]  # (d, E), node by node
     codes: Codes  # of the columns without a list
     rows: NodeRows
-    nominal: Bools  # (d,)
+    nominal: Bools | None  # (d,); None where no column is: nothing of categories is compiled then
     interactions: Any  # `Interactions`, or None
 
 
@@ -141,8 +143,19 @@ def search_column(ranked, s, t, key, f, totals, opened, scratch, cut):
     known = known_end(elements)
     if is_constant(elements, known):
         return cut
-    if nominal[f]:
-        arrange(criterion, elements, known, rows, s, scratch.arranged)
+    if is_nominal(nominal, f):
+        arrange(
+            nominal,
+            criterion,
+            limits,
+            elements,
+            known,
+            rows,
+            s,
+            opened,
+            scratch.sides,
+            scratch.arranged,
+        )
         elements = scratch.arranged[: t - s]
     for missing_left in range(1 + (known < t - s)):
         cut = sweep(
@@ -194,8 +207,19 @@ def split(ranked, s, t, cut, out, node, totals, opened, scratch):
     else:
         elements = lists[cut.column, s:t]
         known = known_end(elements)
-        if nominal[cut.column]:
-            arrange(criterion, elements, known, rows, s, scratch.arranged)
+        if is_nominal(nominal, cut.column):
+            arrange(
+                nominal,
+                criterion,
+                limits,
+                elements,
+                known,
+                rows,
+                s,
+                opened,
+                scratch.sides,
+                scratch.arranged,
+            )
             elements = scratch.arranged[:n]
         after = cut.place if cut.place < known else cut.place - 1
         low = np.int64(rows.row[s + (elements[cut.place - 1] & RANK)])
