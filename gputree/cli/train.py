@@ -347,7 +347,7 @@ def _summary(
     out_of_bag = {}
     if getattr(estimator, "oob_score", False):
         out_of_bag["out of bag"] = f"{measure} {estimator.oob_score_:.4f}"
-    if estimator.n_outputs_ > 1:
+    if getattr(estimator, "n_outputs_", 1) > 1:
         task += f" of {estimator.n_outputs_} targets"
     lines = {
         "table": f"{counted(n, 'row')}, {counted(d, 'column')}",
