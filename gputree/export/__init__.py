@@ -1,4 +1,4 @@
-"""A fitted tree as text and in other formats, one module a format.
+"""A fitted tree as text and in other formats.
 
 Formats that people read take their words from one description (`gputree.export.describe`), so
 that they agree on names, operators and numbers. Formats that programs read are made from one

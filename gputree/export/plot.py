@@ -10,8 +10,7 @@ from gputree.base.dtypes import Floats
 from gputree.base.optional import require
 from gputree.errors import InputError
 from gputree.export.describe import LONGEST, Description, describe, shorten, shown_part, wrapped
-from gputree.export.glyphs import choose_fonts
-from gputree.export.palette import answer_colors, class_color, rgb
+from gputree.export.palette import answer_colors, choose_fonts, class_color, rgb
 from gputree.export.parameters import checked
 from gputree.tree import Tree
 

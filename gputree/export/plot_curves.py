@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from gputree.base.dtypes import Floats
 from gputree.errors import InputError
 from gputree.export.describe import describe, format_number, shorten
-from gputree.export.glyphs import choose_fonts, new_axes
 from gputree.export.model import averaged, check_names, tree_of
+from gputree.export.palette import choose_fonts, new_axes
 from gputree.export.parameters import checked
 from gputree.tree.importance import mean_importances
 

@@ -10,8 +10,7 @@ from gputree.base.dtypes import THRESHOLD_SPLIT, Floats, Int32s
 from gputree.base.sklearn import check_consistent_length, column_or_1d
 from gputree.errors import InputError
 from gputree.export.describe import Description, describe, shorten
-from gputree.export.glyphs import choose_fonts, new_axes
-from gputree.export.palette import class_color, class_tints
+from gputree.export.palette import choose_fonts, class_color, class_tints, new_axes
 from gputree.export.parameters import checked
 from gputree.prediction import apply, class_distributions
 from gputree.tree import Tree

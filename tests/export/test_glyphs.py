@@ -104,18 +104,18 @@ def test_the_command_draws_with_the_font_that_is_there(with_chinese, tmp_path, c
 @pytest.mark.parametrize("with_chinese", ["known"], indirect=True)
 def test_letters_of_two_scripts_take_two_fonts(with_chinese, monkeypatch):
     """The font that has the most letters comes first."""
-    from gputree.export import glyphs
+    from gputree.export import palette
 
     thai = font_manager.FontEntry(fname="thai.ttf", name="Thai")
     font_manager.fontManager.ttflist.append(thai)
-    of_file = glyphs._letters_of
+    of_file = palette._letters_of
     of_thai = frozenset("ก")
     monkeypatch.setattr(
-        glyphs,
+        palette,
         "_letters_of",
         lambda f, some: some & of_thai if f == "thai.ttf" else of_file(f, some),
     )
-    names, left = glyphs._families_with(frozenset("花瓣ก\u1200"))
+    names, left = palette._families_with(frozenset("花瓣ก\u1200"))
     assert names == ["Noto Sans CJK SC", "Thai"]
     assert left == {"\u1200"}
 

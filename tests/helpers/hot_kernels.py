@@ -35,6 +35,7 @@ def compiled(kernel: Kernel) -> Callable[..., Any]:
             return dispatchers.of_kernel(kernel.py_func, tiers.Tier(kernel.py_func))
 
     def call(*arguments: Any) -> Any:
+        declare()  # as `_timed` would before it compiles
         with tiers.compiling():
             return dispatcher()(*arguments)
 
