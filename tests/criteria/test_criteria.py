@@ -308,7 +308,7 @@ def test_bound_of_equal_targets_is_met_at_the_ends_of_the_bin():
     ids=repr,
 )
 def test_a_cell_moves_as_its_rows_do(criterion):
-    """Of classes without weight in the cell, too, and behind another cell."""
+    """Include classes without weight in the cell, and cells behind another one."""
     rng = np.random.default_rng(0)
     k = getattr(criterion, "n_classes", 3)
     for _ in range(20):

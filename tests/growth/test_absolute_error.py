@@ -150,7 +150,7 @@ def test_equal_cuts_are_made_in_the_middle():
 
 @pytest.mark.parametrize(("extra", "loss"), [(0, 24.0), (3, 24.0), (4, 30.0)])
 def test_every_subset_of_few_categories_is_tried(extra, loss):
-    """Of four the best is no prefix of an order; of more than seven prefixes alone are compared."""
+    """The best of four is no prefix of an order; of more than seven prefixes alone are compared."""
     groups = [[0.0] * 10, [4.0, 4, 10], [0.0, 6, 6], [10.0] * 10, *[[0.0]] * extra]
     code = np.repeat(np.arange(len(groups)), list(map(len, groups))).astype(float)[:, None]
     y = np.concatenate(groups)
