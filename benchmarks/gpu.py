@@ -142,6 +142,8 @@ def grow_once(device: str, values: Any, y: NDArray, case: Case, threads: int, st
     backend = get_backend(device)(table, task, threads)
     synchronize(backend.name)
     arrived = time.perf_counter() - started
+    if staged and hasattr(backend, "ahead_levels"):
+        backend.ahead_levels = 0  # levels that are queued together have no stages
     watch = Stopwatch(backend)
     plan = GrowthPlan(MAX_BINS, task.exact, None, backend.most_histogram_bytes, None, 0)
     progress = Progress(case.rows, enabled=False)

@@ -18,6 +18,7 @@ from gputree.backends.cuda.histogram import Counting, count, new_histograms, sub
 from gputree.backends.cuda.kernels import ABOVE, CHUNKS, OPEN_NODES, PIECES, Packed
 from gputree.backends.cuda.layout import Grower, LevelPlan, pack_constraints
 from gputree.backends.cuda.level import Results, SearchExtent, Tally
+from gputree.backends.cuda.memory import LEVEL_SHARE
 from gputree.backends.cuda.partition import RECORD_WORDS, place, splits_of
 from gputree.backends.cuda.refine import open_search, queue_search
 from gputree.backends.cuda.score import score_nodes
@@ -90,10 +91,10 @@ def grow_ahead(
     """See `gputree.backends.base.GrowsAhead`."""
     rows, workspace = int((end - begin).sum()), grower.workspace
     most = min(grower.most_nodes, tuning.TUNING.ahead_nodes, rows // fewest)
-    sizes = [min(begin.size << level, most) for level in range(levels)]
-    if levels == 0 or most == 0:
+    sizes = _within_memory(grower, rows, most, [begin.size << level for level in range(levels)])
+    if not sizes:
         return Queued([])
-    arrays = _arrays(rows, sizes)
+    most, arrays = max(sizes), _arrays(rows, sizes)
     sent = workspace.counted.send(
         (np.array([begin.size]), begin, end, keys), lambda: bytes_of(*4 * ((most, np.int64),))
     )
@@ -118,6 +119,18 @@ def grow_ahead(
         parents = cells
         del scores, search
     return _read(grower, LevelLog.listed(log.get(), sizes))
+
+
+def _within_memory(grower: Grower, rows: int, most: int, sizes: list[int]) -> list[int]:
+    """Maximum numbers of nodes of levels, whose arrays fit what their histograms leave."""
+    of_node = grower.table.cells * grower.cell_bytes
+    while most and sizes:
+        found = [min(size, most) for size in sizes]
+        free = LEVEL_SHARE * (grower.memory.histogram_bytes - max(found) * of_node)
+        if bytes_of(*_arrays(rows, found)) <= free:
+            return found
+        most = min(most, max(found)) // 2
+    return []
 
 
 # Arrays of nodes: fields of OpenNodes from `low` on.
