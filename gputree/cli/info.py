@@ -70,7 +70,7 @@ def _print_table(arguments: argparse.Namespace) -> None:
         )
     tell_dropped(label_of(arguments.data), table.n_dropped)
     _warn_of_identifiers(label_of(arguments.data), table.columns)
-    targets = {} if table.target is None else {table.target_name: table.target}
+    targets: dict[Any, Labels] = {} if table.target is None else {table.target_name: table.target}
     if more_targets(arguments):
         table, several = take_targets(label_of(arguments.data), table, arguments)
         targets = named_targets(arguments, several)

@@ -166,9 +166,10 @@ def task_of(arguments: argparse.Namespace, y: Labels) -> str:
 
 def _tasks_of_all(columns: list[Labels]) -> str:
     """Advice with the task that all of some targets can have, if there is one."""
-    if all(column.dtype.kind in "iuf" for column in columns):
+    arrays = list(map(np.asarray, columns))
+    if all(column.dtype.kind in "iuf" for column in arrays):
         return "Write --task regression, or train"
-    fractions = any(column.dtype.kind == "f" and (column % 1 != 0).any() for column in columns)
+    fractions = any(column.dtype.kind == "f" and (column % 1 != 0).any() for column in arrays)
     return "Train" if fractions else "Write --task classification, or train"
 
 

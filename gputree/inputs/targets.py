@@ -36,23 +36,24 @@ def target_columns(y: Any) -> list[Any] | None:
         )
     if not is_frame(y):
         return list(np.asarray(y).T)
-    import narwhals as nw
-
-    try:
-        frame = nw.from_native(y, eager_only=True)
-    except ValueError as error:  # two columns of a name
-        raise InputError(f"y: {' '.join(str(error).split())}.") from error
-    return [column.to_native() for column in frame.iter_columns()]
+    return [column.to_native() for column in _frame_of(y).iter_columns()]
 
 
 def target_names(y: Any) -> NDArray[Any] | None:
     """Names of several targets, where `y` is a frame whose columns all have strings as names."""
     if getattr(y, "ndim", 2) != 2 or not is_frame(y) or y.shape[1] < 2:
         return None
+    names = list(_frame_of(y).columns)
+    return np.array(names, object) if all(isinstance(name, str) for name in names) else None
+
+
+def _frame_of(y: Any) -> Any:
     import narwhals as nw
 
-    names = list(nw.from_native(y, eager_only=True).columns)
-    return np.array(names, object) if all(isinstance(name, str) for name in names) else None
+    try:
+        return nw.from_native(y, eager_only=True)
+    except ValueError as error:  # two columns of a name
+        raise InputError(f"y: {' '.join(str(error).split())}.") from error
 
 
 def _columns_of_rows(y: Sequence[Any]) -> list[Any] | None:

@@ -412,7 +412,7 @@ def test_labels_of_several_kinds_stay_what_they_are():
             assert [list(map(repr, row)) for row in predicted.tolist()] == [
                 list(map(repr, row)) for row in expected
             ]
-    with pytest.raises(ValueError, match="^y: Expected unique column names.*'flag' 2 times"):
+    with pytest.raises(ValueError, match=r"^y: Expected unique column names, .*'flag' 2 times"):
         DecisionTreeClassifier().fit(X, frame[["flag", "flag"]])
 
 
