@@ -16,7 +16,9 @@ from gputree.cli.tables import (
     label_of,
     tell_dropped,
 )
+from gputree.cli.targets import add_targets, more_targets, named_targets, take_targets
 from gputree.export.describe import on_one_line
+from gputree.inputs.labels import Labels
 
 _EXAMPLES = 3
 _LONGEST_EXAMPLE = 24
@@ -40,7 +42,7 @@ def add_info(parser: argparse.ArgumentParser) -> None:
         nargs="?",
         help="CSV, Parquet, Arrow, ARFF or C4.5 file; - for CSV from standard input",
     )
-    parser.add_argument("--target", metavar="COL", help="the target column, if there is one")
+    add_targets(parser.add_argument, "the target column, if there is one", required=False)
     add_missing_target(parser)
     add_columns(parser)
 
@@ -68,6 +70,10 @@ def _print_table(arguments: argparse.Namespace) -> None:
         )
     tell_dropped(label_of(arguments.data), table.n_dropped)
     _warn_of_identifiers(label_of(arguments.data), table.columns)
+    targets: dict[Any, Labels] = {} if table.target is None else {table.target_name: table.target}
+    if more_targets(arguments):
+        table, several = take_targets(label_of(arguments.data), table, arguments)
+        targets = named_targets(arguments, several)
     said = set(arguments.categorical)
     ordered = dict(arguments.ordered)
     rows = [["column", "kind", "missing", "values", "examples"]]
@@ -77,7 +83,12 @@ def _print_table(arguments: argparse.Namespace) -> None:
         "table": f"{counted(table.n_rows, 'row')}, {counted(len(table.names), 'column')}",
         **({"left out": ", ".join(map(repr, table.left_out))} if table.left_out else {}),
         **({} if table.weight is None else {"weights": "of the rows, in the file"}),
-        **({} if table.target is None else {"target": _target(table)}),
+        **(
+            {
+                "target" + f" {i}" * (len(targets) > 1): _target(name, targets[name])
+                for i, name in enumerate(targets)
+            }
+        ),
     }
     escape_unknown_characters()
     print(aligned(lines))
@@ -107,18 +118,18 @@ def _warn_of_identifiers(label: str, X: Any) -> None:
     warn_of(label, guesses)
 
 
-def _target(table: Any) -> str:
-    """The target, and the task that is inferred of it."""
+def _target(name: str, target: Labels) -> str:
+    """A target, and the task that is inferred of it."""
     from gputree.datasets import infer_task
     from gputree.inputs.labels import distinct
 
-    values = distinct(table.target)
+    values = distinct(target)
     such = ", ".join(_short(value) for value in values[:_EXAMPLES].tolist())
-    task = infer_task(table.target)
-    tell_other_task(table.target_name, task, table.target)
+    task = infer_task(target)
+    tell_other_task(name, task, target)
     what = "class" if task == "classification" else "value"
     several = "classes" if what == "class" else "values"
-    return f"{table.target_name}: {task}, {counted(values.size, what, several)}, such as {such}"
+    return f"{name}: {task}, {counted(values.size, what, several)}, such as {such}"
 
 
 def _described(column: Any, is_category: bool, is_ordered: bool) -> list[str]:

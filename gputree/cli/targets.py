@@ -15,12 +15,13 @@ from gputree.cli.cells import tell_other_task
 from gputree.cli.report import UsageError
 from gputree.errors import InputError
 from gputree.inputs.labels import Labels
+from gputree.inputs.targets import join_labels
 
 
-def add_targets(add: Any) -> None:
+def add_targets(add: Any, text: str, required: bool = True) -> None:
     """Add `--target`: the first is `target`, and `more_targets` are the others."""
-    text = "the column to predict; several, all of numbers or all of classes, if it is repeated"
-    add("--target", required=True, action=_Append, metavar="COL", help=text)
+    text += "; several, all of numbers or all of classes, if it is repeated"
+    add("--target", required=required, action=_Append, metavar="COL", help=text)
 
 
 class _Append(argparse.Action):
@@ -127,13 +128,8 @@ class WithTargets:
 
 
 def join_targets(targets: list[Labels]) -> Labels:
-    """One target as it is, or several as columns of an array; text next to numbers as objects."""
-    if len(targets) == 1:
-        return targets[0]
-    columns = list(map(np.asarray, targets))
-    if len({column.dtype.kind in "iuf" for column in columns}) == 2:
-        columns = [column.astype(object) for column in columns]
-    return np.stack(columns, axis=1)
+    """One target as it is, or several as columns of an array; of several kinds as objects."""
+    return targets[0] if len(targets) == 1 else join_labels(list(map(np.asarray, targets)))
 
 
 def columns_of(y: Labels) -> list[Labels]:
@@ -159,13 +155,22 @@ def task_of(arguments: argparse.Namespace, y: Labels) -> str:
     if len(found) > 1:
         raise InputError(
             f"The target columns {found['classification']!r} and {found['regression']!r} hold "
-            "classes and quantities, and a model has targets of one kind. Write --task "
-            "classification, or train a model for each."
+            "classes and quantities, and a model has targets of one kind. "
+            f"{_tasks_of_all(list(named.values()))} a model for each."
         )
     (task,) = found
     for name, column in named.items():
         tell_other_task(name, task, column)
     return task
+
+
+def _tasks_of_all(columns: list[Labels]) -> str:
+    """Advice with the task that all of some targets can have, if there is one."""
+    arrays = list(map(np.asarray, columns))
+    if all(column.dtype.kind in "iuf" for column in arrays):
+        return "Write --task regression, or train"
+    fractions = any(column.dtype.kind == "f" and (column % 1 != 0).any() for column in arrays)
+    return "Train" if fractions else "Write --task classification, or train"
 
 
 def require_one_target(arguments: argparse.Namespace) -> None:

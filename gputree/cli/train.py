@@ -85,7 +85,7 @@ def add_train(parser: argparse.ArgumentParser) -> None:
         ".names (--target class); - for CSV from standard input; several files, a folder of them, "
         "or a pattern such as 'data/*.parquet'",
     )
-    add_targets(add)
+    add_targets(add, "the column to predict")
     add(
         "-o",
         "--output",

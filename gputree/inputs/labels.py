@@ -154,10 +154,12 @@ def forbid_mixed(labels: Iterable[Any]) -> None:
 
 
 def _exact_objects(y: Any) -> Any:
-    """Python's integers as an array of integers; other objects as they are."""
+    """Python's integers, or booleans, as an array of them; other objects as they are."""
     array = np.asarray(y)
-    if array.ndim != 1 or array.size == 0 or not _is_whole(array[0]):
+    if array.ndim != 1 or array.size == 0:
         return y
+    if all(isinstance(label, bool | np.bool_) for label in array):
+        return array.astype(np.bool_)
     return as_numbers(list(map(int, array))) if all(map(_is_whole, array)) else y
 
 

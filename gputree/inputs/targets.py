@@ -36,19 +36,24 @@ def target_columns(y: Any) -> list[Any] | None:
         )
     if not is_frame(y):
         return list(np.asarray(y).T)
-    import narwhals as nw
-
-    return [column.to_native() for column in nw.from_native(y, eager_only=True).iter_columns()]
+    return [column.to_native() for column in _frame_of(y).iter_columns()]
 
 
 def target_names(y: Any) -> NDArray[Any] | None:
     """Names of several targets, where `y` is a frame whose columns all have strings as names."""
     if getattr(y, "ndim", 2) != 2 or not is_frame(y) or y.shape[1] < 2:
         return None
+    names = list(_frame_of(y).columns)
+    return np.array(names, object) if all(isinstance(name, str) for name in names) else None
+
+
+def _frame_of(y: Any) -> Any:
     import narwhals as nw
 
-    names = list(nw.from_native(y, eager_only=True).columns)
-    return np.array(names, object) if all(isinstance(name, str) for name in names) else None
+    try:
+        return nw.from_native(y, eager_only=True)
+    except ValueError as error:  # two columns of a name
+        raise InputError(f"y: {' '.join(str(error).split())}.") from error
 
 
 def _columns_of_rows(y: Sequence[Any]) -> list[Any] | None:
@@ -132,14 +137,18 @@ def most_probable(joined: Floats, ends: Sequence[int]) -> NDArray[np.intp]:
 
 
 def labels_of_codes(classes: Classes, codes: NDArray[Any]) -> NDArray[Any]:
-    """Labels of codes (n,), or (n, n_outputs), in a type that all labels are of; else objects."""
+    """Labels of codes (n,), or (n, n_outputs), as `join_labels` joins them."""
     if not isinstance(classes, list):
         return classes[codes]
-    found = [labels[codes[:, j]] for j, labels in enumerate(classes)]
-    text = {labels.dtype.kind in "US" for labels in classes}
-    if len(text) == 2:  # numbers would be written as text
-        found = [labels.astype(object) for labels in found]
-    return np.stack(found, axis=1)
+    return join_labels([labels[codes[:, j]] for j, labels in enumerate(classes)])
+
+
+def join_labels(columns: Sequence[NDArray[Any]]) -> NDArray[Any]:
+    """Columns of an array; of objects where two are of text, booleans and numbers."""
+    kinds = {"n" if column.dtype.kind in "iuf" else column.dtype.kind for column in columns}
+    if len(kinds) > 1:  # numbers and booleans would be written as text, booleans as 0 and 1
+        columns = [column.astype(object) for column in columns]
+    return np.stack(columns, axis=1)
 
 
 def listed(classes: Classes) -> list[Any]:

@@ -112,6 +112,27 @@ def test_labels_next_to_integers_and_a_column_of_weights(said, table, tmp_path):
     assert [c.tolist() for c in load_model(tmp_path / "out").classes_] == [["no", "yes"], [1, 3]]
 
 
+@pytest.mark.parametrize("files", [1, 2])
+def test_booleans_next_to_other_labels(said, table, files, tmp_path):
+    rows = pd.read_csv(table).assign(third=[3, 1, 3, 1, 3, 1], is_low=ROWS.x < 1)
+    rows.to_csv(table, index=False)
+    names = ["first", "is_low", "third"]
+    for some in (names, names[1:]):
+        words = [f"--target={name}" for name in some] + ["--columns", "x,y"]
+        said("train", *[table] * files, *words, "-o", tmp_path / "out")
+        found = [c.tolist() for c in load_model(tmp_path / "out").classes_]
+        assert found == [["no", "yes"], [False, True], [1, 3]][-len(some) :]
+        found = read(said("predict", tmp_path / "out", table))
+        assert found[f"prediction_{len(some) - 2}"] == tuple(map(str, rows.is_low))
+
+
+def test_info_of_several_targets(said, gputree, table):
+    found = said("info", table, "--target", "first", "--target", "y")
+    assert "target 0  first: classification, 2 classes" in found
+    assert "target 1  y: classification, 2 classes" in found
+    assert "6 rows, 2 columns" in found
+
+
 @pytest.mark.parametrize(
     ("words", "error"),
     [
@@ -147,13 +168,18 @@ def test_several_files_are_read_in_batches(said, gputree, table, columns, tmp_pa
 
 
 def test_targets_that_do_not_go_together(fails, table, tmp_path):
-    rows = pd.read_csv(table).assign(third=np.arange(6) + 0.5)
+    rows = pd.read_csv(table).assign(third=np.arange(6) + 0.5, many=range(6))
     rows.to_csv(table, index=False)
     words = ["train", table, "-o", tmp_path / "out", "--target", "first", "--target"]
-    assert "hold classes and quantities" in fails(*words, "third")
+    assert "hold classes and quantities, and a model has targets of one kind. Train a" in fails(
+        *words, "third"
+    )
+    numbers = ["--target", "y", "--target", "third"]
+    assert "kind. Write --task regression, or" in fails(*words[:4], *numbers)
+    assert "kind. Write --task classification, or" in fails(*words, "many")
     assert "holds text, such as 'no'" in fails(*words, "third", "--task", "regression")
     assert "has no column 'secnd' (--target)" in fails(*words, "secnd")
-    features = ["--ignore", "x,y,third"]
+    features = ["--ignore", "x,y,third,many"]
     assert "no feature column other than" in fails(*words, "second", *features)
     more = ["train", table, table, "-o", tmp_path / "out", "--target", "first", "--target"]
     assert "has no column 'secnd' (--target)" in fails(*more, "secnd")

@@ -402,6 +402,20 @@ def test_bounds_exclude_no_cut_of_many_rows(criterion):
     assert tree.feature[0] == 2
 
 
+def test_labels_of_several_kinds_stay_what_they_are():
+    X, flags, numbers = np.arange(4.0)[:, None], [False, True, False, True], [2, 2, 3, 3]
+    frame = pd.DataFrame({"flag": flags, "number": numbers, "text": list("aabb")})
+    for names in (["flag", "number"], ["text", "flag"], ["number", "text", "flag"]):
+        for y in (frame[names], frame[names].to_numpy(), frame[names].to_numpy().tolist()):
+            predicted = DecisionTreeClassifier().fit(X, y).predict(X)
+            expected = frame[names].to_numpy().tolist()
+            assert [list(map(repr, row)) for row in predicted.tolist()] == [
+                list(map(repr, row)) for row in expected
+            ]
+    with pytest.raises(ValueError, match=r"^y: Expected unique column names, .*'flag' 2 times"):
+        DecisionTreeClassifier().fit(X, frame[["flag", "flag"]])
+
+
 def test_a_coarse_target_or_weight_is_named():
     X = np.arange(60.0)[:, None]
     y = np.sin(X[:, 0])
