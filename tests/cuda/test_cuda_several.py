@@ -128,7 +128,7 @@ def test_scores(cupy, used):
 def test_a_number_that_is_not_there(cupy):
     said = (
         r"^device='cuda:3' is none of the visible CUDA devices: 'cuda:0', 'cuda:1', 'cuda:2'\. "
-        r"Use device='cpu' or 'auto'\.$"
+        r"Use device='cpu' or device='auto'\.$"
     )
     for fit in (
         lambda: DecisionTreeClassifier(device="cuda:3").fit(X, y),

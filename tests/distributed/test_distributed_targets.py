@@ -51,6 +51,7 @@ def test_partitions_grow_the_trees_of_the_table(kind, ending):
     trees = [[t.tree_ for t in getattr(m, "estimators_", [m])] for m in (plain, found)]
     assert all(a.equals(b) for a, b in zip(*trees, strict=True))
     assert found.feature_names_in_.tolist() == ["a", "b", "c"]
+    assert found.target_names_in_.tolist() == list(Y)
     assert found.score(*given) == pytest.approx(plain.score(X, Y, weight))
     lazy = found.predict(given[0])
     assert lazy.dtype == plain.predict(X).dtype

@@ -41,7 +41,7 @@ EMPTY = 'extern "C" __global__ void empty() {}'
 DRIVER_FILE = Path("/proc/driver/nvidia/version")
 
 NEEDS = "device='cuda' needs"
-INSTEAD = "Use device='cpu' or 'auto'."
+INSTEAD = "Use device='cpu' or device='auto'."
 
 
 class Requirement(NamedTuple):
