@@ -262,7 +262,8 @@ class Trees(Sequence[CompactTree]):
     def packed(self, dtype: Any, n_threads: int) -> PackedForest:
         """The trees for rows of float32 values, or of others."""
         narrow = NARROW if dtype == NARROW else WIDE
-        if self._packed is None or self._packed[0] != narrow:
+        kept = self._packed  # read once: another thread may replace it by that of another type
+        if kept is None or kept[0] != narrow:
 
             def pack(some: list[CompactTree]) -> JoinedTrees:
                 if some[0].is_subset is not None:
@@ -273,8 +274,8 @@ class Trees(Sequence[CompactTree]):
                 joined = run(n_threads, pack, [([tree],) for tree in self._trees])
             else:
                 joined = [pack(self._trees)]
-            self._packed = narrow, PackedForest(joined)
-        return self._packed[1]
+            kept = self._packed = narrow, PackedForest(joined)
+        return kept[1]
 
 
 def _of_leaves(tree: Tree, values: NDArray[np.float64]) -> NDArray:

@@ -184,7 +184,7 @@ def root(backend, sample, task, max_bins):
 def test_most_pairs_of_noise_are_never_sorted(backend, device):
     rng = np.random.default_rng(0)
     on_host = device == "cpu"
-    n, max_bins = (60_000, 32) if on_host else (3_000, 4)
+    n, max_bins = (60_000, 32) if on_host else (3_000, 3)
     values = rng.normal(size=(n, 3)).astype(np.float32)
     sample = Sample(values, rng.integers(0, 2, n).astype(np.uint8), None)
     often = (

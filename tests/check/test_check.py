@@ -138,7 +138,7 @@ def test_an_error_is_told_and_not_kept(monkeypatch, folder):
     def fail(*_: Any) -> None:
         raise MemoryError("out of memory\non device 0")
 
-    monkeypatch.setattr(CudaBackend, "histogram", fail)
+    monkeypatch.setattr(CudaBackend, "encode", fail)
     report = check_device("cuda")
     assert report.differences == [f"{CASES[0].name}: MemoryError on the device: out of memory"]
     assert not report.completed

@@ -6,7 +6,7 @@ import pickle
 import warnings
 import weakref
 from functools import partial
-from itertools import count
+from itertools import chain, count, repeat
 from threading import Lock
 
 import numpy as np
@@ -153,6 +153,21 @@ def grown_for_packing():
         "categories": DecisionTreeClassifier().fit(X, labels),
         "a leaf": DecisionTreeRegressor().fit(numbers, np.ones(len(X))),
     }
+
+
+def test_trees_are_not_taken_for_values_of_another_thread():
+    X, y = load_iris(return_X_y=True)
+    forest = RandomForestClassifier(n_estimators=2, random_state=0).fit(X, y)
+    wide, narrow = (
+        (np.dtype(dtype), Trees(forest._trees).packed(dtype, 1))
+        for dtype in (np.float64, np.float32)
+    )
+    states = chain([wide, wide], repeat(narrow))
+
+    class Replaced(Trees):  # by another thread, while this one looks
+        _packed = property(lambda self: next(states), lambda self, value: None)
+
+    assert Replaced(forest._trees).packed(np.float64, 1) is wide[1]
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

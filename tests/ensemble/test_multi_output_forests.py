@@ -142,3 +142,27 @@ def test_parameters_of_one_target(table):
         RandomForestClassifier(max_samples="balanced").fit(X, labels)
     with pytest.raises(ValueError, match="splitter='binned'"):
         RandomForestRegressor(splitter="binned").fit(X, targets)
+
+
+@pytest.mark.parametrize("criterion", ["squared_error", "absolute_error"])
+def test_drawn_ranks_of_columns_have_one_type(table, monkeypatch, criterion):
+    """Compiled kernels return Python integers: one of 2**63 or more would not be an int64."""
+    from gputree.backends.cpu.ranked import grower
+
+    search, split, types = grower.search_node, grower.split_node, set()
+
+    def as_compiled(*arguments):
+        cut = search(*arguments)
+        return cut._replace(rank=int(cut.rank))
+
+    def recorded(ranked, s, t, cut, *others):
+        types.add(type(cut.rank))
+        return split(ranked, s, t, cut, *others)
+
+    monkeypatch.setattr(grower, "search_node", as_compiled)
+    monkeypatch.setattr(grower, "split_node", recorded)
+    monkeypatch.setattr(grower, "MOST_WHOLE", 10)
+    X, targets, _ = table
+    y = targets if criterion == "squared_error" else targets[:, 0]
+    RandomForestRegressor(criterion=criterion, n_estimators=2, random_state=0, n_jobs=1).fit(X, y)
+    assert types == {np.uint64}

@@ -222,7 +222,9 @@ def _codes_of(
 
 
 def _search_part(ranked: Ranked, node: Open, opened: Any, columns: Int64s) -> Any:
-    return search_node(ranked, node.s, node.t, node.key, columns, *opened)
+    cut = search_node(ranked, node.s, node.t, node.key, columns, *opened)
+    # a Python integer is an int64 or a uint64 by its value: kernels would take either
+    return cut._replace(rank=np.uint64(cut.rank))
 
 
 def _join(parts: list[RankedNodes], roots: list[Open], subtrees: list[RankedNodes]) -> RankedNodes:
