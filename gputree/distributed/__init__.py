@@ -13,7 +13,7 @@ from gputree.base.optional import require
 for _module in ("dask", "distributed"):
     require(_module, "gputree.distributed")
 
-from gputree.distributed.estimators import (  # noqa: E402  after what it needs is known to be there  # noqa: E402
+from gputree.distributed.estimators import (  # noqa: E402  after what it needs is known to be there
     DaskDecisionTreeClassifier,
     DaskDecisionTreeRegressor,
     DaskRandomForestClassifier,

@@ -62,7 +62,7 @@ def grow(
     frontier = Frontier.root(n_rows, plan.key, Bounds.of_roots(limits, plan.interactions))
     parents = LevelHistograms.none()
     aside: list[Frontier] = []
-    ahead: list[Ahead] = []
+    grows_ahead, ahead = _grows_ahead(backend, frontier, plan), list[Ahead]()
     small = depth = 0
     while frontier.size:
         progress.level(depth, frontier.size, frontier.rows, table.n_nodes)
@@ -77,8 +77,11 @@ def grow(
         if is_small.all():
             break
         frontier = frontier.take(~is_small)
-        if not ahead:
-            ahead = _look_ahead(backend, frontier, limits, plan, levels, small)
+        if grows_ahead is not None and not ahead:
+            fewest = max(fewest_rows(limits), small + 1)
+            ahead = grows_ahead.grow_ahead(
+                frontier.begin, frontier.end, frontier.key, levels, fewest
+            )
         known, ahead = ahead[0] if ahead else None, ahead[1:]
         frontier, parents = _grow_level(
             backend, frontier, parents, known, table, best_first, limits, plan
@@ -125,20 +128,10 @@ def _small_rows(
     return finish_rows(finishing, sizes, columns, statistics, levels, plan.coded_again)
 
 
-def _look_ahead(
-    backend: Backend,
-    frontier: Frontier,
-    limits: Limits,
-    plan: GrowthPlan,
-    levels: int,
-    small: int,
-) -> list[Ahead]:
-    """Split some levels in advance, where no limit depends on all of a level."""
-    limited = plan.max_leaf_nodes is not None or frontier.bounds is not None
-    if limited or not isinstance(backend, GrowsAhead):
-        return []
-    fewest = max(fewest_rows(limits), small + 1)
-    return backend.grow_ahead(frontier.begin, frontier.end, frontier.key, levels, fewest)
+def _grows_ahead(backend: Backend, roots: Frontier, plan: GrowthPlan) -> GrowsAhead | None:
+    """The backend, if it can split levels in advance, and no limit depends on all of a level."""
+    limited = plan.max_leaf_nodes is not None or roots.bounds is not None
+    return backend if isinstance(backend, GrowsAhead) and not limited else None
 
 
 def _grow_level(

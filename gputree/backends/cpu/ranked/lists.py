@@ -41,14 +41,15 @@ def is_nominal(nominal, f):
 
 
 @inner
-def arrange(nominal, criterion, limits, elements, known, rows, s, opened, sides, arranged):
-    """Write the list with its groups of equal values by their two keys, then by their values.
+def arrange(nominal, ranked, elements, known, s, opened, scratch):
+    """Write to `scratch` a list with its groups of equal values by their two keys, then by values.
 
     Few groups in an order that has their best subset first. The elements of a group ascend:
     presorted lists are stable.
     """
     if nominal is None:  # no column is: the rest is not compiled
         return
+    criterion, rows, arranged = ranked.criterion, ranked.rows, scratch.arranged
     begin = np.empty(elements.size + 1, np.int64)
     count = 0
     # begin[: count] are the groups that begin before element i
@@ -57,10 +58,13 @@ def arrange(nominal, criterion, limits, elements, known, rows, s, opened, sides,
             begin[count] = i
             count += 1
     begin[count] = known
-    first, second = group_keys(criterion, elements, begin[: count + 1], rows, s)
+    groups = begin[: count + 1]
+    first, second = group_keys(criterion, elements, groups, rows, s)
     order = np.argsort(second, kind="mergesort")
     order = order[np.argsort(first[order], kind="mergesort")]
-    search_subsets(criterion, limits, elements, begin[: count + 1], rows, s, opened, sides, order)
+    search_subsets(
+        criterion, ranked.limits, elements, groups, rows, s, opened, scratch.sides, order
+    )
     place = 0
     # the first `place` elements are those of the first groups in the order
     for g in order:

@@ -144,18 +144,7 @@ def search_column(ranked, s, t, key, f, totals, opened, scratch, cut):
     if is_constant(elements, known):
         return cut
     if is_nominal(nominal, f):
-        arrange(
-            nominal,
-            criterion,
-            limits,
-            elements,
-            known,
-            rows,
-            s,
-            opened,
-            scratch.sides,
-            scratch.arranged,
-        )
+        arrange(nominal, ranked, elements, known, s, opened, scratch)
         elements = scratch.arranged[: t - s]
     for missing_left in range(1 + (known < t - s)):
         cut = sweep(
@@ -208,18 +197,7 @@ def split(ranked, s, t, cut, out, node, totals, opened, scratch):
         elements = lists[cut.column, s:t]
         known = known_end(elements)
         if is_nominal(nominal, cut.column):
-            arrange(
-                nominal,
-                criterion,
-                limits,
-                elements,
-                known,
-                rows,
-                s,
-                opened,
-                scratch.sides,
-                scratch.arranged,
-            )
+            arrange(nominal, ranked, elements, known, s, opened, scratch)
             elements = scratch.arranged[:n]
         after = cut.place if cut.place < known else cut.place - 1
         low = np.int64(rows.row[s + (elements[cut.place - 1] & RANK)])

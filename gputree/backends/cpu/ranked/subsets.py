@@ -77,6 +77,16 @@ def is_prefix(mask):
     return mask & (mask + 1) == 0
 
 
+@borrowing
+def is_before(mask, evenness, other, other_evenness):
+    """Return True if a subset is taken, and not another of the same loss."""
+    if evenness != other_evenness:
+        return evenness > other_evenness
+    if is_prefix(mask) != is_prefix(other):
+        return is_prefix(mask)
+    return mask < other
+
+
 @formula(formulas.search_subsets, Pinball, how=overload)
 def search_subsets(criterion, limits, elements, begin, rows, s, opened, sides, order):
     """Try all subsets of few groups; the first groups of `order` become the best one.
@@ -123,20 +133,14 @@ def search_subsets(criterion, limits, elements, begin, rows, s, opened, sides, o
                 a, b, moved, n = to, off, moved + weight, n + last - first
             else:
                 a, b, moved, n = off, to, moved - weight, n - last + first
-            if step < 0:
-                continue
-            if n == size:
+            if step < 0 or n == size:
                 continue
             loss, evenness = loss_of(a, of) + loss_of(b, of), min(moved, whole - moved)
             if loss > best_loss or not admits(limits, n, size, moved, whole):
                 continue
             found = mask if mask & 1 else every ^ mask  # the first group is on the left
-            if loss == best_loss and evenness <= best_evenness:
-                if evenness < best_evenness or (is_prefix(best) and not is_prefix(found)):
-                    continue
-                if is_prefix(best) == is_prefix(found) and found >= best:
-                    continue
-            best, best_loss, best_evenness = found, loss, evenness
+            if loss < best_loss or is_before(found, evenness, best, best_evenness):
+                best, best_loss, best_evenness = found, loss, evenness
     place = 0
     by_size[:] = order
     for side in range(2):
