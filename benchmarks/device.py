@@ -38,7 +38,7 @@ from benchmarks.gpu import describe_machine
 from gputree import C45Classifier, DecisionTreeClassifier, DecisionTreeRegressor
 from gputree.backends.cuda import kernels, machine, workspace
 from gputree.backends.cuda.encode import inspect_columns
-from gputree.backends.cuda.kernels import HEADERS, PLAIN, WITH_CATEGORIES, WITH_MONOTONIC, Variant
+from gputree.backends.cuda.kernels import HEADERS, Variant
 from gputree.check.cases import CASES, Case, CaseTable
 from gputree.check.comparison import Side, first_difference, grow_case
 from gputree.criteria import Criterion
@@ -285,11 +285,10 @@ def modules() -> list[tuple[str, Variant]]:
     plain = [Variant(*v) for v in product(kinds, both, (64, 32))]
     categories = [Variant(*v, 64, categories=True) for v in product(kinds, both)]
     monotonic = [Variant(kind, True, 64, monotonic=True) for kind in kinds]
-    used = [(name, Variant(None, False, bits)) for name, bits in product(sorted(PLAIN), (64, 32))]
-    for name in sorted(HEADERS.keys() - PLAIN):
-        used += product([name], plain)
-        used += product([name], categories if name in WITH_CATEGORIES else [])
-        used += product([name], monotonic if name in WITH_MONOTONIC else [])
+    used = {
+        (name, variant.seen_by(name)): None
+        for name, variant in product(sorted(HEADERS), [*plain, *categories, *monotonic])
+    }
     return sorted(used, key=lambda pair: (-pair[1].value_bits, -len(kernels.source(pair[0]))))
 
 
