@@ -321,10 +321,7 @@ def _target(y: Any, n: int) -> NDArray:
 def temporary_file(folder: str | os.PathLike[str] | None) -> Any:
     """A file without a name, in `folder` or where temporary files go.
 
-    Raises
-    ------
-    OSError
-        There is no such folder, or it cannot be written.
+    OSError where there is no such folder, or it cannot be written.
     """
     return tempfile.TemporaryFile(dir=_temporary_folder(folder), prefix="gputree-")
 
@@ -353,11 +350,7 @@ def mapped_codes(folder: str | os.PathLike[str] | None, shape: tuple[int, int]) 
 def require_room(folder: str | os.PathLike[str] | None, size: int) -> None:
     """Raise OSError if a folder of temporary files clearly has no space for so many bytes.
 
-    Parameters
-    ----------
-    folder : str, path-like or None
-        None for where temporary files go.
-    size : int
+    A folder that is None is where temporary files go.
     """
     path = Path(_temporary_folder(folder))
     free = shutil.disk_usage(path).free

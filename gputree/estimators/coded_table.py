@@ -267,11 +267,7 @@ class CodedTable:
 def learn_table(estimator: Any, table: Table) -> Table:
     """Take the table of a `CodedTable` to fit an estimator, which learns its columns.
 
-    Raises
-    ------
-    ValueError
-        If there are no rows, or the estimator requires another device or other columns than the
-        table has.
+    ValueError without rows, or where the estimator needs another device or other columns.
     """
     _require_readable(
         type(estimator).__name__,
@@ -318,13 +314,7 @@ def _require_readable(name: str, table: Table, device: str, **how: Any) -> None:
 
 
 def known_table(estimator: Any, table: Table) -> Table:
-    """Take the table of a `CodedTable`, if the estimator's tree can test its columns.
-
-    Raises
-    ------
-    ValueError
-        If the table's columns are not those of fit.
-    """
+    """Take the table of a `CodedTable`; ValueError unless its columns are those of fit."""
     name = type(estimator).__name__
     fitted = estimator.n_features_in_, getattr(estimator, "feature_names_in_", None)
     match_columns(name, (table.shape[1], table.names), fitted)
