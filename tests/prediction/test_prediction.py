@@ -9,7 +9,7 @@ import pytest
 from hand_made_trees import binary_tree, chain
 from hypothesis import given
 from hypothesis import strategies as st
-from multiway_trees import answer, heaviest, multiway_cases, random_multiway_tree, visit
+from multiway_trees import answer, heaviest, multiway_cases, random_multiway_tree, stops, visit
 from multiway_trees import random_rows as multiway_rows
 from pruning_oracles import random_shape
 
@@ -180,11 +180,6 @@ def test_a_tree_that_is_modified_in_place_is_packed_again(monkeypatch, dtype, fe
 
 
 # ---------------------------------------------------- branches and shares
-def stops(tree, row):
-    """Fractions of a row that stop at nodes, by ascending node."""
-    return {node: share for node, share in sorted(visit(tree, row).items()) if share > 0}
-
-
 @given(multiway_cases())
 def test_apply_on_branches(case):
     tree, rows = case

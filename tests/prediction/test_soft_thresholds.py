@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from mixed_tables import random_mixed_table, random_mixed_tables
-from multiway_trees import answer, random_multiway_tree, random_rows, send
+from multiway_trees import answer, passes, random_multiway_tree, random_rows, stops
 from strategies import examples
 
 from gputree import C45Classifier, export_text, load_model, save_model, to_rules
-from gputree.base.dtypes import MISSING_STOPS, MISSING_TO_ALL, THRESHOLD_SPLIT
+from gputree.base.dtypes import THRESHOLD_SPLIT
 from gputree.export import (
     explain,
     export_c,
@@ -29,52 +29,6 @@ from gputree.pruning import CostComplexity, Pessimistic
 
 
 # ------------------------------------------------------------------ the oracle
-def visit(tree, row, node=0, share=1.0):
-    """(node, share) of all that a row reaches: every node below `node` on a separate path."""
-    yield node, share
-    if tree.is_leaf[node]:
-        return
-    x, first = float(row[tree.feature[node]]), int(tree.first_child[node])
-    if tree.soft_lower is not None and tree.soft_lower[node] < x < tree.soft_upper[node]:
-        low, cut, high = (a[node] for a in (tree.soft_lower, tree.threshold, tree.soft_upper))
-        left = 1 - 0.5 * (x - low) / (cut - low) if x <= cut else 0.5 * (high - x) / (high - cut)
-        yield from visit(tree, row, first, share * left)
-        yield from visit(tree, row, first + 1, share * (1 - left))
-        return
-    ordinal = send(tree, node, x)
-    if ordinal >= 0:
-        yield from visit(tree, row, first + ordinal, share)
-    elif ordinal == MISSING_TO_ALL:
-        below = [child for child in tree.children(node) if tree.weight[child] > 0]
-        whole = sum(tree.weight[child] for child in below)
-        for child in below:
-            yield from visit(tree, row, child, share * tree.weight[child] / whole)
-
-
-def stops(tree, row, node=0):
-    """Fractions of a row that end, by node."""
-    found = {}
-    for at, share in visit(tree, row, node):
-        x = float(row[tree.feature[at]]) if not tree.is_leaf[at] else 0.0
-        ends = tree.is_leaf[at] or (
-            not _soft(tree, at, x)
-            and (
-                (ordinal := send(tree, at, x)) == MISSING_STOPS
-                or (
-                    ordinal == MISSING_TO_ALL
-                    and not any(tree.weight[child] > 0 for child in tree.children(at))
-                )
-            )
-        )
-        if ends:
-            found[at] = found.get(at, 0.0) + share
-    return found
-
-
-def _soft(tree, node, x):
-    return tree.soft_lower is not None and tree.soft_lower[node] < x < tree.soft_upper[node]
-
-
 def distribution(tree, row, node=0):
     return sum(share * answer(tree, at) for at, share in stops(tree, row, node).items())
 
@@ -83,7 +37,7 @@ def slow_bounds(tree, values, target, weight, node):
     """Bounds of one threshold: move it to every value that its node has, and count errors."""
     entries = []
     for row, label, w in zip(values, target, weight, strict=True):
-        share = dict(visit(tree, row)).get(node, 0.0)
+        share = {at: part for at, part, _ in passes(tree, row)}.get(node, 0.0)
         x = row[tree.feature[node]]
         if share > 0 and not np.isnan(x):
             sides = [

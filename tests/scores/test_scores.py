@@ -5,6 +5,7 @@ from functools import partial
 
 import numpy as np
 import pytest
+from oracles import impurity_of_rows
 from sklearn.feature_selection import SelectKBest
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OrdinalEncoder
@@ -69,25 +70,22 @@ def test_gini_by_hand():
 
 
 # -------------------------------------------------------- against plain loops
-def naive_impurity(kind, y, weight):
-    if kind is variance_reduction:
-        return np.average((y - np.average(y, weights=weight)) ** 2, weights=weight)
-    shares = np.array([weight[y == label].sum() for label in set(y.tolist())]) / weight.sum()
-    shares = shares[shares > 0]
-    return 1 - (shares**2).sum() if kind is gini_gain else -(shares * np.log2(shares)).sum()
+CRITERION_OF = {gini_gain: "gini", variance_reduction: "squared_error"}
 
 
 def naive_score(kind, branch, y, weight):
     parts = [branch == b for b in set(branch.tolist())]
     parts = [rows for rows in parts if weight[rows].sum() > 0]
     share = [weight[rows].sum() / weight.sum() for rows in parts]
-    inside = [naive_impurity(kind, y[rows], weight[rows]) for rows in parts]
-    gain = naive_impurity(kind, y, weight) - np.dot(share, inside)
+    criterion = CRITERION_OF.get(kind, "entropy")
+    inside = [impurity_of_rows(criterion, y[rows], weight[rows]) for rows in parts]
+    whole = impurity_of_rows(criterion, y, weight)
+    gain = whole - np.dot(share, inside)
     split_information = -np.dot(share, np.log2(share))
     if kind is gain_ratio:
         return gain / split_information if split_information > 0 else 0.0
     if kind is symmetric_uncertainty:
-        return 2 * gain / (split_information + naive_impurity(kind, y, weight))
+        return 2 * gain / (split_information + whole)
     return gain
 
 
