@@ -145,7 +145,7 @@ def grow_whole_trees(
 def over_stored(
     rows: NDArray[np.int64] | None, n: int, target: NDArray, weight: NDArray | None
 ) -> tuple[NDArray, NDArray | None]:
-    """Scatter targets and weights of `rows` of a table to all of its n rows; others weigh 0."""
+    """Scatter targets and weights of `rows` of a table to all its n rows; others get weight 0."""
     if rows is None:
         return target, weight
     targets = np.zeros((n, *target.shape[1:]), target.dtype)
