@@ -94,7 +94,7 @@ def grow_tree(
     options : Options
     """
     device_table = table.on(options.device, options.n_threads)
-    target, sample_weight = over_table(table, target, sample_weight)
+    target, sample_weight = over_stored(table.rows, len(table.stored), target, sample_weight)
     entries, weights, targets = units_of(target, sample_weight, options)
     if options.draws_cuts and (options.device != "cpu" or table.sharding is not None):
         raise cuts_not_drawn()
@@ -115,7 +115,7 @@ def grow_whole_trees(
     Columns are numeric. None where trees need levels, or weights are other than counts.
     """
     device_table = table.on(options.device, options.n_threads)
-    given = [over_table(table, target, weight) for weight in drawn]
+    given = [over_stored(table.rows, len(table.stored), target, weight) for weight in drawn]
     found = [units_of(*one, options) for one in given]
     entries = [np.arange(len(given[0][0])) if rows is None else rows for rows, _, _ in found]
     units = [of_tree for _, of_tree, _ in found]
@@ -127,7 +127,8 @@ def grow_whole_trees(
     options = options._replace(max_bins=table.max_bins or options.max_bins)
     sizes = np.array([rows.size for rows in entries])
     shape = int(sizes.max()), table.shape[1]
-    if not is_small_root(backend, shape, task.limits, _plan(backend, options, 0)):
+    plan = _plan(options, 0, backend.most_histogram_bytes)
+    if not is_small_root(backend, shape, task.limits, plan):
         return None
     grown = backend.grow_whole(sizes, np.array(keys, np.uint64), [u.weight for u in units])
     if grown is None:
@@ -141,14 +142,16 @@ def grow_whole_trees(
     return trees
 
 
-def over_table(
-    table: Table, target: NDArray, weight: NDArray | None
+def over_stored(
+    rows: NDArray[np.int64] | None, n: int, target: NDArray, weight: NDArray | None
 ) -> tuple[NDArray, NDArray | None]:
-    """Targets and weights of all rows of the table that `table` may be a part of."""
-    if table.rows is None:
+    """Scatter targets and weights of `rows` of a table to all its n rows; others get weight 0."""
+    if rows is None:
         return target, weight
-    ones = np.ones(len(target), np.int8) if weight is None else weight
-    return table.scatter(target), table.scatter(ones)  # the others have no weight
+    targets = np.zeros((n, *target.shape[1:]), target.dtype)
+    weights = np.zeros(n, np.int8 if weight is None else weight.dtype)
+    targets[rows], weights[rows] = target, 1 if weight is None else weight
+    return targets, weights
 
 
 def units_of(
@@ -194,7 +197,7 @@ def grow_on(
 
     Of `weights` and `targets`, units count; `coded_again` is that of `GrowthPlan`.
     """
-    plan = _plan(backend, options, coded_again)
+    plan = _plan(options, coded_again, backend.most_histogram_bytes)
     with Progress(shape[0], enabled=options.verbose) as progress:
         nodes = grow(backend, shape, limits, plan, progress)
     check_statistics(nodes.first_child.size, options.n_classes)
@@ -212,13 +215,13 @@ def grow_on(
     return Grown(close_tree(tree, numbered, options), backend.report())
 
 
-def _plan(backend: Backend, options: Options, coded_again: int) -> GrowthPlan:
-    """The plan of growth by some options on a backend."""
+def _plan(options: Options, coded_again: int, histogram_bytes: int) -> GrowthPlan:
+    """The plan of growth by some options."""
     return GrowthPlan(
         max_bins=options.max_bins,
         exact=options.exact,
         max_leaf_nodes=options.max_leaf_nodes,
-        histogram_bytes=backend.most_histogram_bytes,
+        histogram_bytes=histogram_bytes,
         finish_rows=None,
         key=options.key,
         coded_again=coded_again,
