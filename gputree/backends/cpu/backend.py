@@ -470,23 +470,25 @@ class CpuBackend:
         self.cell_counts = None
         return self._finish(SmallNodes(begin, end, depth, keys, bounds, np.zeros_like(begin)))
 
-    def grow_whole(
-        self, sizes: Int64s, keys: Uint64s, weights: list[Int64s | None]
-    ) -> Subtrees | None:
+    def grow_whole(self, sizes: Int64s, keys: Uint64s, tasks: list[Task]) -> Subtrees | None:
         """Grow trees of `sizes` entries, one after another, from their roots on as small nodes.
 
-        Trees differ in `weights`, or have none. None where they must be grown one by one.
+        Their `tasks` differ in weights, and by these in targets that are no classes, or have no
+        weights. None where they must be grown one by one.
         """
         end, none = np.cumsum(sizes), np.zeros_like(sizes)
         roots = Bounds.of_roots(self.task.limits, self.task.interactions, sizes.size)
         nodes = SmallNodes(end - sizes, end, none, keys, roots, none)
-        weighted = [weight for weight in weights if weight is not None]
+        weighted = [task.weight for task in tasks if task.weight is not None]
         if len(weighted) > 1:
             in_parts = self._reads_ranks and not self._is_ranked
             if self.task.draws_cuts or in_parts or self._sorts_drawn or self._sorts_each(nodes):
                 return None
-            nodes = nodes._replace(first_weight=np.arange(sizes.size) * weighted[0].size)
+            nodes = nodes._replace(first_row=np.arange(sizes.size) * weighted[0].size)
             self.rows = self.rows._replace(weight=np.concatenate(weighted))
+            if self.rows.square is not None:
+                target = np.concatenate([task.target for task in tasks])
+                self.rows = self.rows._replace(target=target)
         return self._finish(nodes)
 
     def _finish(self, nodes: SmallNodes) -> Subtrees:
