@@ -135,8 +135,8 @@ def columns_of_output(
                     columns |= _named("probability", estimator.predict_proba(X), classes)
                 if arguments.quantiles:
                     found = estimator.predict_quantiles(X, [*arguments.quantiles.values()])
-                    pairs = zip(arguments.quantiles, found.T, strict=True)
-                    columns |= {f"quantile_{level}": values for level, values in pairs}
+                    for i, level in enumerate(arguments.quantiles):
+                        columns |= _named(f"quantile_{level}", found[..., i])
                 if arguments.standard_error:
                     errors = estimator.predict_standard_error(X)
                     columns |= _named("standard_error", errors, classes)
