@@ -233,13 +233,7 @@ class DecisionTreeClassifier(ClassificationParameters, LabelParameters, Cart, Tr
     Categories unseen in a node go where missing values go; without missing values in training, to
     the child of the larger weight.
 
-    Parameters
-    ----------
-    {parameters}
-
-    Attributes
-    ----------
-    {attributes}
+    {sections}
 
     Examples
     --------
@@ -270,13 +264,7 @@ class DecisionTreeRegressor(RegressionParameters, TableRegressor, Cart):
     Targets are rounded to fixed point, with an error of at most 2**-52 of their range or, on many
     rows, 2**-60 of rows x range.
 
-    Parameters
-    ----------
-    {parameters}
-
-    Attributes
-    ----------
-    {attributes}
+    {sections}
 
     Examples
     --------

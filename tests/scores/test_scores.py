@@ -8,7 +8,6 @@ import pytest
 from sklearn.feature_selection import SelectKBest
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OrdinalEncoder
-from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 import gputree
 from gputree import (
@@ -130,21 +129,6 @@ def test_thresholds_are_the_best(kind, seed):
     scores = kind(X, y, sample_weight=weight)
     assert (kind(X, y, sample_weight=weight, numeric="threshold") == scores).all()
     assert scores == pytest.approx(expected, abs=1e-12)
-
-
-def test_a_threshold_is_the_first_split_of_a_tree():
-    X, y = load_iris(return_X_y=True)
-    y = np.unique(y, return_inverse=True)[1]
-    X, y = X[20:140], y[20:140]  # classes of unequal size
-    for kind, tree in [
-        (information_gain, DecisionTreeClassifier(criterion="entropy", max_depth=1)),
-        (gini_gain, DecisionTreeClassifier(max_depth=1)),
-        (variance_reduction, DecisionTreeRegressor(max_depth=1)),
-    ]:
-        for f, score in enumerate(kind(X, y)):
-            grown = tree.fit(X[:, [f]], y).tree_
-            share = grown.n_node_samples[1:] / len(y)
-            assert score == pytest.approx(grown.impurity[0] - share @ grown.impurity[1:])
 
 
 # ------------------------------------------------------------------- behaviour
@@ -325,11 +309,6 @@ def test_counts_stand_for_labels(kind, counts):
     assert kind(counts=counts) == pytest.approx(kind(labels), abs=1e-12)
     shares = np.array(counts) / sum(counts)
     assert kind(counts=shares) == pytest.approx(kind(labels), abs=1e-12)
-
-
-def test_the_entropy_of_textbooks():
-    assert entropy(counts=[9, 5]) == pytest.approx(0.940286, abs=1e-6)
-    assert gini(counts=[9, 5]) == pytest.approx(1 - (9 / 14) ** 2 - (5 / 14) ** 2)
 
 
 @pytest.mark.parametrize("numbers", [[9, 5], np.array([9.0, 5.0]), range(10, 30, 2)])
