@@ -81,7 +81,7 @@ TWO = ["--target", "first", "--target", "second"]
 
 
 def test_each_target_is_evaluated(gputree, misused, model, table, tmp_path):
-    """By scikit-learn's scores, of rows with weights, in files one after another."""
+    """Scores are scikit-learn's, of rows with weights, in files one after another."""
     rows = pd.read_csv(table).assign(w=[1, 2, 0, 3, 1, 1])
     rows.loc[0, "first"], rows.loc[1, "second"] = "yes", "c"
     rows.to_csv(table, index=False)

@@ -194,7 +194,7 @@ def whole_side(criterion, of):
     return Side(p, balance, lead), whole
 
 
-class Totals(NamedTuple):
+class NodeSides(NamedTuple):
     """Sides of all rows of a node by each of k targets, and ranks by these of those in lists."""
 
     side: Int64s  # (k, 3)
@@ -214,7 +214,7 @@ def new_ranks(order, k, size):
 @formula(formulas.new_totals, Pinball, how=overload)
 def new_totals(criterion, rows, size):
     k = rows.target.shape[0]
-    return Totals(np.empty((k, 3), np.int64), new_ranks(rows.order, k, size))
+    return NodeSides(np.empty((k, 3), np.int64), new_ranks(rows.order, k, size))
 
 
 def _no_losses(order, size):
@@ -381,7 +381,8 @@ def sweep(
 ):  # fmt: skip
     """Move row after row to the left, with the sums and the quantile of each side."""
     size, k, whole = elements.size, rows.target.shape[0], opened
-    left, right, first = sides.left, sides.right, known - size if missing_left else 0
+    left, right = sides.left, sides.right
+    first = known - size if missing_left else 0
     # `sides.loss` are the losses of cuts by the targets before j
     for j in range(k):
         of = Targets(rows.target[j, s : s + size], rows.weight, totals.rank, j, s)
