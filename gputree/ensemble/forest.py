@@ -23,9 +23,7 @@ from gputree.estimators.documentation import (
     FOREST_OF_CLASSES,
     FOREST_OF_TARGETS,
     OF_CLASS_FORESTS,
-    OF_CLASSES,
-    OF_FORESTS,
-    OF_TARGETS,
+    OF_TARGET_FORESTS,
     document,
 )
 from gputree.estimators.parameters import (
@@ -199,26 +197,35 @@ class ForestRegressor(ForestRegressionParameters, TableRegressor, Forest):
         )
 
 
-@document(OF_CLASSES | OF_FORESTS | OF_CLASS_FORESTS, FOREST_OF_CLASSES)
+_RANDOM_FORESTS = """Each tree is grown on rows drawn with replacement, and each node looks at some
+    columns, drawn for it. Cuts are exact, categories and missing values are taken as they are, and
+    the forest is the same, bit for bit, for any number of threads.
+
+    {sections}
+
+    References
+    ----------
+    L. Breiman. Random forests. Machine Learning 45, 5-32, 2001."""
+
+_EXTRA_TREES = """In each node one cut of each drawn column is drawn evenly between the minimum and
+    the maximum there (of categories, a subset; missing values go to a drawn side), and the best of
+    these cuts is taken. The forest is the same, bit for bit, for any number of threads. It is grown
+    on the CPU, from a table in memory.
+
+    {sections}
+
+    References
+    ----------
+    P. Geurts, D. Ernst, L. Wehenkel. Extremely randomized trees. Machine Learning 63, 3-42,
+    2006."""
+
+
+@document(OF_CLASS_FORESTS, FOREST_OF_CLASSES, forest=_RANDOM_FORESTS)
 @keyword_constructor
 class RandomForestClassifier(ForestSearchParameters, ForestClassifier):
     """A random forest for classification: exact trees on drawn rows and drawn columns.
 
-    Each tree is grown on rows drawn with replacement, and each node looks at some columns, drawn
-    for it. Cuts are exact, categories and missing values are taken as they are, and the forest is
-    the same, bit for bit, for any number of threads.
-
-    Parameters
-    ----------
-    {parameters}
-
-    Attributes
-    ----------
-    {attributes}
-
-    References
-    ----------
-    L. Breiman. Random forests. Machine Learning 45, 5-32, 2001.
+    {forest}
 
     Examples
     --------
@@ -236,26 +243,12 @@ class RandomForestClassifier(ForestSearchParameters, ForestClassifier):
     }
 
 
-@document(OF_TARGETS | OF_FORESTS, FOREST_OF_TARGETS)
+@document(OF_TARGET_FORESTS, FOREST_OF_TARGETS, forest=_RANDOM_FORESTS)
 @keyword_constructor
 class RandomForestRegressor(ForestSearchParameters, ForestRegressor):
     """A random forest for regression: exact trees on drawn rows and drawn columns.
 
-    Each tree is grown on rows drawn with replacement, and each node looks at some columns, drawn
-    for it. Cuts are exact, categories and missing values are taken as they are, and the forest is
-    the same, bit for bit, for any number of threads.
-
-    Parameters
-    ----------
-    {parameters}
-
-    Attributes
-    ----------
-    {attributes}
-
-    References
-    ----------
-    L. Breiman. Random forests. Machine Learning 45, 5-32, 2001.
+    {forest}
 
     Examples
     --------
@@ -273,27 +266,12 @@ class RandomForestRegressor(ForestSearchParameters, ForestRegressor):
     }
 
 
-@document(OF_CLASSES | OF_FORESTS | OF_CLASS_FORESTS, FOREST_OF_CLASSES)
+@document(OF_CLASS_FORESTS, FOREST_OF_CLASSES, forest=_EXTRA_TREES)
 @keyword_constructor
 class ExtraTreesClassifier(ForestClassifier):
     """Extremely randomized trees for classification: of each drawn column, one cut drawn at random.
 
-    In each node one cut of each drawn column is drawn evenly between the minimum and the maximum
-    there (of categories, a subset; missing values go to a drawn side), and the best of these cuts
-    is taken. The forest is the same, bit for bit, for any number of threads. It is grown on
-    the CPU, from a table in memory.
-
-    Parameters
-    ----------
-    {parameters}
-
-    Attributes
-    ----------
-    {attributes}
-
-    References
-    ----------
-    P. Geurts, D. Ernst, L. Wehenkel. Extremely randomized trees. Machine Learning 63, 3-42, 2006.
+    {forest}
 
     Examples
     --------
@@ -314,27 +292,12 @@ class ExtraTreesClassifier(ForestClassifier):
     _refuses = refuses("ExtraTreesClassifier")
 
 
-@document(OF_TARGETS | OF_FORESTS, FOREST_OF_TARGETS)
+@document(OF_TARGET_FORESTS, FOREST_OF_TARGETS, forest=_EXTRA_TREES)
 @keyword_constructor
 class ExtraTreesRegressor(ForestRegressor):
     """Extremely randomized trees for regression: of each drawn column, one cut drawn at random.
 
-    In each node one cut of each drawn column is drawn evenly between the minimum and the maximum
-    there (of categories, a subset; missing values go to a drawn side), and the best of these cuts
-    is taken. The forest is the same, bit for bit, for any number of threads. It is grown on
-    the CPU, from a table in memory.
-
-    Parameters
-    ----------
-    {parameters}
-
-    Attributes
-    ----------
-    {attributes}
-
-    References
-    ----------
-    P. Geurts, D. Ernst, L. Wehenkel. Extremely randomized trees. Machine Learning 63, 3-42, 2006.
+    {forest}
 
     Examples
     --------

@@ -56,41 +56,21 @@ LEAST_LIST_BYTES = 1 << 28
 
 
 class ListOptions(NamedTuple):
-    """Parameters of growth over attribute lists, resolved for one table.
-
-    Attributes
-    ----------
-    missing_is_category : bool
-        One more branch (ID3), rather than fractions of a row in every branch (C4.5).
-    every_category : bool
-        A split has a branch for every category of its column, with rows or not.
-    one_against_rest : bool
-        A split has two branches: one category, and all others of its column.
-    by_gain : bool
-        That category is chosen by the gain, rather than the gain ratio.
-    min_branch_weight : float
-        Least weight of a branch that counts; nodes of less than twice as much are leaves.
-    cut_share, max_cut_weight : float
-        See `gputree.backends.lists.BranchLimits`.
-    leaves_per_weight : float
-        Maximum number of leaves of a node per unit of its weight, rounded; 0 for no limit.
-    actual_values : bool
-        Thresholds are values of the table, rather than midpoints.
-    """
+    """Parameters of growth over attribute lists, resolved for one table."""
 
     n_classes: int
     nominal: NDArray[np.bool_]
     n_categories: NDArray[np.int64]
     rule: SplitRule
-    missing_is_category: bool
-    every_category: bool
-    one_against_rest: bool
-    by_gain: bool
-    min_branch_weight: float
-    cut_share: float
+    missing_is_category: bool  # one more branch (ID3), not fractions of rows in every one (C4.5)
+    every_category: bool  # a split has a branch for every category of its column, also without rows
+    one_against_rest: bool  # a split has two branches: one category, and all others of its column
+    by_gain: bool  # that category is chosen by the gain, not by the gain ratio
+    min_branch_weight: float  # of a branch that counts; nodes of less than twice as much are leaves
+    cut_share: float  # see `gputree.backends.lists.BranchLimits`
     max_cut_weight: float
-    leaves_per_weight: float
-    actual_values: bool
+    leaves_per_weight: float  # maximum of a node, times its weight, rounded; 0 for no limit
+    actual_values: bool  # thresholds are values of the table, not midpoints
     max_depth: int | None
     min_samples_split: int
     device: str  # "cpu" or "cuda"
@@ -108,13 +88,7 @@ def grow_lists(
 ) -> Tree:
     """Grow a multiway tree by information gain.
 
-    Parameters
-    ----------
-    columns : CodedColumns
-        Numbers, and codes of categories in nominal columns; growth uses the codes up.
-    target : class codes of shape (n,)
-    sample_weight : float64 array of shape (n,), positive, or None
-    options : ListOptions
+    Growth uses the codes of `columns` up. `sample_weight` is positive, of shape (n,), or None.
     """
     growth = ListGrowth.over(columns, target, sample_weight, options)
     warn_if_coarse(sample_weight, growth.weights)

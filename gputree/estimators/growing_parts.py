@@ -51,16 +51,8 @@ def grow_parts(
 ) -> Grown:
     """Grow a CART tree over parts, as `gputree.estimators.growing.grow_tree` does.
 
-    Parameters
-    ----------
-    tasks : Tasks
-    rowsets : Rowsets
-    options : Options
-        The device is that of the client.
-    choose : callable
-        The device that a worker counts on, "cpu" or "cuda"; it is called there.
-    bins : Bins, default=None
-        Bins of the columns; None fits them to these parts.
+    The device of `options` is that of the client; `choose` is called on a worker and returns the
+    one that it counts on, "cpu" or "cuda". Bins that are None are fitted to these parts.
     """
     if options.draws_cuts:
         raise cuts_not_drawn()

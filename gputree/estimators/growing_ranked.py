@@ -22,7 +22,7 @@ from gputree.estimators.growing import (
     Statistics,
     close_tree,
     new_limits,
-    over_table,
+    over_stored,
     tree_of_statistics,
 )
 from gputree.estimators.growing_categories import add_category_tests
@@ -96,7 +96,7 @@ def grow_ranked(
     if table.sharding is not None or table.device not in (None, "cpu"):
         forbid_ranked(options.criterion)
     values: Any = table.on("cpu", options.n_threads)
-    target, sample_weight = over_table(table, target, sample_weight)
+    target, sample_weight = over_stored(table.rows, len(table.stored), target, sample_weight)
     kept = np.arange(len(target)) if sample_weight is None else np.flatnonzero(sample_weight)
     order = kept[np.argsort(target[kept], kind="stable")].astype(np.int32)
     weights = fix_weights(None if sample_weight is None else sample_weight[order], order.size)

@@ -43,7 +43,7 @@ class Problem:
         self.X[:, self.nominal] = r.integers(0, 5, (n, int(self.nominal.sum())))
         self.X[r.random((n, d)) < r.choice([0.0, 0.2, 0.6])] = np.nan
         missing, categories = np.isnan(self.X).any(axis=0), 5 * self.nominal.astype(np.int64)
-        self.table = CpuTable(self.X, missing, categories).bare()
+        self.table = CpuTable(self.X, missing, categories).bare
         self.y = r.choice(
             [r.normal(size=n), r.integers(0, 3, n) + 0.0, np.exp(2 * r.normal(size=n))]
         )

@@ -411,8 +411,8 @@ def test_export_of_rules(gputree, rules, misused, tmp_path):
     for name in FORMATS.keys() - {"text", "rules", "json", "sql"}:
         error = misused("export", rules, "--format", name, "-o", tmp_path / "out")
         assert "this model has rules, which can be text, rules, json, sql." in error
-    error = misused("export", rules, "--format", "sql", "--nodes", "n", "--table", "t")
-    assert "--nodes is no option of --format sql for rules" in error
+    error = misused("export", rules, "--format", "sql", "--probability-of", "setosa")
+    assert "--probability-of is no option of --format sql for rules" in error
     assert "--tree (--trial) is for boosted trees" in misused(
         "export", rules, "--format", "text", "--tree", 1
     )

@@ -24,7 +24,7 @@ from cuda_mutants import MUTANTS
 from devices import absent
 
 from gputree.backends.cuda import kernels
-from gputree.backends.cuda.kernels import HEADERS, OPTIONS, PLAIN, Variant, source
+from gputree.backends.cuda.kernels import HEADERS, OPTIONS, Variant, source
 from gputree.criteria import Gini, SquaredError
 from gputree.criteria.named import FORMS
 
@@ -66,10 +66,9 @@ class Case(NamedTuple):
 
 
 def seen(name: str, variant: Variant) -> tuple[str, ...]:
-    """Options of the variant whose macro the module has anywhere in its text."""
-    if name in PLAIN:
-        variant = variant._replace(criterion=None)
-    return tuple(macro for macro in variant.macros if macro[2:].partition("=")[0] in words(name))
+    """Options of the variant as launched whose macro the module has anywhere in its text."""
+    macros = variant.seen_by(name).macros
+    return tuple(macro for macro in macros if macro[2:].partition("=")[0] in words(name))
 
 
 @cache
