@@ -129,20 +129,6 @@ def test_a_coded_table():
     np.testing.assert_array_equal(even.predict_proba(table[1::2]), even.predict_proba(X[1::2]))
 
 
-@pytest.mark.full
-def test_a_table_in_batches(tmp_path):
-    """Use several thousand rows, so that all rules of C5.0 have a say."""
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(4000, 4)).round(2)
-    y = ((X[:, 0] > 0) ^ (rng.random(4000) < 0.2)).astype(int)
-    batches = lambda: ((X[i : i + 900], y[i : i + 900]) for i in range(0, 4000, 900))  # noqa: E731
-    table = CodedTable.from_batches(batches, folder=tmp_path)
-    boosted = BoostedC45Classifier(n_trials=3).fit(table, table.target)
-    plain = BoostedC45Classifier(n_trials=3, n_jobs=1).fit(X, y)
-    assert len(plain.estimators_) == 3
-    assert same_trees(boosted, plain)
-
-
 # ------------------------------------------------------------------- early ends
 def test_a_tree_without_errors_is_the_last(caplog):
     X = np.arange(40.0)[:, None]
