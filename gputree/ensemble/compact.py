@@ -27,6 +27,7 @@ from gputree.base.dtypes import (
 from gputree.base.threads import run
 from gputree.criteria.named import class_impurity
 from gputree.errors import place_in
+from gputree.estimators.growing import Statistics
 from gputree.growth.assembly import WholeTree, breadth_first, over_leaves
 from gputree.prediction.descent import NARROW, WIDE, TreeSplits
 from gputree.prediction.forest import JoinedTrees, PackedForest, SplitTree
@@ -102,10 +103,12 @@ class CompactTree(NamedTuple):
         )
 
     @classmethod
-    def of_classes(cls, tree: WholeTree, criterion: str, n_features: int) -> CompactTree:
-        """A tree whose cuts are thresholds."""
+    def of_whole(
+        cls, tree: WholeTree, found: Statistics | None, criterion: str, n_features: int
+    ) -> CompactTree:
+        """A tree whose cuts are thresholds, with the statistics `found` of regression."""
         return cls(
-            task="classification",
+            task="classification" if found is None else "regression",
             criterion=criterion,
             n_features=n_features,
             is_split=tree.is_split,
@@ -115,9 +118,9 @@ class CompactTree(NamedTuple):
             is_subset=None,
             gain=tree.gain,
             n_rows=_narrow(tree.n_rows),
-            weight=None,
-            statistics=_narrow(tree.sums),
-            impurity=None,
+            weight=None if found is None else _narrow(found.weight[~tree.is_split]),
+            statistics=_narrow(tree.sums) if found is None else found.statistics,
+            impurity=None if found is None else found.impurity,
             lower=None,
             upper=None,
             lists=None,

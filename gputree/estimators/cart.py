@@ -33,7 +33,13 @@ from gputree.estimators.documentation import (
     document,
 )
 from gputree.estimators.forced_splits import grow_forced
-from gputree.estimators.growing import UNLIMITED_DEPTH, Options, grow_tree, grow_whole_trees
+from gputree.estimators.growing import (
+    UNLIMITED_DEPTH,
+    Options,
+    Statistics,
+    grow_tree,
+    grow_whole_trees,
+)
 from gputree.estimators.growing_ranked import grow_ranked, is_ranked
 from gputree.estimators.growing_targets import grow_targets
 from gputree.estimators.parameters import (
@@ -85,9 +91,8 @@ class Cart(TreeParameters, BaseDecisionTree):
     ) -> Tree:
         signs = monotonic_signs(self, table.columns)
         options = self._options(n, table.shape[1], table.device)._replace(signs=signs)
-        search = grow_ranked if is_ranked(self) else grow_tree
-        if target.ndim == 2:
-            search = grow_targets
+        of_sums = grow_tree if target.ndim == 1 else grow_targets
+        search = grow_ranked if is_ranked(self) else of_sums
         if self.forced_splits is not None:
             kind = type(self).__name__
             forbid_targets(self.n_outputs_, f"forced_splits of {kind}", "Leave it out.")
@@ -106,12 +111,12 @@ class Cart(TreeParameters, BaseDecisionTree):
         """Return True if trees on the rows of a table need no more than `grow_whole_trees` does."""
         plain = self.max_leaf_nodes is None and self.ccp_alpha == 0.0
         plain = plain and monotonic_signs(self, table.columns) is None
-        numeric = not table.columns.nominal.any() and table.sharding is None
-        return plain and numeric and isinstance(getattr(self, "n_classes_", None), int)
+        plain = plain and not is_ranked(self) and getattr(self, "n_outputs_", 1) == 1
+        return plain and not table.columns.nominal.any() and table.sharding is None
 
     def _grow_whole(
         self, table: Table, target: NDArray, drawn: list[Any], seeds: list[int]
-    ) -> list[WholeTree] | None:
+    ) -> list[tuple[WholeTree, Statistics | None]] | None:
         """Grow trees that differ in `drawn` weights and in seeds; None where they need levels."""
         d = table.shape[1]
         options = self._options(len(target), d, table.device)._replace(warns=False)
@@ -234,13 +239,7 @@ class DecisionTreeClassifier(ClassificationParameters, LabelParameters, Cart, Tr
     Categories unseen in a node go where missing values go; without missing values in training, to
     the child of the larger weight.
 
-    Parameters
-    ----------
-    {parameters}
-
-    Attributes
-    ----------
-    {attributes}
+    {sections}
 
     Examples
     --------
@@ -271,13 +270,7 @@ class DecisionTreeRegressor(RegressionParameters, TableRegressor, Cart):
     Targets are rounded to fixed point, with an error of at most 2**-52 of their range or, on many
     rows, 2**-60 of rows x range.
 
-    Parameters
-    ----------
-    {parameters}
-
-    Attributes
-    ----------
-    {attributes}
+    {sections}
 
     Examples
     --------

@@ -1,5 +1,8 @@
 """From validated arrays to a `Tree`: fixed point, backend, growth, numbering."""
 
+from __future__ import annotations
+
+from collections import defaultdict
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -7,7 +10,7 @@ from numpy.typing import NDArray
 
 from gputree.arithmetic.fixed_point import Targets, Weights, fix_weights
 from gputree.backends import new_backend
-from gputree.backends.base import Backend, Limits, Monotonic, Task
+from gputree.backends.base import Backend, Limits, Monotonic, Subtrees, Task
 from gputree.backends.binning import MAX_BINS
 from gputree.backends.interactions import Interactions
 from gputree.base.dtypes import LEAF, MISSING_STOPS, NODE, THRESHOLD_SPLIT
@@ -23,6 +26,7 @@ from gputree.estimators.growing_categories import (
 )
 from gputree.growth.assembly import (
     GrownNodes,
+    TreeRows,
     WholeTree,
     number_whole,
     over_leaves,
@@ -32,7 +36,7 @@ from gputree.growth.frontier import best_first_leaves, bound_answers
 from gputree.growth.grower import GrowthPlan, grow, is_small_root
 from gputree.inputs.tables import Table
 from gputree.tree import Tree
-from gputree.tree.checks import bounded_gains
+from gputree.tree.checks import bound_gains, bounded_gains
 
 # Depths are 32-bit; no tree of fewer rows than that is deeper.
 UNLIMITED_DEPTH = np.iinfo(np.int32).max
@@ -94,7 +98,7 @@ def grow_tree(
     options : Options
     """
     device_table = table.on(options.device, options.n_threads)
-    target, sample_weight = over_table(table, target, sample_weight)
+    target, sample_weight = over_stored(table.rows, len(table.stored), target, sample_weight)
     entries, weights, targets = units_of(target, sample_weight, options)
     if options.draws_cuts and (options.device != "cpu" or table.sharding is not None):
         raise cuts_not_drawn()
@@ -106,49 +110,88 @@ def grow_tree(
     return grow_on(backend, shape, task.limits, again, weights, targets, options, table.columns)
 
 
+class TreeUnits(NamedTuple):
+    """Rows that one of many trees is grown on, and their weights and targets in fixed point."""
+
+    entries: NDArray[np.int64]
+    weights: Weights
+    targets: Targets | None
+    task: Task
+
+
 def grow_whole_trees(
     table: Table, target: NDArray, drawn: list[NDArray | None], options: Options, keys: list[int]
-) -> list[WholeTree] | None:
-    """Grow trees of classes on the CPU, each from its root on as a small node, in one call.
+) -> list[tuple[WholeTree, Statistics | None]] | None:
+    """Grow trees on the CPU, each from its root on as a small node, in one call where units agree.
 
     `drawn` are the weights of the rows for each tree, and `keys` what its draws are hashed with.
-    Columns are numeric. None where trees need levels, or weights are other than counts.
+    Columns are numeric. Returns trees with the statistics of regression. None where trees need
+    levels, or weights are other than counts.
     """
     device_table = table.on(options.device, options.n_threads)
-    given = [over_table(table, target, weight) for weight in drawn]
-    found = [units_of(*one, options) for one in given]
-    entries = [np.arange(len(given[0][0])) if rows is None else rows for rows, _, _ in found]
-    units = [of_tree for _, of_tree, _ in found]
-    alike = {(u.weight is None, u.unit * u.scale, u.total) for u in units}
-    if len(alike) > 1 or units[0].unit * units[0].scale != 1.0:
-        return None
-    task = new_task(given[0][0], units[0], None, device_table.categories, options)
-    backend: Any = new_backend(device_table, task, options.n_threads, np.concatenate(entries))
     options = options._replace(max_bins=table.max_bins or options.max_bins)
-    sizes = np.array([rows.size for rows in entries])
-    shape = int(sizes.max()), table.shape[1]
-    if not is_small_root(backend, shape, task.limits, _plan(backend, options, 0)):
-        return None
-    grown = backend.grow_whole(sizes, np.array(keys, np.uint64), [u.weight for u in units])
-    if grown is None:
-        return None
-    trees, ones = [], np.empty(0, np.int64)
-    for root, n_nodes, of_tree in zip(grown.root, grown.sizes.tolist(), units, strict=True):
-        check_statistics(n_nodes, options.n_classes)
-        trees.append(WholeTree.empty(n_nodes, options.n_classes))
-        weight = ones if of_tree.weight is None else of_tree.weight
-        number_whole(grown, root, task.target, weight, backend.entries, trees[-1])
-    return trees
+    units: list[TreeUnits] = []
+    alike = defaultdict(list)  # numbers of trees by what one call takes
+    for t, weight in enumerate(drawn):
+        labels, of_rows = over_stored(table.rows, len(table.stored), target, weight)
+        entries, weights, targets = units_of(labels, of_rows, options)
+        if weights.unit * weights.scale != 1.0:
+            return None
+        task = new_task(labels, weights, targets, device_table.categories, options)
+        alike[task.weight is None, task.criterion, task.limits].append(t)
+        entries = np.arange(len(labels)) if entries is None else entries
+        units.append(TreeUnits(entries, weights, targets, task))
+    trees: dict[int, tuple[WholeTree, Statistics | None]] = {}
+    for numbers in alike.values():
+        group = [units[t] for t in numbers]
+        sizes = np.array([of_tree.entries.size for of_tree in group])
+        joined = np.concatenate([of_tree.entries for of_tree in group])
+        backend: Any = new_backend(device_table, group[0].task, options.n_threads, joined)
+        shape = int(sizes.max()), table.shape[1]
+        plan = _plan(options, 0, backend.most_histogram_bytes)
+        if not is_small_root(backend, shape, group[0].task.limits, plan):
+            return None
+        group_keys = np.array([keys[t] for t in numbers], np.uint64)
+        grown = backend.grow_whole(sizes, group_keys, [of_tree.task for of_tree in group])
+        if grown is None:
+            return None
+        for t, root, n_nodes in zip(numbers, grown.root, grown.sizes.tolist(), strict=True):
+            check_statistics(n_nodes, options.n_classes)
+            tree = WholeTree.empty(n_nodes, options.n_classes)
+            trees[t] = _number(grown, root, backend.entries, units[t], tree, options.criterion)
+    return [trees[t] for t in range(len(drawn))]
 
 
-def over_table(
-    table: Table, target: NDArray, weight: NDArray | None
+def _number(
+    grown: Subtrees,
+    root: int,
+    entries: NDArray,
+    units: TreeUnits,
+    tree: WholeTree,
+    criterion: str,
+) -> tuple[WholeTree, Statistics | None]:
+    """Number the nodes below a root as a `tree`, and compute its statistics of regression."""
+    task, targets, none = units.task, units.targets, np.empty(0, np.int64)
+    fields = task.target, task.weight, task.square, task.square_rest
+    rows = TreeRows._make(none if field is None else field for field in fields)
+    number_whole(grown, root, rows, entries, tree)
+    if targets is None:
+        return tree, None
+    found = _target_statistics(tree.sums, units.weights, targets, criterion)
+    split, whole = found.impurity[tree.is_split], found.impurity[0]
+    return tree._replace(gain=bound_gains(tree.gain, split, whole, tree.missing_left)), found
+
+
+def over_stored(
+    rows: NDArray[np.int64] | None, n: int, target: NDArray, weight: NDArray | None
 ) -> tuple[NDArray, NDArray | None]:
-    """Targets and weights of all rows of the table that `table` may be a part of."""
-    if table.rows is None:
+    """Scatter targets and weights of `rows` of a table to all its n rows; others get weight 0."""
+    if rows is None:
         return target, weight
-    ones = np.ones(len(target), np.int8) if weight is None else weight
-    return table.scatter(target), table.scatter(ones)  # the others have no weight
+    targets = np.zeros((n, *target.shape[1:]), target.dtype)
+    weights = np.zeros(n, np.int8 if weight is None else weight.dtype)
+    targets[rows], weights[rows] = target, 1 if weight is None else weight
+    return targets, weights
 
 
 def units_of(
@@ -194,7 +237,7 @@ def grow_on(
 
     Of `weights` and `targets`, units count; `coded_again` is that of `GrowthPlan`.
     """
-    plan = _plan(backend, options, coded_again)
+    plan = _plan(options, coded_again, backend.most_histogram_bytes)
     with Progress(shape[0], enabled=options.verbose) as progress:
         nodes = grow(backend, shape, limits, plan, progress)
     check_statistics(nodes.first_child.size, options.n_classes)
@@ -212,13 +255,13 @@ def grow_on(
     return Grown(close_tree(tree, numbered, options), backend.report())
 
 
-def _plan(backend: Backend, options: Options, coded_again: int) -> GrowthPlan:
-    """The plan of growth by some options on a backend."""
+def _plan(options: Options, coded_again: int, histogram_bytes: int) -> GrowthPlan:
+    """The plan of growth by some options."""
     return GrowthPlan(
         max_bins=options.max_bins,
         exact=options.exact,
         max_leaf_nodes=options.max_leaf_nodes,
-        histogram_bytes=backend.most_histogram_bytes,
+        histogram_bytes=histogram_bytes,
         finish_rows=None,
         key=options.key,
         coded_again=coded_again,

@@ -19,6 +19,7 @@ from gputree.backends.rules import missing_goes_left
 from gputree.base.dtypes import NO_CHILD, NO_FEATURE, NO_THRESHOLD, NODE
 from gputree.compilation import kernel
 from gputree.tree.nesting import Subsets
+from gputree.tree.sums import add_to_parents
 
 
 class GrownNodes(NamedTuple):
@@ -37,7 +38,7 @@ class GrownNodes(NamedTuple):
 
 
 class WholeTree(NamedTuple):
-    """A tree of classes, numbered breadth-first: of S splits, and of L leaves in their order."""
+    """A tree numbered breadth-first: of S splits, and of L leaves in their order."""
 
     is_split: Bools  # (S + L,)
     feature: NDArray[np.int32]  # (S,)
@@ -45,11 +46,11 @@ class WholeTree(NamedTuple):
     missing_left: Bools  # (S,)
     gain: Floats  # (S,)
     n_rows: Int64s  # (L,)
-    sums: Int64s  # (L, K) class weights
+    sums: Int64s  # (L, K) class weights; of targets (S + L, 4), as of `node_statistics`
 
     @classmethod
     def empty(cls, n_nodes: int, n_classes: int) -> WholeTree:
-        """A tree whose fields `number_whole` fills."""
+        """A tree whose fields `number_whole` fills; of targets without `n_classes`."""
         splits, leaves = n_nodes // 2, n_nodes // 2 + 1
         return cls(
             np.empty(n_nodes, np.bool_),
@@ -58,8 +59,17 @@ class WholeTree(NamedTuple):
             np.empty(splits, np.bool_),
             np.empty(splits),
             np.empty(leaves, np.int64),
-            np.zeros((leaves, n_classes), np.int64),
+            np.zeros((leaves, n_classes) if n_classes else (n_nodes, 4), np.int64, order="F"),
         )
+
+
+class TreeRows(NamedTuple):
+    """Targets, weights and squares of the rows of a table for one tree, as of `Task`."""
+
+    target: NDArray[Any]
+    weight: Int64s  # empty where all are one
+    square: Int64s  # empty of classes
+    square_rest: Int64s
 
 
 class NodeTable:
@@ -170,9 +180,10 @@ def renumber(nodes: GrownNodes) -> tuple[GrownNodes, NDArray[np.int32], NDArray[
 
 @kernel
 def number_whole(
-    nodes: Subtrees, root: int, target: NDArray, weight: Int64s, entries: NDArray, tree: WholeTree
+    nodes: Subtrees, root: int, rows: TreeRows, entries: NDArray, tree: WholeTree
 ) -> None:
-    """Fill a tree from the nodes below a root; `weight` is empty where every weight is one."""
+    """Fill a tree from the nodes below a root."""
+    weighted, regression = rows.weight.size > 0, rows.square.size > 0
     order = np.empty(tree.is_split.size, np.int64)
     order[0] = root
     size, splits, leaves = 1, 0, 0
@@ -193,8 +204,21 @@ def number_whole(
         tree.n_rows[leaves] = nodes.end[node] - nodes.begin[node]
         for e in range(nodes.begin[node], nodes.end[node]):
             row = np.uintp(entries[e])
-            tree.sums[leaves, np.uintp(target[row])] += weight[row] if weight.size > 0 else 1
+            weight = rows.weight[row] if weighted else 1
+            if regression:
+                tree.sums[i, 0] += weight
+                tree.sums[i, 1] += rows.target[row]
+                tree.sums[i, 2] += rows.square[row]
+                tree.sums[i, 3] += rows.square_rest[row]
+            else:
+                tree.sums[leaves, np.uintp(rows.target[row])] += weight
         leaves += 1
+    # Children, the pairs before `size`, come behind their parents.
+    for i in range(order.size - 1 if regression else -1, -1, -1):
+        if tree.is_split[i]:
+            size -= 2
+            for c in range(4):
+                tree.sums[i, c] = tree.sums[size, c] + tree.sums[size + 1, c]
 
 
 def over_leaves(first_child: NDArray[Any], leaf_sums: NDArray[Any]) -> NDArray[Any]:
@@ -202,20 +226,12 @@ def over_leaves(first_child: NDArray[Any], leaf_sums: NDArray[Any]) -> NDArray[A
 
     `leaf_sums`, of shape (leaves, S), are in the order of the nodes' numbers.
     """
-    sums = np.empty((first_child.size, leaf_sums.shape[1]), leaf_sums.dtype)
+    sums = np.zeros((first_child.size, leaf_sums.shape[1]), leaf_sums.dtype)
     sums[first_child < 0] = leaf_sums
-    add_up(first_child.astype(np.int64, copy=False), sums)
+    parent = np.full(first_child.size, NO_CHILD, NODE)
+    parent[1:] = np.flatnonzero(first_child >= 0).repeat(2)
+    add_to_parents(parent, sums)
     return sums
-
-
-@kernel
-def add_up(first_child: Int64s, sums: NDArray[Any]) -> None:
-    """Set the sums of all split nodes to those of their children, which come behind them."""
-    for node in range(first_child.size - 1, -1, -1):
-        child = first_child[node]
-        if child >= 0:
-            for c in range(sums.shape[1]):
-                sums[node, c] = sums[child, c] + sums[child + 1, c]
 
 
 def list_subsets(
