@@ -180,7 +180,7 @@ def _most_pieces(rows: int, m: int) -> tuple[int, int, int]:
 
 
 def _opening(above: tuple[Any, ...], fewest: int, level: LevelLog, lists: LevelArrays) -> Packed:
-    """Pack the level that is made of the nodes above: see Opening of ahead.cuh."""
+    """Pack the level that is made of the nodes above: see Opening of opening.cuh."""
     nodes = level.begin.size, *level.nodes, *lists.nodes
     return OPENING.pack(above, fewest, nodes, *lists.pieces, level.results, len(Tally._fields))
 
