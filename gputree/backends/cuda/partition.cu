@@ -101,7 +101,11 @@ __device__ __forceinline__ bool is_opened(const u8* opened, const i64* records, 
 
 // Blocks on a multiprocessor at once, so that a level that is opened takes no more registers: as many
 // as 1,536 threads, or the 1,024 of sm_75.
-#define PLACING_BLOCKS (__CUDA_ARCH__ == 750 ? 4 : 6)
+#if __CUDA_ARCH__ == 750
+#define PLACING_BLOCKS 4
+#else
+#define PLACING_BLOCKS 6
+#endif
 
 // Grid: the next level, which one block opens if it has nodes; then chunks of entries. Put each entry
 // of opened nodes, of which there is a copy with its side, in its place; chunk[j] is the first chunk
