@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from gputree.arithmetic.fixed_point import Targets, Weights, fix_weights
 from gputree.backends import new_backend
-from gputree.backends.base import Backend, Limits, Monotonic, Subtrees, Task
+from gputree.backends.base import Backend, Limits, Monotonic, Rows, Subtrees, Task
 from gputree.backends.binning import MAX_BINS
 from gputree.backends.interactions import Interactions
 from gputree.base.dtypes import LEAF, MISSING_STOPS, NODE, THRESHOLD_SPLIT
@@ -26,7 +26,6 @@ from gputree.estimators.growing_categories import (
 )
 from gputree.growth.assembly import (
     GrownNodes,
-    TreeRows,
     WholeTree,
     number_whole,
     over_leaves,
@@ -138,7 +137,7 @@ def grow_whole_trees(
         if weights.unit * weights.scale != 1.0:
             return None
         task = new_task(labels, weights, targets, device_table.categories, options)
-        alike[task.weight is None, task.criterion, task.limits].append(t)
+        alike[task.rows.weight is None, task.criterion, task.limits].append(t)
         entries = np.arange(len(labels)) if entries is None else entries
         units.append(TreeUnits(entries, weights, targets, task))
     trees: dict[int, tuple[WholeTree, Statistics | None]] = {}
@@ -171,9 +170,8 @@ def _number(
     criterion: str,
 ) -> tuple[WholeTree, Statistics | None]:
     """Number the nodes below a root as a `tree`, and compute its statistics of regression."""
-    task, targets, none = units.task, units.targets, np.empty(0, np.int64)
-    fields = task.target, task.weight, task.square, task.square_rest
-    rows = TreeRows._make(none if field is None else field for field in fields)
+    targets, none = units.targets, np.empty(0, np.int64)
+    rows = Rows._make(none if field is None else field for field in units.task.rows)
     number_whole(grown, root, rows, entries, tree)
     if targets is None:
         return tree, None
@@ -281,13 +279,13 @@ def new_task(
     `categories` are those of each column in growth.
     """
     criterion = new_criterion(options.criterion, options.n_classes, weights, targets)
+    rows = Rows(target, weights.weight, None, None)
+    if targets is not None:
+        rows = Rows(targets.target, weights.weight, targets.square, targets.square_rest)
     return Task(
         criterion,
         new_limits(weights, options, rounded=targets is not None and targets.rounded),
-        target=target if targets is None else targets.target,
-        weight=weights.weight,
-        square=None if targets is None else targets.square,
-        square_rest=None if targets is None else targets.square_rest,
+        rows,
         exact=options.exact,
         max_device_memory=options.max_device_memory,
         search=search_of(options.categorical_split) if categories.any() else None,

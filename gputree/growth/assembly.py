@@ -63,15 +63,6 @@ class WholeTree(NamedTuple):
         )
 
 
-class TreeRows(NamedTuple):
-    """Targets, weights and squares of the rows of a table for one tree, as of `Task`."""
-
-    target: NDArray[Any]
-    weight: Int64s  # empty where all are one
-    square: Int64s  # empty of classes
-    square_rest: Int64s
-
-
 class NodeTable:
     """Nodes of the levels that are grown one by one; the root is node 0."""
 
@@ -179,10 +170,8 @@ def renumber(nodes: GrownNodes) -> tuple[GrownNodes, NDArray[np.int32], NDArray[
 
 
 @kernel
-def number_whole(
-    nodes: Subtrees, root: int, rows: TreeRows, entries: NDArray, tree: WholeTree
-) -> None:
-    """Fill a tree from the nodes below a root."""
+def number_whole(nodes: Subtrees, root: int, rows: Any, entries: NDArray, tree: WholeTree) -> None:
+    """Fill a tree from the nodes below a root; in `rows`, `Rows`, arrays for None are empty."""
     weighted, regression = rows.weight.size > 0, rows.square.size > 0
     order = np.empty(tree.is_split.size, np.int64)
     order[0] = root

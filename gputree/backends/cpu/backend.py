@@ -40,7 +40,6 @@ from gputree.backends.cpu.layout import (
     Fine,
     Left,
     Nodes,
-    Rows,
     Scores,
     SearchRules,
 )
@@ -88,7 +87,7 @@ class CpuBackend:
         self.task, self.channels = task, task.channels
         self._draws_few = draws_few(table.categories, task.limits.max_features)
         self.n_threads, self._run = n_threads, partial(run, n_threads)
-        self.rows = Rows(task.target, task.weight, task.square, task.square_rest)
+        self.rows = task.rows
         # a copy: growth permutes them
         self.entries = (
             np.arange(table.shape[0], dtype=ROW) if entries is None else entries.astype(ROW)
@@ -113,7 +112,7 @@ class CpuBackend:
     def _rules(self, bounds: Bounds | None) -> SearchRules:
         """Return the rules that choose between cuts of nodes whose means have `bounds`."""
         task = self.task
-        rules = task.criterion, task.limits, task.weight is not None, task.exact
+        rules = task.criterion, task.limits, task.rows.weight is not None, task.exact
         return SearchRules(*rules, bounds, task.interactions)
 
     # ------------------------------------------------------- histograms
@@ -479,7 +478,7 @@ class CpuBackend:
         end, none = np.cumsum(sizes), np.zeros_like(sizes)
         roots = Bounds.of_roots(self.task.limits, self.task.interactions, sizes.size)
         nodes = SmallNodes(end - sizes, end, none, keys, roots, none)
-        weighted = [task.weight for task in tasks if task.weight is not None]
+        weighted = [task.rows.weight for task in tasks if task.rows.weight is not None]
         if len(weighted) > 1:
             in_parts = self._reads_ranks and not self._is_ranked
             if self.task.draws_cuts or in_parts or self._sorts_drawn or self._sorts_each(nodes):
@@ -487,7 +486,7 @@ class CpuBackend:
             nodes = nodes._replace(first_row=np.arange(sizes.size) * weighted[0].size)
             self.rows = self.rows._replace(weight=np.concatenate(weighted))
             if self.rows.square is not None:
-                target = np.concatenate([task.target for task in tasks])
+                target = np.concatenate([task.rows.target for task in tasks])
                 self.rows = self.rows._replace(target=target)
         return self._finish(nodes)
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree.arithmetic.bits import child_key
-from gputree.backends.base import Int64s, Subtrees, Task
+from gputree.backends.base import Int64s, Rows, Subtrees, Task
 from gputree.backends.cpu.block import share_blocks
 from gputree.backends.cpu.cut import new_draws, no_cut
 from gputree.backends.cpu.drawn_ranks import best_rank_cut, mark_ranks, new_drawn_ranks
@@ -31,7 +31,7 @@ from gputree.backends.cpu.finish import (
 )
 from gputree.backends.cpu.finish_scan import Scan, clear
 from gputree.backends.cpu.jit import borrowing, kernel, pasted
-from gputree.backends.cpu.layout import EntrySource, Rows
+from gputree.backends.cpu.layout import EntrySource
 from gputree.backends.cpu.monotonic import (
     allowed_on_stack,
     at_place,
