@@ -91,9 +91,8 @@ class Cart(TreeParameters, BaseDecisionTree):
     ) -> Tree:
         signs = monotonic_signs(self, table.columns)
         options = self._options(n, table.shape[1], table.device)._replace(signs=signs)
-        search = grow_ranked if is_ranked(self) else grow_tree
-        if target.ndim == 2:
-            search = grow_targets
+        of_sums = grow_tree if target.ndim == 1 else grow_targets
+        search = grow_ranked if is_ranked(self) else of_sums
         if self.forced_splits is not None:
             kind = type(self).__name__
             forbid_targets(self.n_outputs_, f"forced_splits of {kind}", "Leave it out.")
