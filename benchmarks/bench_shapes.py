@@ -21,7 +21,7 @@ from typing import Any
 from benchmarks.common import timer as timer
 from benchmarks.shapes import Shaped, balanced, chain
 from gputree import export_text
-from gputree.persistence import read_model, write_model
+from gputree.persistence import Contents, read_contents, write_contents
 from gputree.prediction import apply
 from gputree.pruning import (
     CostComplexity,
@@ -42,8 +42,8 @@ MOST_STEPS = 2e9  # of rows down a tree; more are left out
 def _model_file(shaped: Shaped) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "tree.gputree"
-        write_model(path, {}, shaped.tree)
-        read_model(path)
+        write_contents(path, Contents({}, [shaped.tree]), False)
+        read_contents(path)
 
 
 METHODS: dict[str, Callable[[Shaped], Any]] = {

@@ -28,7 +28,7 @@ from dataclasses import fields
 from functools import cache
 from itertools import product
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 from unittest import mock
 
 import numpy as np
@@ -38,10 +38,10 @@ from benchmarks.gpu import describe_machine
 from gputree import C45Classifier, DecisionTreeClassifier, DecisionTreeRegressor
 from gputree.backends.cuda import kernels, machine, workspace
 from gputree.backends.cuda.encode import inspect_columns
-from gputree.backends.cuda.kernels import HEADERS, PLAIN, WITH_CATEGORIES, WITH_MONOTONIC, Variant
+from gputree.backends.cuda.kernels import HEADERS, Variant
 from gputree.check.cases import CASES, Case, CaseTable
 from gputree.check.comparison import Side, first_difference, grow_case
-from gputree.criteria import Criterion
+from gputree.criteria.named import FORMS
 from gputree.tree import Tree
 
 RECORD = Path(__file__).with_name("device_trees.json")
@@ -281,15 +281,14 @@ USES: dict[str, Callable[[Any], Any]] = {
 # ------------------------------------------------------------------------ warm
 def modules() -> list[tuple[str, Variant]]:
     """Modules and variants that launches use: of 64 bits first, and those that take longest."""
-    kinds, both = get_args(Criterion), (False, True)
-    plain = [Variant(*v) for v in product(kinds, both, (64, 32))]
-    categories = [Variant(*v, 64, categories=True) for v in product(kinds, both)]
-    monotonic = [Variant(kind, True, 64, monotonic=True) for kind in kinds]
-    used = [(name, Variant(None, False, bits)) for name, bits in product(sorted(PLAIN), (64, 32))]
-    for name in sorted(HEADERS.keys() - PLAIN):
-        used += product([name], plain)
-        used += product([name], categories if name in WITH_CATEGORIES else [])
-        used += product([name], monotonic if name in WITH_MONOTONIC else [])
+    both = (False, True)
+    plain = [Variant(*v) for v in product(FORMS, both, (64, 32))]
+    categories = [Variant(*v, 64, categories=True) for v in product(FORMS, both)]
+    monotonic = [Variant(kind, True, 64, monotonic=True) for kind in FORMS]
+    used = {
+        (name, variant.seen_by(name)): None
+        for name, variant in product(sorted(HEADERS), [*plain, *categories, *monotonic])
+    }
     return sorted(used, key=lambda pair: (-pair[1].value_bits, -len(kernels.source(pair[0]))))
 
 

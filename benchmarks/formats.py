@@ -168,15 +168,8 @@ def _read_c(content: bytes, folder: Path) -> Predict:
     return predict
 
 
-def _write_sql(dialect: Any, **options: Any) -> Callable[[Any, Path], bytes]:
-    options = {"dialect": dialect, "table": "asked", **options}
-    return lambda model, folder: export_sql(model, **options).encode()
-
-
-def _statements(content: bytes) -> tuple[str, str]:
-    """What makes a table of nodes, if there is one, and the query."""
-    before, _, query = content.decode().rpartition("SELECT *,")
-    return before, f"SELECT *,{query}"
+def _write_sql(dialect: Any) -> Callable[[Any, Path], bytes]:
+    return lambda model, folder: export_sql(model, dialect=dialect, table="asked").encode()
 
 
 def _read_duckdb(content: bytes, folder: Path) -> Predict:
@@ -184,9 +177,7 @@ def _read_duckdb(content: bytes, folder: Path) -> Predict:
     import pyarrow
 
     database = duckdb.connect(config={"threads": 1})
-    before, query = _statements(content)
-    if before:
-        database.execute(before)
+    query = content.decode()
 
     def predict(rows: NDArray) -> NDArray:
         table = pyarrow.table({f"x{j}": rows[:, j] for j in range(rows.shape[1])})
@@ -198,8 +189,7 @@ def _read_duckdb(content: bytes, folder: Path) -> Predict:
 
 def _read_sqlite(content: bytes, folder: Path) -> Predict:
     database = sqlite3.connect(":memory:")
-    before, query = _statements(content)
-    database.executescript(before)
+    query = content.decode()
 
     def predict(rows: NDArray) -> NDArray:
         names = [f"x{j}" for j in range(rows.shape[1])]
@@ -235,8 +225,6 @@ FORMATS: dict[str, Format] = {
     "Python": Format(lambda model, _: export_python(model).encode(), _read_python, FEW_ROWS),
     "SQL in DuckDB": Format(_write_sql("duckdb"), _read_duckdb, ROWS_OF_A_QUERY),
     "SQL in SQLite": Format(_write_sql("sqlite"), _read_sqlite, ROWS_OF_A_QUERY),
-    "SQL, nodes in DuckDB": Format(_write_sql("duckdb", nodes="tree"), _read_duckdb),
-    "SQL, nodes in SQLite": Format(_write_sql("sqlite", nodes="tree"), _read_sqlite, FEW_ROWS),
 }
 
 if __name__ == "__main__":

@@ -74,12 +74,6 @@ def _add_format_options(parser: argparse.ArgumentParser) -> None:
         help="sql: a query that adds the prediction to the rows of a table",
     )
     add(
-        "--nodes",
-        metavar="NAME",
-        help="sql: write the tree into a table of this name, for trees of tens of thousands of "
-        "nodes; the query of --table joins it",
-    )
-    add(
         "--probability-of",
         metavar="CLASS",
         help="sql: the probability of a class instead of the prediction",
@@ -198,8 +192,6 @@ def _dict(estimator: Any, **given: Any) -> str:
 
 
 def _sql(estimator: Any, probability_of: str | None = None, **given: Any) -> str:
-    if "nodes" in given and "table" not in given:
-        raise UsageError("--nodes needs --table, the table whose rows are predicted.")
     if probability_of is None:
         return export.export_sql(estimator, **given)
     labels = {str(label): label for label in getattr(estimator, "classes_", [])}
@@ -246,7 +238,7 @@ FORMATS = {
     "dict": Format(_dict, _READ, (), "nested dictionaries of Python"),
     "sql": Format(
         _sql,
-        ("dialect", "table", "nodes", "probability_of", "missing"),
+        ("dialect", "table", "probability_of", "missing"),
         (".sql",),
         "an expression, or a query: DuckDB, Postgres, SQLite",
         True,

@@ -74,7 +74,6 @@ _WORDS: Sequence[tuple[str, Any]] = (
     (r"pass exclude_high_cardinality=False", "add --no-exclude-high-cardinality"),
     (r"Name another one in 'folder'", "Set TMPDIR to another one, or raise --memory"),
     (r"\bPass missing='largest'", "Use --missing-rows largest"),
-    (r"\bPass nodes='NAME'", "Add --nodes NAME"),
     (r"missing='largest'", "--missing-rows largest"),
 )
 

@@ -160,18 +160,12 @@ def _kernels_in(place: str) -> frozenset[str]:
 
 
 class KernelStore:
-    """The cached forms of one kernel, a function of gputree; the interface is that of numba."""
+    """The cached forms of one kernel, a function of gputree, as numba's dispatchers use them."""
 
     def __init__(self, function: Callable) -> None:
         self.function = function
-        self.enabled = True
         self._missing: set[Any] = set()  # signatures that are not on disk
         self._locked: str | None = None  # one at a time, since all of numba is locked
-
-    @property
-    def cache_path(self) -> str:
-        """Folder in which a kernel compiled now is cached, if it is writable."""
-        return folders()[0]
 
     def load_overload(self, signature: Any, target_context: Any) -> Any:
         """Return the kernel for a signature, or None if it must be compiled here and now."""
@@ -236,24 +230,9 @@ class KernelStore:
                 return
         _warn_once()
 
-    def enable(self) -> None:
-        """Enable the cache."""
-        self.enabled = True
-
-    def disable(self) -> None:
-        """Disable the cache: neither store nor find kernels."""
-        self.enabled = False
-
-    def flush(self) -> None:
-        """Forget the cached kernels."""
-        for folder in folders():
-            for file in glob.glob(glob.escape(os.path.join(folder, _prefix(self.function))) + "*"):
-                with contextlib.suppress(OSError):
-                    os.unlink(file)
-
     def _name(self, signature: Any, codegen: Any) -> str | None:
         """File of a signature; None where kernels cannot be distinguished, so are not cached."""
-        digest = sources.digest(self.function.__module__) if self.enabled else None
+        digest = sources.digest(self.function.__module__)
         if digest is None:
             return None
         from gputree.compilation import numba_internals

@@ -23,9 +23,7 @@ from gputree.estimators.documentation import (
     FOREST_OF_CLASSES,
     FOREST_OF_TARGETS,
     OF_CLASS_FORESTS,
-    OF_CLASSES,
-    OF_FORESTS,
-    OF_TARGETS,
+    OF_TARGET_FORESTS,
     document,
 )
 from gputree.estimators.parameters import (
@@ -41,7 +39,7 @@ from gputree.inputs.tables import Table
 from gputree.inputs.targets import ends_of, labels_of_codes, listed, padded, target_columns
 from gputree.inputs.validation import check_labels, check_target_labels
 from gputree.prediction.forest import mean_answers
-from gputree.prediction.quantiles import LeafTargets
+from gputree.prediction.quantiles import LeafTargets, quantiles_of_targets
 
 DRAWN_CUTS_LACK = dict.fromkeys(
     SEARCH_PARAMETERS, "cuts are drawn, on the CPU. Leave it out, or use a random forest."
@@ -109,7 +107,7 @@ class ForestRegressor(ForestRegressionParameters, TableRegressor, Forest):
     _tree_class = DecisionTreeRegressor
     _lacks = FOREST_LACKS | REGRESSOR_LACKS
 
-    _leaf_targets: LeafTargets
+    _leaf_targets: list[LeafTargets]  # one a target
 
     @explained
     def predict(self, X: Any) -> NDArray[np.float64]:
@@ -140,6 +138,7 @@ class ForestRegressor(ForestRegressionParameters, TableRegressor, Forest):
         Returns
         -------
         targets : float64 array of shape (n_rows, n_quantiles); (n_rows,) for one float
+            Of several targets, of shape (n_rows, n_outputs, n_quantiles), or (n_rows, n_outputs).
 
         Raises
         ------
@@ -165,17 +164,20 @@ class ForestRegressor(ForestRegressionParameters, TableRegressor, Forest):
         if X is None:
             found = self._out_of_bag_quantiles(levels[order])
         else:
-            found = self._descend(partial(self._leaf_targets.quantiles, levels=levels[order]), X)
+            descent = partial(quantiles_of_targets, self._leaf_targets, levels=levels[order])
+            found = self._descend(descent, X)
         out = np.empty_like(found)
-        out[:, order] = found
-        return out if np.ndim(quantiles) else out[:, 0]
+        out[..., order] = found
+        out = out if self.n_outputs_ > 1 else out[:, 0]
+        return out if np.ndim(quantiles) else out[..., 0]
 
     def _out_of_bag_quantiles(self, levels: NDArray[np.float64]) -> NDArray[np.float64]:
         self._require_rows(self._draws.n, "predict_quantiles without X")
         threads = n_threads(self.n_jobs)
         drawn = [self._drawn(t) for t in range(len(self._trees))]
         trees = self._trees.packed(np.float64, threads)
-        return self._leaf_targets.out_of_bag(trees, drawn, threads, levels)
+        found = [of.out_of_bag(trees, drawn, threads, levels) for of in self._leaf_targets]
+        return np.stack(found, axis=1)
 
     def _keep_targets(self, table: Table, target: NDArray, weight: Weight) -> None:
         values, threads = to_host(table.values), n_threads(self.n_jobs)
@@ -199,26 +201,35 @@ class ForestRegressor(ForestRegressionParameters, TableRegressor, Forest):
         )
 
 
-@document(OF_CLASSES | OF_FORESTS | OF_CLASS_FORESTS, FOREST_OF_CLASSES)
+_RANDOM_FORESTS = """Each tree is grown on rows drawn with replacement, and each node looks at some
+    columns, drawn for it. Cuts are exact, categories and missing values are taken as they are, and
+    the forest is the same, bit for bit, for any number of threads.
+
+    {sections}
+
+    References
+    ----------
+    L. Breiman. Random forests. Machine Learning 45, 5-32, 2001."""
+
+_EXTRA_TREES = """In each node one cut of each drawn column is drawn evenly between the minimum and
+    the maximum there (of categories, a subset; missing values go to a drawn side), and the best of
+    these cuts is taken. The forest is the same, bit for bit, for any number of threads. It is grown
+    on the CPU, from a table in memory.
+
+    {sections}
+
+    References
+    ----------
+    P. Geurts, D. Ernst, L. Wehenkel. Extremely randomized trees. Machine Learning 63, 3-42,
+    2006."""
+
+
+@document(OF_CLASS_FORESTS, FOREST_OF_CLASSES, forest=_RANDOM_FORESTS)
 @keyword_constructor
 class RandomForestClassifier(ForestSearchParameters, ForestClassifier):
     """A random forest for classification: exact trees on drawn rows and drawn columns.
 
-    Each tree is grown on rows drawn with replacement, and each node looks at some columns, drawn
-    for it. Cuts are exact, categories and missing values are taken as they are, and the forest is
-    the same, bit for bit, for any number of threads.
-
-    Parameters
-    ----------
-    {parameters}
-
-    Attributes
-    ----------
-    {attributes}
-
-    References
-    ----------
-    L. Breiman. Random forests. Machine Learning 45, 5-32, 2001.
+    {forest}
 
     Examples
     --------
@@ -236,26 +247,12 @@ class RandomForestClassifier(ForestSearchParameters, ForestClassifier):
     }
 
 
-@document(OF_TARGETS | OF_FORESTS, FOREST_OF_TARGETS)
+@document(OF_TARGET_FORESTS, FOREST_OF_TARGETS, forest=_RANDOM_FORESTS)
 @keyword_constructor
 class RandomForestRegressor(ForestSearchParameters, ForestRegressor):
     """A random forest for regression: exact trees on drawn rows and drawn columns.
 
-    Each tree is grown on rows drawn with replacement, and each node looks at some columns, drawn
-    for it. Cuts are exact, categories and missing values are taken as they are, and the forest is
-    the same, bit for bit, for any number of threads.
-
-    Parameters
-    ----------
-    {parameters}
-
-    Attributes
-    ----------
-    {attributes}
-
-    References
-    ----------
-    L. Breiman. Random forests. Machine Learning 45, 5-32, 2001.
+    {forest}
 
     Examples
     --------
@@ -273,27 +270,12 @@ class RandomForestRegressor(ForestSearchParameters, ForestRegressor):
     }
 
 
-@document(OF_CLASSES | OF_FORESTS | OF_CLASS_FORESTS, FOREST_OF_CLASSES)
+@document(OF_CLASS_FORESTS, FOREST_OF_CLASSES, forest=_EXTRA_TREES)
 @keyword_constructor
 class ExtraTreesClassifier(ForestClassifier):
     """Extremely randomized trees for classification: of each drawn column, one cut drawn at random.
 
-    In each node one cut of each drawn column is drawn evenly between the minimum and the maximum
-    there (of categories, a subset; missing values go to a drawn side), and the best of these cuts
-    is taken. The forest is the same, bit for bit, for any number of threads. It is grown on
-    the CPU, from a table in memory.
-
-    Parameters
-    ----------
-    {parameters}
-
-    Attributes
-    ----------
-    {attributes}
-
-    References
-    ----------
-    P. Geurts, D. Ernst, L. Wehenkel. Extremely randomized trees. Machine Learning 63, 3-42, 2006.
+    {forest}
 
     Examples
     --------
@@ -314,27 +296,12 @@ class ExtraTreesClassifier(ForestClassifier):
     _refuses = refuses("ExtraTreesClassifier")
 
 
-@document(OF_TARGETS | OF_FORESTS, FOREST_OF_TARGETS)
+@document(OF_TARGET_FORESTS, FOREST_OF_TARGETS, forest=_EXTRA_TREES)
 @keyword_constructor
 class ExtraTreesRegressor(ForestRegressor):
     """Extremely randomized trees for regression: of each drawn column, one cut drawn at random.
 
-    In each node one cut of each drawn column is drawn evenly between the minimum and the maximum
-    there (of categories, a subset; missing values go to a drawn side), and the best of these cuts
-    is taken. The forest is the same, bit for bit, for any number of threads. It is grown on
-    the CPU, from a table in memory.
-
-    Parameters
-    ----------
-    {parameters}
-
-    Attributes
-    ----------
-    {attributes}
-
-    References
-    ----------
-    P. Geurts, D. Ernst, L. Wehenkel. Extremely randomized trees. Machine Learning 63, 3-42, 2006.
+    {forest}
 
     Examples
     --------

@@ -90,9 +90,8 @@ class Cart(TreeParameters, BaseDecisionTree):
     ) -> Tree:
         signs = monotonic_signs(self, table.columns)
         options = self._options(n, table.shape[1], table.device)._replace(signs=signs)
-        search = grow_ranked if is_ranked(self) else grow_tree
-        if target.ndim == 2:
-            search = grow_targets
+        of_sums = grow_tree if target.ndim == 1 else grow_targets
+        search = grow_ranked if is_ranked(self) else of_sums
         if self.forced_splits is not None:
             kind = type(self).__name__
             forbid_targets(self.n_outputs_, f"forced_splits of {kind}", "Leave it out.")
@@ -239,13 +238,7 @@ class DecisionTreeClassifier(ClassificationParameters, LabelParameters, Cart, Tr
     Categories unseen in a node go where missing values go; without missing values in training, to
     the child of the larger weight.
 
-    Parameters
-    ----------
-    {parameters}
-
-    Attributes
-    ----------
-    {attributes}
+    {sections}
 
     Examples
     --------
@@ -276,13 +269,7 @@ class DecisionTreeRegressor(RegressionParameters, TableRegressor, Cart):
     Targets are rounded to fixed point, with an error of at most 2**-52 of their range or, on many
     rows, 2**-60 of rows x range.
 
-    Parameters
-    ----------
-    {parameters}
-
-    Attributes
-    ----------
-    {attributes}
+    {sections}
 
     Examples
     --------

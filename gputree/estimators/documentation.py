@@ -1,44 +1,46 @@
 """Parameters and attributes in docstrings of estimators, each written once."""
 
-import inspect
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from typing import Any
 
+from gputree.base.texts import fill
 from gputree.criteria.named import CLASSIFICATION_CRITERION, REGRESSION_CRITERION
 
-
-def document(texts: Mapping[str, str], attributes: Sequence[str]) -> Callable[[type], type]:
-    """Fill ``{parameters}`` and ``{attributes}`` of a class docstring.
-
-    Parameters
+_SECTIONS = """Parameters
     ----------
-    texts : mapping
-        Texts of parameters by name. Those of fields of the class are taken that its docstring does
-        not list by itself, with their defaults.
-    attributes : sequence of str
-        Names of attributes.
+    {parameters}
+
+    Attributes
+    ----------
+    {attributes}"""
+
+
+def document(
+    texts: Mapping[str, str], attributes: Sequence[str], **shared: str
+) -> Callable[[type], type]:
+    """Fill ``{parameters}`` and ``{attributes}`` of a class docstring, or ``{sections}`` of both.
+
+    `texts` are those of parameters by name: fields of the class that its docstring does not list by
+    itself, with their defaults. `attributes` are names, and `shared` texts that stand for others.
     """
 
-    def fill(cls: Any) -> Any:
-        if cls.__doc__:  # python -OO has none
-            filled = inspect.cleandoc(cls.__doc__)  # as Python 3.13 does by itself
-            listed = re.findall(r"^((?:\w+, )*\w+)(?: : .*)?$", filled, re.MULTILINE)
-            names = {name for line in listed for name in line.split(", ")}
-            parameters = [
-                _with_default(texts[field.name], field.default)
-                for field in fields(cls)
-                if field.name not in names
-            ]
-            lists = {"parameters": parameters, "attributes": [ATTRIBUTES[n] for n in attributes]}
-            for place, found in lists.items():
-                text = "\n    ".join(found).replace("\n    ", "\n")
-                filled = filled.replace(f"{{{place}}}", text)
-            cls.__doc__ = filled
-        return cls
+    def filled(cls: Any) -> Any:
+        if not cls.__doc__:  # python -OO has none
+            return cls
+        fill(**shared, sections=_SECTIONS)(cls)
+        listed = re.findall(r"^((?:\w+, )*\w+)(?: : .*)?$", cls.__doc__, re.MULTILINE)
+        names = {name for line in listed for name in line.split(", ")}
+        parameters = [
+            _with_default(texts[field.name], field.default)
+            for field in fields(cls)
+            if field.name not in names
+        ]
+        lists = {"parameters": parameters, "attributes": [ATTRIBUTES[n] for n in attributes]}
+        return fill(**{place: "\n    ".join(found) for place, found in lists.items()})(cls)
 
-    return fill
+    return filled
 
 
 def _with_default(text: str, default: object) -> str:
@@ -188,7 +190,7 @@ PARAMETERS = entries(
         `bootstrap`.
     quantreg : bool, default=False
         Whether to keep the training targets and the leaf of each training row in each tree, for
-        `predict_quantiles`: 4 bytes a row and tree, and as many again once it is called.
+        `predict_quantiles`: 4 bytes a row, tree and target, and as many again once it is called.
     warm_start : bool, default=False
         Whether `fit` keeps the trees of the fit before and adds new ones up to `n_estimators`."""
 )
@@ -205,7 +207,7 @@ OF_CLASSES = (
 
 OF_TARGETS = PARAMETERS | entries(REGRESSION_CRITERION)
 
-OF_FORESTS = entries(
+_OF_FORESTS = entries(
     """class_weight : dict, list of dict, "balanced", "balanced_subsample" or None, default=None
         Weights of classes, multiplied into the sample weights; "balanced_subsample" balances the
         classes in the rows that each tree has drawn. Of several targets, a list of the weights of
@@ -220,12 +222,18 @@ OF_FORESTS = entries(
         Threads; None for all. The forest does not depend on it."""
 )
 
-OF_CLASS_FORESTS = entries(
-    """max_samples : int, float, dict, "balanced" or None, default=None
+OF_TARGET_FORESTS = OF_TARGETS | _OF_FORESTS
+
+OF_CLASS_FORESTS = (
+    OF_CLASSES
+    | _OF_FORESTS
+    | entries(
+        """max_samples : int, float, dict, "balanced" or None, default=None
         With `bootstrap`, rows drawn for each tree; a float is a fraction of the total weight, None
         is as many as there are. A dict has the number of rows of each class, drawn apart (R's
         `sampsize` with strata); "balanced" is as many of each as the rarest class has (the balanced
         forest of Chen, Liaw and Breiman 2004)."""
+    )
 )
 
 OF_MULTIWAY_TREES = PARAMETERS | entries(

@@ -98,7 +98,7 @@ def grow_tree(
     options : Options
     """
     device_table = table.on(options.device, options.n_threads)
-    target, sample_weight = over_table(table, target, sample_weight)
+    target, sample_weight = over_stored(table.rows, len(table.stored), target, sample_weight)
     entries, weights, targets = units_of(target, sample_weight, options)
     if options.draws_cuts and (options.device != "cpu" or table.sharding is not None):
         raise cuts_not_drawn()
@@ -132,7 +132,7 @@ def grow_whole_trees(
     options = options._replace(max_bins=table.max_bins or options.max_bins)
     alike = defaultdict(list)  # numbers of trees, and their units
     for t, weight in enumerate(drawn):
-        labels, of_rows = over_table(table, target, weight)
+        labels, of_rows = over_stored(table.rows, len(table.stored), target, weight)
         entries, weights, targets = units_of(labels, of_rows, options)
         if weights.unit * weights.scale != 1.0:
             return None
@@ -146,7 +146,8 @@ def grow_whole_trees(
         sizes = np.array([of_tree.entries.size for of_tree in units])
         entries, task = np.concatenate([of_tree.entries for of_tree in units]), units[0].task
         backend: Any = new_backend(device_table, task, options.n_threads, entries)
-        shape, plan = (int(sizes.max()), table.shape[1]), _plan(backend, options, 0)
+        shape = int(sizes.max()), table.shape[1]
+        plan = _plan(options, 0, backend.most_histogram_bytes)
         if not is_small_root(backend, shape, task.limits, plan):
             return None
         group_keys = np.array([keys[t] for t in numbers], np.uint64)
@@ -188,14 +189,16 @@ def _number(
         yield WholeTrees._make(fields)
 
 
-def over_table(
-    table: Table, target: NDArray, weight: NDArray | None
+def over_stored(
+    rows: NDArray[np.int64] | None, n: int, target: NDArray, weight: NDArray | None
 ) -> tuple[NDArray, NDArray | None]:
-    """Targets and weights of all rows of the table that `table` may be a part of."""
-    if table.rows is None:
+    """Scatter targets and weights of `rows` of a table to all its n rows; others get weight 0."""
+    if rows is None:
         return target, weight
-    ones = np.ones(len(target), np.int8) if weight is None else weight
-    return table.scatter(target), table.scatter(ones)  # the others have no weight
+    targets = np.zeros((n, *target.shape[1:]), target.dtype)
+    weights = np.zeros(n, np.int8 if weight is None else weight.dtype)
+    targets[rows], weights[rows] = target, 1 if weight is None else weight
+    return targets, weights
 
 
 def units_of(
@@ -241,7 +244,7 @@ def grow_on(
 
     Of `weights` and `targets`, units count; `coded_again` is that of `GrowthPlan`.
     """
-    plan = _plan(backend, options, coded_again)
+    plan = _plan(options, coded_again, backend.most_histogram_bytes)
     with Progress(shape[0], enabled=options.verbose) as progress:
         nodes = grow(backend, shape, limits, plan, progress)
     check_statistics(nodes.first_child.size, options.n_classes)
@@ -259,13 +262,13 @@ def grow_on(
     return Grown(close_tree(tree, numbered, options), backend.report())
 
 
-def _plan(backend: Backend, options: Options, coded_again: int) -> GrowthPlan:
-    """The plan of growth by some options on a backend."""
+def _plan(options: Options, coded_again: int, histogram_bytes: int) -> GrowthPlan:
+    """The plan of growth by some options."""
     return GrowthPlan(
         max_bins=options.max_bins,
         exact=options.exact,
         max_leaf_nodes=options.max_leaf_nodes,
-        histogram_bytes=backend.most_histogram_bytes,
+        histogram_bytes=histogram_bytes,
         finish_rows=None,
         key=options.key,
         coded_again=coded_again,

@@ -90,7 +90,9 @@ VALID: dict[str, list[Any]] = {
 @dataclass_transform(kw_only_default=True, eq_default=False, field_specifiers=(field,))
 def keyword_constructor(kind: Kind) -> Kind:
     """Make a constructor of the fields of a class and its bases, and collect their constraints."""
+    doc = kind.__doc__
     dataclass(kw_only=True, eq=False, repr=False, match_args=False)(kind)
+    kind.__doc__ = doc  # and not the signature, where python -OO leaves none
     kind.__init__ = explained(kind.__init__)  # type: ignore[misc]
     names = kind.__dataclass_fields__  # type: ignore[attr-defined]
     valid = {name: VALID[name] for name in names if name in VALID}

@@ -61,7 +61,6 @@ def valid_values() -> dict[str, list[Any]]:
         "dialect": [StrOptions({"duckdb", "postgres", "sqlite"})],
         "output": [StrOptions({"prediction", "probability", "node"})],
         "table": [str, None],
-        "nodes": [str, None],
         "missing": [StrOptions({"error", "largest"})],
         "inputs": [StrOptions({"auto", "matrix", "columns"})],
         "ax": [HasMethods(["add_patch", "plot"]), None],

@@ -5,8 +5,6 @@ import re
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from gputree.base.dtypes import Int32s
 from gputree.errors import InputError
 from gputree.export.model import Model, Names, Split
@@ -29,7 +27,6 @@ class SqlDialect(NamedTuple):
     as_double: str  # a column as float64; literals are, or become so in an expression with it
     reads_exactly: bool  # whether every decimal is read as the nearest float64
     quote: str = '"'  # around names
-    found: str = "JOIN {0} ON node = here"  # the node of a step in the table of nodes
     most_nodes: int = 1 << 31  # of one expression; planning takes the square in SQLite
     beyond: int = 1 << 127  # of integers; others are read as floats
     deepest: int = DEEPEST  # CASE inside CASE; deeper trees are one CASE, a condition a leaf
@@ -49,8 +46,6 @@ DIALECTS = {
         "({0} IS NULL OR {0}::float8 = 'NaN')",
         "{0}::float8",
         True,
-        # of a join it would read the whole table at each step
-        found="JOIN LATERAL (SELECT * FROM {0} WHERE node = here OFFSET 0) AS found ON TRUE",
     ),
     # NaN is stored as NULL, and an unknown name in double quotes is read as text.
     # Its parser holds a hundred things at once, five for a CASE.
@@ -204,15 +199,6 @@ class Writer(Literals):
             (f"WHEN {test} THEN ", first),
             ("ELSE ", second),
         ]
-
-    def codes(self, feature: int) -> Int32s:
-        """The codes of the categories that a column is tested for."""
-        categories, tree = self.model.categories[feature], self.model.tree
-        if categories is not None:
-            return np.arange(categories.size, dtype=np.int32)
-        tested = (~tree.is_leaf & (tree.feature == feature)).nonzero()[0].tolist()
-        found = [codes for node in tested for codes in self.model.split(node).codes]
-        return np.unique(np.concatenate(found)).astype(np.int32)
 
 
 def _as_fraction(value: float) -> str:

@@ -19,6 +19,7 @@ from gputree.backends.rules import missing_goes_left
 from gputree.base.dtypes import NO_CHILD, NO_FEATURE, NO_THRESHOLD, NODE
 from gputree.compilation import kernel
 from gputree.tree.nesting import Subsets
+from gputree.tree.sums import add_to_parents
 
 
 class GrownNodes(NamedTuple):
@@ -62,7 +63,7 @@ class WholeTrees(NamedTuple):
             np.empty(splits, np.bool_),
             np.empty(splits),
             np.empty(nodes - splits, np.int64),
-            np.zeros(shape, np.int64, order="F"),
+            np.zeros(shape, np.int64, order="C" if n_classes else "F"),
         )
 
 
@@ -231,20 +232,12 @@ def over_leaves(first_child: NDArray[Any], leaf_sums: NDArray[Any]) -> NDArray[A
 
     `leaf_sums`, of shape (leaves, S), are in the order of the nodes' numbers.
     """
-    sums = np.empty((first_child.size, leaf_sums.shape[1]), leaf_sums.dtype)
+    sums = np.zeros((first_child.size, leaf_sums.shape[1]), leaf_sums.dtype)
     sums[first_child < 0] = leaf_sums
-    add_up(first_child.astype(np.int64, copy=False), sums)
+    parent = np.full(first_child.size, NO_CHILD, NODE)
+    parent[1:] = np.flatnonzero(first_child >= 0).repeat(2)
+    add_to_parents(parent, sums)
     return sums
-
-
-@kernel
-def add_up(first_child: Int64s, sums: NDArray[Any]) -> None:
-    """Set the sums of all split nodes to those of their children, which come behind them."""
-    for node in range(first_child.size - 1, -1, -1):
-        child = first_child[node]
-        if child >= 0:
-            for c in range(sums.shape[1]):
-                sums[node, c] = sums[child, c] + sums[child + 1, c]
 
 
 def list_subsets(

@@ -99,13 +99,7 @@ def _known_columns(y: Any, n_outputs: int) -> list[Any]:
 def forbid_targets(n_outputs: int, user: str, advice: str) -> None:
     """Raise ValueError where a model has several targets, for what takes one.
 
-    Parameters
-    ----------
-    n_outputs : int
-    user : str
-        What takes one target: the subject of the message.
-    advice : str
-        What to do instead: a sentence.
+    This is `user`, the subject of the message; `advice` is a sentence.
     """
     if n_outputs > 1:
         raise InputError(f"{user} takes one target, and this model has {n_outputs}. {advice}")
@@ -149,6 +143,14 @@ def join_labels(columns: Sequence[NDArray[Any]]) -> NDArray[Any]:
     if len(kinds) > 1:  # numbers and booleans would be written as text, booleans as 0 and 1
         columns = [column.astype(object) for column in columns]
     return np.stack(columns, axis=1)
+
+
+def columns_of(y: Any) -> list[Any]:
+    """The columns that `join_labels` has joined; one target as it is."""
+    if y.ndim == 1:
+        return [y]
+    plain = y.dtype.kind != "O"
+    return [column if plain else np.array(column.tolist()) for column in np.asarray(y).T]
 
 
 def listed(classes: Classes) -> list[Any]:

@@ -20,9 +20,7 @@ from gputree.persistence.model_file import (
     FORMAT_VERSION,
     Contents,
     read_contents,
-    read_model,
     write_contents,
-    write_model,
 )
 from gputree.persistence.save_load import load_model, read_saved, save_model
 from gputree.persistence.trees import FutureModelError
@@ -37,9 +35,7 @@ __all__ = [
     "load_model",
     "read_contents",
     "read_json",
-    "read_model",
     "read_saved",
     "save_model",
     "write_contents",
-    "write_model",
 ]

@@ -32,9 +32,7 @@ if TYPE_CHECKING:
 
     from gputree.tree import Tree
 
-FORMAT = ModelFormat("gputree-json", 6, plain=1, of_targets=6)
-_OF_FORESTS = 4  # the version of documents of several trees
-_OF_ORDERED = 5  # of one or several, with columns of ordered categories
+FORMAT = ModelFormat("gputree-json", plain=1, of_several=4, of_ordered=5, last=6)
 
 # Bytes that a document takes for each of its bytes while it is read, at least.
 _TIMES_IN_MEMORY = 3
@@ -84,10 +82,7 @@ def export_json(estimator: Any, file: FilePath | None = None) -> str:
             f"{type(estimator).__name__} with that of the minimum of 'misclassification_costs', "
             "which may be another where there are more than two classes. Keep it with save_model."
         )
-    version = _OF_ORDERED if "ordered" in header else _OF_FORESTS if is_forest else None
-    version = version if trees[0].n_outputs == 1 else FORMAT.of_targets
-    lines = FORMAT.lines(trees[0], version)
-    del lines["tree"]
+    lines = FORMAT.lines(header, trees[0], is_forest)
     outer = "".join(f"  {_json(key)}: {_json(value)},\n" for key, value in (lines | header).items())
     inner = ", ".join(map(_members, trees))
     inner = f'"trees": [{inner}]' if is_forest else f'"tree": {inner}'
@@ -138,8 +133,9 @@ def read_json(source: FilePath) -> BaseEstimator:
         document = json.loads(text, parse_constant=_refuse_constant)
         FORMAT.check(document, name, "it")
         is_forest = "trees" in document
-        trees = _trees(document)
-        FORMAT.check_targets(document["format_version"], trees[0])
+        trees = FORMAT.trees(document, _tree)
+        for key in ("tree", "trees"):
+            document.pop(key, None)
     except (FutureModelError, MemoryError):
         raise
     except (ArithmeticError, RecursionError, TypeError, ValueError) as error:
@@ -217,21 +213,7 @@ def _refuse_constant(word: str) -> None:
     raise InputError(f'JSON has no {word}: write {{"float": "inf"}}, "-inf" or "nan".')
 
 
-def _trees(document: dict[str, Any]) -> list[Tree]:
-    """The trees of a document, which is to have them no longer."""
-    version = document["format_version"]
-    if version < _OF_FORESTS:
-        return [_tree(document.pop("tree", None), version - FORMAT.plain)]
-    if version >= _OF_ORDERED and "trees" not in document:
-        return [_tree(document.pop("tree", None))]
-    listed = document.pop("trees", None)
-    if not isinstance(listed, list) or not listed:
-        raise InputError("trees must be a list of one or more.")
-    return list(map(_tree, listed))
-
-
-def _tree(members: Any, added: int | None = None) -> Tree:
-    """A tree that needs `added` versions after that of plain trees; None for as its fields say."""
+def _tree(members: Any, added: int | None, _: str) -> Tree:
     if not isinstance(members, dict):
         raise InputError("the tree must be an object.")
     added = added_of(members, "lower" in members) if added is None else added

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from gputree.base.files import FilePath
 from gputree.persistence.codecs import ALGORITHMS, SEVERAL, contents_of, rebuild
 from gputree.persistence.header import refusing
-from gputree.persistence.model_file import read_contents, write_contents, write_model
+from gputree.persistence.model_file import read_contents, write_contents
 from gputree.persistence.one_tree import rebuild_saved
 
 if TYPE_CHECKING:
@@ -52,10 +52,7 @@ def save_model(estimator: BaseEstimator, path: FilePath) -> None:
     >>> save_model(ID3Classifier().fit(*load_fish(return_X_y=True)), "fish.gputree")
     """
     contents = contents_of(estimator, "save_model")
-    if contents.header["algorithm"] in ALGORITHMS:
-        write_model(path, contents.header, contents.trees[0])
-    else:
-        write_contents(path, contents)
+    write_contents(path, contents, contents.header["algorithm"] not in ALGORITHMS)
 
 
 def load_model(path: FilePath, *, max_bytes: int | None = None) -> BaseEstimator:

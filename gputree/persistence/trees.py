@@ -1,12 +1,12 @@
 """The codec of a tree: what JSON says of it, and its arrays, which either format stores its way.
 
 A format has a version for plain trees; trees with bounds (`Tree.lower`, `Tree.upper`) need the
-next, trees that smooth or have soft thresholds the one after it; trees of several targets the last.
-A reader takes nothing on trust:
+next, trees that smooth or have soft thresholds the one after it. Several trees, columns of ordered
+categories, and several targets have one version each. A reader takes nothing on trust:
 `Tree.check` says what is a tree, and `gputree.tree.checks` which numbers it can have.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any, NamedTuple, Protocol, get_args
 
@@ -59,30 +59,50 @@ class ArraySource(Protocol):
 
 
 class ModelFormat(NamedTuple):
-    """A format of files."""
+    """A format of files, by its versions; readers read the last, and all before it."""
 
     name: str
-    last: int  # the version that is read, with all before it
-    plain: int  # that of trees without bounds, smoothing or soft thresholds
-    of_targets: int  # that of several targets
+    plain: int  # of trees without bounds, smoothing or soft thresholds
+    of_several: int  # trees, or rules
+    of_ordered: int  # one or several, from here on: with columns of ordered categories,
+    last: int  # and of several targets
 
-    def lines(self, tree: Tree, version: int | None = None) -> dict[str, Any]:
-        """First lines of every header: format and version, the writer, the tree's scalars."""
+    def lines(self, header: dict[str, Any], tree: Tree, is_several: bool) -> dict[str, Any]:
+        """First lines of a header: format, version, writer; `tree` is the first one."""
         from gputree import __version__  # here, for the package imports this module
 
+        version = self.of_several if is_several else self.plain + additions(tree)
+        if "ordered" in header or "ordered" in header.get("tree_of", {}):  # of rules
+            version = self.of_ordered
         return {
             "format": self.name,
-            "format_version": self.plain + additions(tree) if version is None else version,
+            "format_version": version if tree.n_outputs == 1 else self.last,
             "gputree_version": __version__,
-            "tree": scalars_of(tree),
         }
 
-    def check_targets(self, version: int, tree: Tree) -> None:
-        """Raise ValueError for several targets in a version of one, or the other way round."""
-        if (version == self.of_targets) != (tree.n_outputs > 1):
+    def trees(
+        self, header: dict[str, Any], read: Callable[[Any, int | None, str], Tree]
+    ) -> list[Tree]:
+        """The trees of a header, one or more.
+
+        ``read(described, added, folder)`` reads one that needs `added` versions beyond that of
+        plain trees; None for as its fields say.
+        """
+        version = header["format_version"]
+        if version < self.of_several:
+            found = [read(header.get("tree"), version - self.plain, "tree")]
+        elif version >= self.of_ordered and "trees" not in header:
+            found = [read(header.get("tree"), None, "tree")]
+        else:
+            listed = header.get("trees")
+            if not isinstance(listed, list) or not listed:
+                raise InputError("trees must be a list of one or more.")
+            found = [read(one, None, f"trees/{place}") for place, one in enumerate(listed)]
+        if (version == self.last) != (found[0].n_outputs > 1):
             raise InputError(
-                f"trees of several targets, and no others, are of format_version {self.of_targets}."
+                f"trees of several targets, and no others, are of format_version {self.last}."
             )
+        return found
 
     def check(self, header: Any, path: str, part: str) -> None:
         """Raise ValueError unless a header is of this format, of a version that is read.

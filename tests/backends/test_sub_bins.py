@@ -51,17 +51,6 @@ def test_tiny_tables_of_ties(assert_same_trees, problem, max_bins):
     assert_same_trees(sample, task, expected, max_bins)
 
 
-@given(random_problems(50, KINDS), st.integers(2, 9), st.booleans())
-def test_random_tables(assert_same_trees, problem, max_bins, single):
-    """In single precision for one criterion: kernels are compiled for each."""
-    criterion, sample = problem
-    if single and criterion == "gini":
-        sample = sample._replace(values=sample.values.astype(np.float32))
-    task = make_task(criterion, sample)
-    expected = exact_tree(sample.values, task)
-    assert_same_trees(sample, task, expected, max_bins)
-
-
 @given(
     random_problems(80, KINDS),
     st.integers(2, 6),

@@ -161,18 +161,6 @@ def test_show_says_where_missing_values_go(gputree, tmp_path, algorithm, rule):
     assert lines[3] == "outlook = overcast: yes (4)"
 
 
-@pytest.mark.parametrize("task", ["classification", "regression"])
-def test_the_task_can_be_told(gputree, tmp_path, task):
-    data, path = tmp_path / "data.csv", tmp_path / "model"
-    data.write_text("a,y\n" + "1,0\n2,1\n" * 5)
-    arguments = ["train", data, "--target", "y", "--task", task, "-o", path]
-    status, output, _ = gputree(*arguments)
-    assert status == 0
-    assert summary_of(output)["task"].startswith(task)
-    assert ("R2 " in summary_of(output)["training"]) == (task == "regression")
-    assert load_model(path).tree_.task == task
-
-
 def test_columns_can_be_left_out(gputree, fails, misused, tmp_path):
     path = tmp_path / "model"
     golf = ["train", load_golf().filename, "--target", "play", "-o", path]
@@ -249,22 +237,7 @@ def test_one_column_one_node(gputree, tmp_path):
     assert heading.endswith(": 1 column, 1 node, 1 leaf, depth 0")
 
 
-def test_no_command(misused):
-    assert "COMMAND" in misused()
-
-
 # ----------------------------------------------------------------- predict
-
-
-def test_columns_are_matched_by_name(gputree, iris_model, tmp_path):
-    rows = [dict(zip(IRIS.feature_names, row, strict=True)) for row in IRIS.data.tolist()]
-    with open(tmp_path / "shuffled.csv", "w", newline="") as file:
-        writer = csv.DictWriter(file, ["note", *reversed(IRIS.feature_names)])
-        writer.writeheader()
-        writer.writerows(row | {"note": "extra"} for row in rows)
-    _, expected, _ = gputree("predict", iris_model, IRIS.filename)
-    status, output, errors = gputree("predict", iris_model, tmp_path / "shuffled.csv")
-    assert (status, output, errors) == (0, expected, "")
 
 
 def test_output_files(gputree, cars_model, tmp_path):

@@ -246,16 +246,6 @@ def test_options_that_do_not_go_together(misused, fails, costs, tmp_path):
     assert not (tmp_path / "model").exists()
 
 
-def test_marks_of_missing_cells_stay_with_rules(said, gputree, train, tmp_path):
-    data = tmp_path / "table.csv"
-    data.write_text("a,b,y\n" + "1,u,p\n2,v,q\n?,u,p\n3,v,q\n" * 3)
-    model = train(data, "--target", "y", "--missing", "?", *C45, "--rules")
-    assert model.missing_marks_ == ["?"]
-    output = said("show", tmp_path / "model")
-    assert "Missing values are written as '?'." in output
-    assert gputree("predict", tmp_path / "model", data)[0] == 0
-
-
 # ---------------------------------------------------------------------------- costs
 def write(path, text):
     path.write_text(text)
@@ -372,12 +362,6 @@ def test_explain(said, rules, misused):
     assert "--tree (--trial) is for boosted trees" in misused("explain", rules, IRIS, "--tree", 1)
 
 
-def test_explain_of_boosted_trees(said, boosted, misused):
-    assert "this model has 3: add --tree 1." in misused("explain", boosted, IRIS)
-    output = said("explain", boosted, IRIS, "--tree", 1, "--rows", 1)
-    assert "petal" in output
-
-
 def test_boosted_rules_are_shown_explained_and_exported_one_by_one(said, gputree, models, misused):
     boosted_rules = models["boosted rules"]
     model = load_model(boosted_rules)
@@ -427,8 +411,8 @@ def test_export_of_rules(gputree, rules, misused, tmp_path):
     for name in FORMATS.keys() - {"text", "rules", "json", "sql"}:
         error = misused("export", rules, "--format", name, "-o", tmp_path / "out")
         assert "this model has rules, which can be text, rules, json, sql." in error
-    error = misused("export", rules, "--format", "sql", "--nodes", "n", "--table", "t")
-    assert "--nodes is no option of --format sql for rules" in error
+    error = misused("export", rules, "--format", "sql", "--probability-of", "setosa")
+    assert "--probability-of is no option of --format sql for rules" in error
     assert "--tree (--trial) is for boosted trees" in misused(
         "export", rules, "--format", "text", "--tree", 1
     )

@@ -144,18 +144,6 @@ def test_weights_that_are_all_zero(fails, folder, tmp_path, small_batches):
     assert "Negative values" in fails(*given, "--weights", "w")
 
 
-def test_tables_that_are_read_whole(gputree, tmp_path):
-    """Numbers that are categories, and ARFF."""
-    data, model = tmp_path / "t.csv", tmp_path / "model"
-    data.write_text("a,y\n" + "".join(f"{i % 3},{i % 3 == 1}\n" for i in range(30)))
-    assert gputree("train", data, "--target", "y", "--categorical", "a", "-o", model)[0] == 0
-    assert json.loads(gputree("evaluate", model, data, "--format", "json")[1])["accuracy"] == 1.0
-    arff = tmp_path / "t.arff"
-    arff.write_text("@relation t\n@attribute b real\n@attribute y {no,yes}\n@data\n1,yes\n2,no\n")
-    assert gputree("train", arff, "--target", "y", "-o", model)[0] == 0
-    assert json.loads(gputree("evaluate", model, arff, "--format", "json")[1])["accuracy"] == 1.0
-
-
 @pytest.mark.parametrize("weighted", [False, True])
 def test_moments_of_parts_are_those_of_all(weighted):
     values = 1e3 + RNG.normal(size=200)

@@ -71,12 +71,6 @@ def test_options_as_they_are_typed():
     ]
 
 
-def test_a_column_without_a_name_is_left_out_by_option(train):
-    model, errors = train(",b,y\n" + "\n".join(ROWS), "--ignore", "")
-    assert errors == ""
-    assert load_model(model).reading_ == {"target": "y", "ignored": [""]}
-
-
 @pytest.mark.parametrize("names", [["--names", "y,a,b"], ["--no-header"]])
 def test_tables_without_a_header_are_predicted_alike(train, gputree, tmp_path, names):
     """With the target, without it, and with a header."""
@@ -163,13 +157,6 @@ def test_the_encoding_is_kept(gputree, fails, tmp_path):
     for encoding in ("ascii", "utf-16"):
         found = fails("predict", model, data, "--encoding", encoding)
         assert f"is not text of the encoding {encoding!r}" in found
-
-
-def test_evaluate_takes_the_target_of_training(train, gputree, tmp_path):
-    model, _ = train("a,note,y\n" + "\n".join(ROWS), "--ignore", "note")
-    status, output, errors = gputree("evaluate", model, tmp_path / "t.csv")
-    assert (status, errors) == (0, "")
-    assert output.startswith("rows ")
 
 
 def test_rows_without_a_target(train, gputree, fails, tmp_path):

@@ -24,7 +24,7 @@ from cuda_mutants import MUTANTS
 from devices import absent
 
 from gputree.backends.cuda import kernels
-from gputree.backends.cuda.kernels import HEADERS, OPTIONS, PLAIN, Variant, source
+from gputree.backends.cuda.kernels import HEADERS, OPTIONS, Variant, source
 from gputree.criteria import Gini, SquaredError
 from gputree.criteria.named import FORMS
 
@@ -38,14 +38,17 @@ MOST_SPILLED = 0
 
 CRITERIA = FORMS
 
-# Every variant for one architecture, two for the oldest and the newest, one for the others.
+# Every variant for the architecture on which kernels take most registers, two for the oldest and
+# the newest, one for the others. As a rule a kernel spills first in the fullest variants.
+MOST_REGISTERS = 90
 PLAINEST, WIDEST = Variant(Gini, False, 32), Variant(SquaredError, True, 64)
+FULLEST = [Variant(kind, True, 64, True, True, True) for kind in CRITERIA]
 VARIANTS = {
-    90: [Variant(*v) for v in product(CRITERIA, (False, True), (32, 64))]
+    MOST_REGISTERS: [Variant(*v) for v in product(CRITERIA, (False, True), (32, 64))]
     + [Variant(kind, True, 64, categories=True) for kind in CRITERIA]
     + [Variant(kind, True, 64, monotonic=True) for kind in CRITERIA]
     + [Variant(kind, True, 64, interactions=True) for kind in (Gini, SquaredError)]
-    + [Variant(kind, True, 64, True, True, True) for kind in CRITERIA],
+    + FULLEST,
     **{arch: [PLAINEST, WIDEST] for arch in (min(ARCHITECTURES), max(ARCHITECTURES))},
 }
 
@@ -63,10 +66,9 @@ class Case(NamedTuple):
 
 
 def seen(name: str, variant: Variant) -> tuple[str, ...]:
-    """Options of the variant whose macro the module has anywhere in its text."""
-    if name in PLAIN:
-        variant = variant._replace(criterion=None)
-    return tuple(macro for macro in variant.macros if macro[2:].partition("=")[0] in words(name))
+    """Options of the variant as launched whose macro the module has anywhere in its text."""
+    macros = variant.seen_by(name).macros
+    return tuple(macro for macro in macros if macro[2:].partition("=")[0] in words(name))
 
 
 @cache
@@ -81,15 +83,31 @@ def declared(name: str) -> set[str]:
     return set(re.findall(kernel, source(name)))
 
 
-def cases(arch: int, name: str, turn: int, turns: int) -> list[Case]:
-    """Compiled variants of a module for an architecture: if more than two, each ``turns``-th."""
-    found = sorted({Case(arch, name, seen(name, v)) for v in VARIANTS.get(arch, [WIDEST])})
-    return found if len(found) <= 2 else found[turn % min(turns, len(found)) :: turns]
+def cases(arch: int, name: str, variants: list[Variant]) -> list[Case]:
+    """Variants of a module for an architecture, each once as it is compiled."""
+    return sorted({Case(arch, name, seen(name, variant)) for variant in variants})
 
 
 def all_cases(turn: int, turns: int) -> list[Case]:
-    modules = product(ARCHITECTURES, HEADERS)
-    return [case for arch, name in modules for case in cases(arch, name, turn, turns)]
+    """Cases of a turn: in each one the fullest variants, and others of a ``turns``-th.
+
+    Of the other architectures one takes its turn.
+    """
+    others = [arch for arch in ARCHITECTURES if arch != MOST_REGISTERS]
+    if turns > 1:
+        others = [others[turn % len(others)]]
+    found = []
+    for name in HEADERS:
+        always = cases(MOST_REGISTERS, name, FULLEST)
+        rest = [
+            case
+            for case in cases(MOST_REGISTERS, name, VARIANTS[MOST_REGISTERS])
+            if case not in always
+        ]
+        found += always + rest[turn % turns :: turns]
+        for arch in others:
+            found += cases(arch, name, VARIANTS.get(arch, [WIDEST]))
+    return found
 
 
 # K/M, as CI's runs take turns.
@@ -284,11 +302,14 @@ def test_problems_are_seen(old, new, problem):
 
 
 @pytest.mark.parametrize("turns", [1, 8])
-def test_every_kernel_compiles_for_every_architecture_in_every_turn(turns):
+def test_every_turn_has_the_fullest_kernels_and_all_turns_have_all(turns):
     parts = [all_cases(turn, turns) for turn in range(turns)]
+    fullest = {Case(MOST_REGISTERS, name, seen(name, v)) for name, v in product(HEADERS, FULLEST)}
     for part in parts:
-        assert {case[:2] for case in part} == set(product(ARCHITECTURES, HEADERS))
+        assert fullest <= set(part)
+        assert {case.name for case in part if case.arch != MOST_REGISTERS} == {*HEADERS}
     assert set().union(*parts) == set(all_cases(0, 1))
+    assert {case[:2] for case in all_cases(0, 1)} == set(product(ARCHITECTURES, HEADERS))
 
 
 def test_mutants_change_one_place():

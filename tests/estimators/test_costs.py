@@ -87,17 +87,6 @@ def test_rows_weigh_what_errors_of_their_class_cost(kind, costs):
         np.testing.assert_allclose(ours.statistics, theirs.statistics, rtol=1e-9, atol=1e-12)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("n_classes", [2, 3])
-def test_equal_costs_change_nothing(kind, n_classes):
-    X, y = table(1, n_classes)
-    plain = make(kind).fit(X, y)
-    equal = make(kind, misclassification_costs=7.3 * (1 - np.eye(n_classes))).fit(X, y)
-    assert same_trees(plain, equal)
-    np.testing.assert_array_equal(plain.predict_proba(X), equal.predict_proba(X))
-    np.testing.assert_array_equal(plain.predict(X), equal.predict(X))
-
-
 @examples(12)
 @given(
     st.integers(0, 100),

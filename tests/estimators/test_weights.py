@@ -18,15 +18,8 @@ from gputree import (
     DecisionTreeRegressor,
     ExtraTreesClassifier,
     ID3Classifier,
-    MDLPDiscretizer,
     RandomForestClassifier,
     RandomForestRegressor,
-    gain_ratio,
-    gini_gain,
-    information_gain,
-    rank_features,
-    symmetric_uncertainty,
-    variance_reduction,
 )
 from gputree.estimators.cart import Cart
 from gputree.evaluation import Moments, answers
@@ -219,33 +212,6 @@ def test_copies_of_rows_of_many_classes(criterion):
 
 
 # ------------------------------------------------------------------ other numbers
-def ranking(X, y, sample_weight=None):
-    return np.stack([*rank_features(X, y, sample_weight=sample_weight).scores.values()])
-
-
-def cut_points(X, y, sample_weight=None):
-    cuts = MDLPDiscretizer().fit(X, y, sample_weight=sample_weight).bin_edges_
-    return np.concatenate([np.asarray(edges, float)[1:-1] for edges in cuts])
-
-
-SCORES = [information_gain, gain_ratio, symmetric_uncertainty, gini_gain, variance_reduction]
-
-
-@pytest.mark.parametrize("score", [*SCORES, ranking, cut_points])
-def test_scores_follow_the_same_laws(score):
-    rng = np.random.default_rng(4)
-    X = np.round(rng.normal(size=(N, 2)), 1)
-    y = (X[:, 0] > 0.2).astype(int) + (X[:, 1] > 0.5)
-    weight = rng.integers(0, 4, N)
-    copies = np.repeat(np.arange(N), weight)
-    expected = score(X[copies], y[copies])
-    assert np.size(expected) > 0
-    np.testing.assert_allclose(score(X, y, sample_weight=weight.astype(float)), expected)
-    if score is not cut_points:  # a description costs by rows
-        same = score(X, y, sample_weight=np.full(N, 2.5))
-        np.testing.assert_allclose(same, score(X, y))
-
-
 MEASURED = [DecisionTreeClassifier(max_depth=1), DecisionTreeRegressor(max_depth=1)]
 
 

@@ -5,7 +5,6 @@ from contextlib import ExitStack
 from dataclasses import replace
 from decimal import Decimal
 from functools import partial
-from itertools import product
 
 import numpy as np
 import postgres_server
@@ -22,14 +21,10 @@ from gputree.datasets import load_golf
 from gputree.export import export_sql
 from gputree.export.model import model_of, single_paths
 from gputree.export.sql_writer import DIALECTS, Writer
-from gputree.prediction import apply
 
 GOLF = load_golf()
 
 
-# One expression, or a table of nodes that is walked.
-FORMS = {"expression": {}, "nodes": {"nodes": "the tree's"}}
-in_each_form = pytest.mark.parametrize("form", FORMS)
 in_each_database = pytest.mark.parametrize(
     "dialect", ["sqlite", "duckdb", pytest.param("postgres", marks=pytest.mark.process)]
 )
@@ -64,13 +59,12 @@ def columns_of(values: np.ndarray) -> dict:
     return out
 
 
-@in_each_form
 @in_each_database
 @given(multiway_cases(min_rows=1), st.randoms())
-def test_databases_answer_as_the_tree_does(dialect, form, case, random):
+def test_databases_answer_as_the_tree_does(dialect, case, random):
     tree, values = case
     columns, ask = columns_of(values), DATABASES[dialect]
-    asked = {"dialect": dialect, "table": "rows", "missing": "largest", **FORMS[form]}
+    asked = {"dialect": dialect, "table": "rows", "missing": "largest"}
     node = export_sql(tree, output="node", **asked)
     assert ask(node, columns) == [heaviest(tree, row) for row in values]
     k = random.randrange(tree.n_classes)
@@ -138,14 +132,6 @@ def truth_values():
     return model, {"x0": [True, False]}, np.array([True, False])
 
 
-def names_of_columns_that_a_table_of_nodes_has():
-    """They are those of the rows, where the tree is meant."""
-    x = np.random.default_rng(0).normal(size=(60, 5))
-    model = DecisionTreeRegressor().fit(x, (x[:, 0] > 0) * x[:, 1] + x[:, 2] * x[:, 3] + x[:, 4])
-    names = ["node", "here", "c0", "threshold", "prediction"]
-    return model, dict(zip(names, x.T.tolist(), strict=True)), model.predict(x)
-
-
 def one_node():
     model = DecisionTreeClassifier().fit([[1.0], [2.0]], ["a", "a"])
     return model, {"x0": [5.0, None]}, np.array(["a", "a"])
@@ -159,27 +145,25 @@ HARD_TABLES = [
     partial(categories_and_labels_by_their_names, ID3Classifier),
     partial(categories_and_labels_by_their_names, DecisionTreeClassifier),
     truth_values,
-    names_of_columns_that_a_table_of_nodes_has,
     one_node,
 ]
 
 
 @in_each_database
-@pytest.mark.parametrize(("case", "form"), list(product(HARD_TABLES, FORMS)))
-def test_hard_tables(dialect, form, case):
+@pytest.mark.parametrize("case", HARD_TABLES)
+def test_hard_tables(dialect, case):
     model, columns, expected = case()
     options = {"dialect": dialect, "feature_names": list(columns), "table": "rows"}
-    query = export_sql(model, **options, **FORMS[form])
+    query = export_sql(model, **options)
     assert DATABASES[dialect](query, columns) == expected.tolist()
 
 
-@in_each_form
 @pytest.mark.parametrize("dialect", ["duckdb", "postgres"])
-def test_decimals_are_rounded_as_in_predict(dialect, form):
+def test_decimals_are_rounded_as_in_predict(dialect):
     model = DecisionTreeClassifier().fit([[0.1], [0.3]], [0, 1])
     threshold = Decimal(float(model.tree_.threshold[0]))
     asked = [Decimal(f"{threshold + Decimal(step):.30f}") for step in ("-1e-9", "1e-25", "1e-9")]
-    query = export_sql(model, dialect=dialect, table="rows", **FORMS[form])
+    query = export_sql(model, dialect=dialect, table="rows")
     assert DATABASES[dialect](query, {"x0": asked}) == [0, 0, 1]
 
 
@@ -222,8 +206,7 @@ def test_a_regression_tree_has_no_shares():
 
 
 @pytest.mark.full
-@in_each_form
-def test_a_deep_tree_in_sqlite(form):
+def test_a_deep_tree_in_sqlite():
     rng = np.random.default_rng(1)
     values = rng.integers(0, 50, (4000, 2)).astype(float)
     values[rng.random(values.shape) < 0.05] = np.nan
@@ -233,7 +216,7 @@ def test_a_deep_tree_in_sqlite(form):
     table[np.isnan(values[:, 1]), 1] = None
     model = DecisionTreeRegressor().fit(table, rng.exponential(size=4000) ** 3)
     assert model.get_depth() > 20
-    query = export_sql(model, dialect="sqlite", table="rows", **FORMS[form])
+    query = export_sql(model, dialect="sqlite", table="rows")
     columns = {f"x{j}": table[:, j].tolist() for j in range(3)}
     assert in_sqlite(query, columns) == model.predict(table).tolist()
 
@@ -267,7 +250,7 @@ def test_what_sql_has_not():
     with pytest.raises(ValueError, match="both numbers and text"):
         export_sql(DecisionTreeClassifier().fit(mixed, [0, 1, 0, 0]))
     deep = replace(model.tree_, depth=np.where(model.tree_.is_leaf, 400, 0).astype(np.int32))
-    with pytest.raises(ValueError, match=r"its depth is 400.* Pass nodes='NAME'"):
+    with pytest.raises(ValueError, match=r"its depth is 400.* Prune it"):
         export_sql(deep)
 
 
@@ -279,12 +262,8 @@ def test_an_expression_alone():
 @in_each_database
 def test_trees_that_no_expression_holds(dialect):
     tree = chain(600)
-    with pytest.raises(ValueError, match=r"represent this tree: its depth .* Pass nodes='NAME'"):
+    with pytest.raises(ValueError, match=r"represent this tree: its depth .* Prune it"):
         export_sql(tree, dialect=dialect, table="rows")
-    query = export_sql(tree, dialect=dialect, output="node", table="rows", nodes="tree")
-    asked = np.append(np.arange(0.0, 610.0, 20), np.nan)
-    columns = {"x0": [None if x != x else x for x in asked.tolist()]}
-    assert DATABASES[dialect](query, columns) == apply(tree, asked[:, None]).tolist()
 
 
 @pytest.mark.full
@@ -294,16 +273,3 @@ def test_trees_that_sqlite_plans_for_minutes():
     error = "it has 20,003 nodes, and SQLite takes minutes to plan more than 20,000"
     with pytest.raises(ValueError, match=error):
         export_sql(model, dialect="sqlite")
-    query = export_sql(model, dialect="sqlite", table="rows", nodes="tree")
-    columns = {"x0": x[:500, 0].tolist(), "x1": x[:500, 1].tolist()}
-    assert in_sqlite(query, columns) == model.predict(x[:500]).tolist()
-
-
-def test_what_a_table_of_nodes_needs():
-    model = DecisionTreeClassifier().fit([[1.0], [2.0]], ["a", "b"])
-    with pytest.raises(ValueError, match="nodes needs table"):
-        export_sql(model, nodes="tree")
-    model.classes_ = np.array(["a", 1], object)
-    with pytest.raises(ValueError, match=r"represent labels of type int, str: .* class_names"):
-        export_sql(model, nodes="tree", table="rows")
-    export_sql(model, nodes="tree", table="rows", class_names=["a", "1"])

@@ -6,9 +6,8 @@ from figures import OVERLAP, any_overlap, close_figures, overlap  # noqa: F401
 from matplotlib import colors, pyplot
 from pruning_oracles import random_tree, tree_of_shape
 from sklearn.datasets import load_diabetes, load_iris
-from sklearn.exceptions import NotFittedError
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
-from sklearn_trees import Classifier, from_sklearn
+from sklearn_trees import from_sklearn
 
 from gputree import DecisionTreeRegressor as GputreeRegressor
 from gputree.export import export_text, plot_tree
@@ -159,11 +158,6 @@ def test_a_tree_too_large_for_a_figure():
     with pytest.raises(ValueError, match="at most 500 leaves, got 601"):
         plot_tree(tree)
     assert len(plot_tree(tree, max_depth=3).texts) == 15
-
-
-def test_not_fitted():
-    with pytest.raises(NotFittedError):
-        plot_tree(Classifier())
 
 
 # ------------------------------------------------------- bars, lines, long sets

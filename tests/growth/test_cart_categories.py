@@ -1,7 +1,6 @@
 """CART with categories: lists against histograms, subsets against brute force, what users see."""
 
 import json
-from functools import cache
 
 import numpy as np
 import pytest
@@ -243,64 +242,6 @@ def test_of_two_categories_too_the_absent_one_goes_as_missing_values_do(seed, cr
 
 
 # ---------------------------------------------------------------------- estimators
-@cache
-def mixed_frame(n=400):
-    pandas = pytest.importorskip("pandas")
-    rng = np.random.default_rng(5)
-    colour = rng.choice(["red", "green", "blue", None], n)
-    size = rng.normal(size=n)
-    size[rng.random(n) < 0.1] = np.nan
-    frame = pandas.DataFrame({"colour": colour, "size": size, "round": rng.random(n) < 0.5})
-    y = (colour == "red") ^ (np.nan_to_num(size) > 0.5)
-    return frame, y.astype(int) + (rng.random(n) < 0.1)
-
-
-@cache
-def leaves_without_limits() -> int:
-    return DecisionTreeClassifier().fit(*mixed_frame()).get_n_leaves()
-
-
-@pytest.mark.parametrize(
-    "limits",
-    [
-        {"max_depth": 3},
-        {"min_samples_leaf": 0.05},
-        {"min_samples_split": 40},
-        {"min_weight_fraction_leaf": 0.1},
-        {"min_impurity_decrease": 0.01},
-        {"max_leaf_nodes": 5},
-        {"max_features": 1, "random_state": 3, "max_depth": 5},
-        {"splitter": "binned", "max_bins": 4},
-        {"ccp_alpha": 0.01},
-        {"criterion": "entropy", "class_weight": "balanced"},
-    ],
-)
-def test_parameters_of_cart_hold_with_categories(limits):
-    frame, y = mixed_frame()
-    model = DecisionTreeClassifier(**limits).fit(frame, y)
-    tree = model.tree_
-    tree.check()
-    assert 1 < tree.n_leaves < leaves_without_limits()
-    assert model.feature_importances_.sum() == pytest.approx(1.0)
-    if "min_samples_leaf" in limits:
-        assert tree.n_rows.min() >= 20
-    if "min_weight_fraction_leaf" in limits:
-        assert tree.weight.min() >= 40
-    if "max_leaf_nodes" in limits:
-        assert tree.n_leaves == 5
-    if "max_features" in limits:
-        assert np.unique(tree.feature[1:3]).size == 2  # all columns choose one for both
-
-
-def test_weight_two_is_a_row_twice():
-    frame, y = mixed_frame(100)
-    twice = np.arange(100) % 3 == 0
-    rows = np.concatenate([np.arange(100), np.flatnonzero(twice)])
-    for model in (DecisionTreeClassifier(), DecisionTreeRegressor()):
-        weighted = model.fit(frame, y, 1.0 + twice).predict(frame)
-        assert np.array_equal(model.fit(frame.iloc[rows], y[rows]).predict(frame), weighted)
-
-
 def test_categories_by_name_index_and_mask():
     rng = np.random.default_rng(0)
     X = rng.integers(0, 6, (200, 2)).astype(float)

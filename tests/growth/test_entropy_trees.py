@@ -237,13 +237,6 @@ def test_rows_of_weight_zero_do_not_make_categories_few():
     assert fit_c45(table).tree_.n_nodes == fit_c45(twice).tree_.n_nodes == 1
 
 
-@given(table=TABLES)
-def test_a_row_twice_is_a_row_of_weight_two_for_id3(table):
-    weight = np.ones(len(table.y)) if table.weight is None else table.weight
-    twice = table._replace(weight=weight).take(np.repeat(np.arange(len(table.y)), 2))
-    assert_equal_trees(fit_id3(twice).tree_, fit_id3(table._replace(weight=2 * weight)).tree_)
-
-
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("factor", [2.0**-250, 1e-12, 1e-6, 2.0**45, 1e80])
 def test_weights_however_small_or_large_grow_the_same_tree_of_id3(factor, weighted):

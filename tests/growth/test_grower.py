@@ -4,11 +4,11 @@ import numpy as np
 import oracles
 import pytest
 from devices import tune
-from hypothesis import assume, given
+from hypothesis import given
 from hypothesis import strategies as st
 from numba import njit
-from oracles import all_cuts, best_first, exact_tree
-from strategies import Sample, is_regression, make_task, problems, random_problems, random_sample
+from oracles import best_first, exact_tree
+from strategies import Sample, is_regression, make_task, random_problems, random_sample
 
 from gputree import DecisionTreeClassifier
 from gputree.arithmetic.bits import child_key, mix
@@ -19,11 +19,6 @@ from gputree.growth.frontier import BestFirst, best_first_leaves, child_keys, fi
 
 COARSE = {"finish_rows": 1, "max_bins": 5}  # many bins to refine, no finishing
 ALL_ROWS = 10**9
-
-
-def splits_of(tree):
-    """A tree without the direction of missing values where training saw none."""
-    return tree._replace(missing_left=[])
 
 
 # ----------------------------------------------------------- how the work is done
@@ -80,16 +75,6 @@ def test_no_node_is_small_where_levels_are_split_to_the_depth_limit():
     assert finish_rows(whole, sizes[1:], 10, 5_000, 1, 0) == 750
 
 
-@given(random_problems(100, kinds=[("squared_error", False), ("squared_error", True)]))
-def test_equal_targets_are_a_leaf(grow_tree, problem):
-    criterion, sample = problem
-    task = make_task(criterion, sample)
-    for options in ({}, COARSE):
-        tree = grow_tree(sample, task, **options)
-        for rows, child in zip(tree.rows, tree.first_child, strict=True):
-            assert child < 0 or np.unique(sample.y[rows]).size > 1
-
-
 @pytest.mark.parametrize("heaviest", [2.0**20, 2.0**33, 2.0**40 / 3.0])
 @pytest.mark.parametrize("options", [{}, COARSE])
 def test_light_rows_beside_a_heavy_one_keep_their_targets(grow_tree, heaviest, options):
@@ -116,107 +101,6 @@ def test_one_histogram_over_the_budget_finishes_from_the_root(grow_tree):
     sample = random_sample(4, 500, 3, 3)
     task = make_task("gini", sample)
     assert grow_tree(sample, task, histograms=0) == exact_tree(sample.values, task)
-
-
-# ------------------------------------------------------------ what the data say
-@given(problems(), st.randoms(use_true_random=False))
-def test_order_of_rows(grow_tree, problem, random):
-    criterion, sample = problem
-    n = len(sample.y)
-    order = np.array(random.sample(range(n), n))
-    task = make_task(criterion, sample)
-    tree = grow_tree(sample, task, **COARSE)
-    shuffled = sample.take(order)
-    n_classes = task.n_classes or None
-    other = grow_tree(shuffled, make_task(criterion, shuffled, n_classes=n_classes), **COARSE)
-    moved = [sorted(order[rows].tolist()) for rows in other.rows]
-    assert other._replace(rows=moved) == tree
-
-
-INTEGER_WEIGHTS = st.lists(st.integers(1, 3), min_size=40, max_size=40)
-
-
-@pytest.mark.parametrize("criterion", ["gini", "squared_error"])
-@given(INTEGER_WEIGHTS, st.integers(0, 10**6))
-def test_a_repeated_row_is_a_weight(grow_tree, criterion, weight, seed):
-    """Directions are left out: where training saw no missing value, rows are counted."""
-    weight = np.array(weight)
-    assume(np.gcd.reduce(weight) == 1 and weight.min() < weight.max())
-    sample = random_sample(seed, 40, 3, 0 if is_regression(criterion) else 3)
-    weighted = sample._replace(weight=weight.astype(float))
-    repeated = sample.take(np.repeat(np.arange(40), weight))
-    a = grow_tree(weighted, make_task(criterion, weighted), **COARSE)
-    b = grow_tree(repeated, make_task(criterion, repeated), **COARSE)
-    unique = [sorted(set(np.repeat(np.arange(40), weight)[rows].tolist())) for rows in b.rows]
-    assert splits_of(a) == splits_of(b._replace(rows=unique))
-
-
-@given(problems(kinds=[("gini", True), ("wide_gini", True), ("squared_error", True)]),
-       st.integers(-60, 60))  # fmt: skip
-def test_scale_of_weights(grow_tree, problem, exponent):
-    criterion, sample = problem
-    scaled = sample._replace(weight=np.ldexp(sample.weight, exponent))
-    a = grow_tree(sample, make_task(criterion, sample), **COARSE)
-    assert grow_tree(scaled, make_task(criterion, scaled), **COARSE) == a
-
-
-@given(problems(), st.integers(0, 2))
-def test_monotone_columns(grow_tree, problem, f):
-    """Only the order of a column counts: its ranks give the same partition."""
-    criterion, sample = problem
-    assume(f < sample.values.shape[1])
-    ranks = sample.values.copy()
-    known = ~np.isnan(ranks[:, f])
-    ranks[known, f] = np.exp2(np.unique(ranks[known, f], return_inverse=True)[1] - 9.0)
-    other = sample._replace(values=ranks)
-    a = grow_tree(sample, make_task(criterion, sample), **COARSE)
-    b = grow_tree(other, make_task(criterion, other), **COARSE)
-    assert a._replace(threshold=[]) == b._replace(threshold=[])
-
-
-def continuous(seed, n=60, d=4):
-    """Normal columns and a target that depends on two of them."""
-    rng = np.random.default_rng(seed)
-    values = rng.normal(size=(n, d))
-    return Sample(values, values[:, 0] * values[:, 1] + rng.normal(size=n), None)
-
-
-@given(st.integers(0, 10**6), st.permutations(range(4)))
-def test_order_of_columns(grow_tree, seed, order):
-    """Normal targets do not tie: a column is chosen by what it holds, not by its number."""
-    sample = continuous(seed)
-    limits = {"min_samples_leaf": 6}
-    moved = sample._replace(values=np.ascontiguousarray(sample.values[:, order]))
-    a = grow_tree(sample, make_task("squared_error", sample, **limits), **COARSE)
-    b = grow_tree(moved, make_task("squared_error", moved, **limits), **COARSE)
-    back = [order[f] if f >= 0 else -1 for f in b.feature]
-    assert a == b._replace(feature=back)
-
-
-def has_ties(sample, task, tree):
-    """Return True if some node has two best cuts with different sides, or nearly so."""
-    for rows, child in zip(tree.rows, tree.first_child, strict=True):
-        if child >= 0:
-            cuts = [c for f in range(4) for c in all_cuts(sample.values, task, np.array(rows), f)]
-            scores = np.sort([c.score for c in cuts])
-            if scores.size > 1 and scores[-1] - scores[-2] < 1e-9 * scores[-1]:
-                return True
-    return False
-
-
-@given(st.integers(0, 10**6))
-def test_gini_is_squared_error_on_0_1_targets(grow_tree, seed):
-    sample = continuous(seed)
-    sample = sample._replace(y=(sample.y > 0).astype(np.uint8))
-    limits = {"min_samples_leaf": 7, "max_depth": 3}
-    gini = make_task("gini", sample, **limits)
-    by_gini = grow_tree(sample, gini, **COARSE)
-    by_error = grow_tree(sample, make_task("squared_error", sample, **limits), **COARSE)
-    assert by_gini.gain[0] == pytest.approx(2.0 * by_error.gain[0], rel=1e-12)
-    assume(not has_ties(sample, gini, by_gini))
-    halves = pytest.approx([0.5 * g for g in by_gini.gain], rel=1e-9, abs=1e-15)
-    assert by_error.gain == halves
-    assert by_error._replace(gain=[]) == by_gini._replace(gain=[])
 
 
 # -------------------------------------------------------------------- best first

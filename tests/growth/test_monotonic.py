@@ -75,14 +75,6 @@ def test_cells_do_not_change_the_tree(grow_tree, device, problem, max_bins):
         assert tree == expected, name
 
 
-@given(monotonic_problems(kinds=KINDS), st.integers(1, 200))
-def test_without_signs_nothing_is_held(grow_tree, problem, finish_rows):
-    criterion, sample, signs = problem
-    task = held_task((criterion, sample, np.zeros_like(signs)))
-    free = dataclasses.replace(task, limits=task.limits._replace(monotonic=None))
-    assert grow_tree(sample, task, finish_rows=finish_rows) == grow_tree(sample, free)
-
-
 @pytest.mark.parametrize("most", [0, 2, 25])
 def test_subtrees_in_global_and_in_shared_memory(cuda_device, monkeypatch, most):
     """Bounds go with nodes that are put off; nodes of up to `most` rows are, a few at once."""

@@ -271,12 +271,6 @@ def test_labels_without_gaps(dtype):
     assert codes.tolist() == [label + 128 for label in y.tolist()]
 
 
-def test_labels_of_two_truth_values():
-    model = fit(Classifier, y=LABELS > 0)
-    assert model.classes_.tolist() == [False, True]
-    assert model.predict(X).dtype == bool
-
-
 def test_one_class():
     model = fit(Classifier, y=np.full(50, "only"))
     assert model.get_n_leaves() == 1
@@ -364,17 +358,6 @@ def test_class_weights_that_exhaust_the_memory(monkeypatch):
 def test_bad_weights(kind, weight, message):
     with pytest.raises(ValueError, match=message):
         kind().fit(X, LABELS, weight)
-
-
-@pytest.mark.parametrize("kind", [Classifier, Regressor])
-def test_rows_of_weight_zero_take_no_part(kind):
-    y = LABELS if kind is Classifier else TARGETS
-    kept = ROWS % 3 > 0
-    weighted = fit(kind, X, y, kept.astype(float))
-    assert weighted.tree_.equals(fit(kind, X[kept], y[kept]).tree_)
-    alone = fit(kind, X, y, (ROWS == 7).astype(float))
-    assert alone.get_n_leaves() == 1
-    assert (alone.predict(X) == y[7]).all()
 
 
 def test_classes_of_weight_zero_are_never_predicted():

@@ -19,7 +19,7 @@ from gputree import (
     load_model,
     save_model,
 )
-from gputree.persistence import FORMAT_VERSION, Contents, read_contents, read_model, write_contents
+from gputree.persistence import FORMAT_VERSION, Contents, read_contents, write_contents
 from gputree.persistence.container import npy_bytes
 from gputree.persistence.model_file import RULES
 
@@ -48,11 +48,6 @@ def rules(saved):
 @pytest.fixture
 def boosted_rules(saved):
     return saved("boosted rules, a frame")
-
-
-def test_readers_of_one_tree_say_who_reads_the_file(boosted):
-    with pytest.raises(ValueError, match="holds several trees, or rules: load_model reads it"):
-        read_model(boosted)
 
 
 def test_what_cannot_be_saved(tmp_path):

@@ -25,7 +25,7 @@ from gputree import (
     read_json,
 )
 from gputree.datasets import load_golf, load_iris
-from gputree.persistence import read_model, save_model, write_model
+from gputree.persistence import Contents, read_contents, save_model, write_contents
 from gputree.pruning import PenalizedLoss, Pessimistic, ReducedError
 from gputree.tree.checks import check_statistics
 
@@ -55,10 +55,10 @@ def test_categories_that_are_not_those_of_the_tree(tmp_path, words, message):
 def load_changed(estimator, changes, path):
     """The estimator from a file whose header has other values."""
     save_model(estimator, path)
-    header, tree = read_model(path)
+    header, (tree,), _ = read_contents(path)
     fixed = ("format", "format_version", "gputree_version", "tree")
     kept = {key: value for key, value in header.items() if key not in fixed}
-    write_model(path, kept | changes, tree)
+    write_contents(path, Contents(kept | changes, [tree]), False)
     return load_model(path)
 
 
@@ -206,9 +206,9 @@ def test_fields_are_named(problem, tmp_path):
     broken = replace(tree, **{field: values})
     with pytest.raises(ValueError, match=f"Invalid tree: {re.escape(problem)}"):
         check_statistics(broken)
-    write_model(tmp_path / "model", {}, broken)
+    write_contents(tmp_path / "model", Contents({}, [broken]), False)
     with pytest.raises(ValueError, match=f"model is damaged: Invalid tree: {re.escape(problem)}"):
-        read_model(tmp_path / "model")
+        read_contents(tmp_path / "model")
 
 
 def test_json_is_not_believed():

@@ -16,7 +16,7 @@ from hand_made_trees import make_tree
 
 from gputree import C45Classifier
 from gputree.base.dtypes import BRANCH_SPLIT, MISSING_STOPS, NO_FEATURE, NO_THRESHOLD
-from gputree.persistence import FORMAT_VERSION, read_model, write_model
+from gputree.persistence import FORMAT_VERSION, Contents, read_contents, write_contents
 from gputree.persistence.container import npy_bytes
 from gputree.persistence.trees import ARRAYS, BOUNDS, SOFT
 from gputree.tree import Tree
@@ -50,7 +50,7 @@ def small_tree() -> Tree:
 @pytest.fixture
 def model(tmp_path):
     path = tmp_path / "tree.gputree"
-    write_model(path, HEADER, small_tree())
+    write_contents(path, Contents(HEADER, [small_tree()]), False)
     return path
 
 
@@ -74,7 +74,7 @@ def edit_array(path, name, array):
 
 
 def test_round_trip(model):
-    header, tree = read_model(model)
+    header, (tree,), _ = read_contents(model)
     assert tree.equals(small_tree())
     assert HEADER.items() <= header.items()
     assert header["format"] == "gputree-model"
@@ -89,8 +89,8 @@ def held_tree():
 
 def test_bounds_of_answers_make_a_file_of_version_4(tmp_path):
     tree, held = small_tree(), held_tree()
-    write_model(tmp_path / "held.gputree", HEADER, held)
-    header, found = read_model(tmp_path / "held.gputree")
+    write_contents(tmp_path / "held.gputree", Contents(HEADER, [held]), False)
+    header, (found,), _ = read_contents(tmp_path / "held.gputree")
     assert header["format_version"] == 4
     assert found.equals(held)
     assert not found.equals(tree)
@@ -108,8 +108,8 @@ def soft_tree():
 )
 def test_smoothed_shares_and_soft_thresholds_make_a_file_of_version_5(parts, tmp_path):
     tree = replace(soft_tree(), **parts)
-    write_model(tmp_path / "soft.gputree", HEADER, tree)
-    header, found = read_model(tmp_path / "soft.gputree")
+    write_contents(tmp_path / "soft.gputree", Contents(HEADER, [tree]), False)
+    header, (found,), _ = read_contents(tmp_path / "soft.gputree")
     assert header["format_version"] == 5
     assert found.equals(tree)
     assert not found.equals(small_tree())
@@ -118,7 +118,7 @@ def test_smoothed_shares_and_soft_thresholds_make_a_file_of_version_5(parts, tmp
 def test_files_of_older_releases_are_read():
     for version in range(1, 6):  # of one tree
         expected = {4: held_tree, 5: soft_tree}.get(version, small_tree)()
-        header, tree = read_model(MODEL_FILES / f"version_{version}.gputree")
+        header, (tree,), _ = read_contents(MODEL_FILES / f"version_{version}.gputree")
         assert header["format_version"] == version
         assert header["algorithm"] == "DecisionTreeClassifier"
         assert tree.equals(expected)
@@ -140,13 +140,13 @@ def test_numpy_alone_can_read_the_file(model):
 
 
 def test_equal_models_are_equal_bytes(model, tmp_path):
-    write_model(tmp_path / "again", HEADER, small_tree())
+    write_contents(tmp_path / "again", Contents(HEADER, [small_tree()]), False)
     assert (tmp_path / "again").read_bytes() == model.read_bytes()
 
 
 def test_big_endian_arrays_are_converted(model):
     edit_array(model, "threshold", small_tree().threshold.astype(">f8"))
-    assert read_model(model)[1].equals(small_tree())
+    assert read_contents(model).trees[0].equals(small_tree())
 
 
 def test_a_flipped_byte_never_changes_the_tree(model):
@@ -157,7 +157,7 @@ def test_a_flipped_byte_never_changes_the_tree(model):
         damaged[position] ^= 0xFF
         model.write_bytes(damaged)
         try:
-            header, tree = read_model(model)
+            header, (tree,), _ = read_contents(model)
         except ValueError:
             told += 1
         else:  # a byte that means nothing, such as a member's date
@@ -170,31 +170,31 @@ def test_a_flipped_byte_never_changes_the_tree(model):
 def test_not_a_model_file(tmp_path, content):
     (tmp_path / "file").write_bytes(content)
     with pytest.raises(ValueError, match="not a gputree model file"):
-        read_model(tmp_path / "file")
+        read_contents(tmp_path / "file")
 
 
 def test_json_is_read_by_another(tmp_path):
     (tmp_path / "tree.json").write_text("{}")
     with pytest.raises(ValueError, match=r"truncated\. JSON is read by read_json"):
-        read_model(tmp_path / "tree.json")
+        read_contents(tmp_path / "tree.json")
 
 
 def test_another_zip(tmp_path):
     np.savez(tmp_path / "other.npz", a=np.arange(3))
     with pytest.raises(ValueError, match=r"it holds no model\.json"):
-        read_model(tmp_path / "other.npz")
+        read_contents(tmp_path / "other.npz")
 
 
 def test_missing_file(tmp_path):
     with pytest.raises(FileNotFoundError, match="no model file"):
-        read_model(tmp_path / "absent")
+        read_contents(tmp_path / "absent")
 
 
 def test_newer_format(model):
     edit_header(model, format_version=FORMAT_VERSION + 1, gputree_version="99.0", tree="unknown")
     newer = rf"written by a newer gputree \(99\.0, format version {FORMAT_VERSION + 1}\)"
     with pytest.raises(ValueError, match=newer):
-        read_model(model)
+        read_contents(model)
 
 
 @pytest.mark.parametrize(
@@ -217,7 +217,7 @@ def test_newer_format(model):
 def test_bad_header(model, changes, message):
     edit_header(model, **changes)
     with pytest.raises(ValueError, match=message):
-        read_model(model)
+        read_contents(model)
 
 
 @pytest.mark.parametrize(
@@ -237,13 +237,13 @@ def test_bad_header(model, changes, message):
 def test_arrays_that_are_no_tree(model, name, array, message):
     edit_array(model, name, array)
     with pytest.raises(ValueError, match=message):
-        read_model(model)
+        read_contents(model)
 
 
 def test_missing_array(model):
     rewrite(model, lambda members: members.pop("tree/gain.npy"))
     with pytest.raises(ValueError, match=r"tree/gain\.npy"):
-        read_model(model)
+        read_contents(model)
 
 
 def test_objects_are_never_unpickled(model):
@@ -254,7 +254,7 @@ def test_objects_are_never_unpickled(model):
 
     rewrite(model, change)
     with pytest.raises(ValueError, match="gain must be float64 with 1 dimensions, got object"):
-        read_model(model)
+        read_contents(model)
 
 
 def test_array_header_that_claims_too_much(model):
@@ -264,7 +264,7 @@ def test_array_header_that_claims_too_much(model):
     assert huge != content
     rewrite(model, lambda members: members.update({"tree/gain.npy": huge}))
     with pytest.raises(ValueError, match=r"gain of shape .* has 40,000,.* its member holds 40\."):
-        read_model(model)
+        read_contents(model)
 
 
 def test_failed_write_keeps_the_old_file(model, monkeypatch):
@@ -275,21 +275,22 @@ def test_failed_write_keeps_the_old_file(model, monkeypatch):
 
     monkeypatch.setattr(zipfile.ZipFile, "writestr", fail)
     with pytest.raises(OSError, match="disk full"):
-        write_model(model, {}, small_tree())
+        write_contents(model, Contents({}, [small_tree()]), False)
     assert model.read_bytes() == before
     assert os.listdir(model.parent) == [model.name]
 
 
 def test_invalid_input_writes_nothing(tmp_path):
-    path = tmp_path / "model"
+    path, tree = tmp_path / "model", small_tree()
     with pytest.raises(ValueError, match="reserved"):
-        write_model(path, {"tree": 1}, small_tree())
+        write_contents(path, Contents({"tree": 1}, [tree]), False)
     with pytest.raises(ValueError, match="JSON compliant"):
-        write_model(path, {"value": np.inf}, small_tree())
+        write_contents(path, Contents({"value": np.inf}, [tree]), False)
     with pytest.raises(TypeError, match="not JSON serializable"):
-        write_model(path, {"value": object()}, small_tree())
+        write_contents(path, Contents({"value": object()}, [tree]), False)
+    wrong = replace(tree, weight=np.full(5, np.nan))
     with pytest.raises(ValueError, match="Invalid tree"):
-        write_model(path, {}, replace(small_tree(), weight=np.full(5, np.nan)))
+        write_contents(path, Contents({}, [wrong]), False)
     assert not list(tmp_path.iterdir())
 
 
@@ -309,7 +310,7 @@ def test_permissions_follow_the_umask(model):
 def test_damage_is_told_without_the_words_of_libraries(model, damage):
     model.write_bytes(damage(model.read_bytes()))
     with pytest.raises(ValueError, match="is damaged: ") as error:
-        read_model(model)
+        read_contents(model)
     told = str(error.value)
     assert told.startswith(f"{model} is damaged: ")
     assert not re.search("zip|zlib|CRC|decompress|magic|npy header|archive", told, re.IGNORECASE)
@@ -317,11 +318,11 @@ def test_damage_is_told_without_the_words_of_libraries(model, damage):
 
 def test_what_is_no_file(tmp_path):
     with pytest.raises(IsADirectoryError, match=f"{tmp_path} is a directory, and no model file"):
-        read_model(tmp_path)
+        read_contents(tmp_path)
     with pytest.raises(TypeError, match="name of a model file must be a str or path-like, got Non"):
-        read_model(None)
+        read_contents(None)
     with pytest.raises(TypeError, match=r"name of a file to write must be .* got list"):
-        write_model([], {}, small_tree())
+        write_contents([], Contents({}, [small_tree()]), False)
 
 
 @pytest.mark.parametrize("code", [errno.EIO, errno.ENOSPC, errno.ENOMEM, errno.EACCES])
@@ -333,7 +334,7 @@ def test_errors_of_reading_are_told_as_what_they_are(model, monkeypatch, code, p
         with monkeypatch.context() as patch:
             patch.setattr("builtins.open", failing_open(place, calls, error))
             with pytest.raises(type(error), match=os.strerror(code)) as found:
-                read_model(model)
+                read_contents(model)
         assert found.value.filename == str(model)
 
 
@@ -377,15 +378,15 @@ def test_errors_of_writing_name_the_file_that_was_asked_for(tmp_path, monkeypatc
     with monkeypatch.context() as patch:
         patch.setattr(zipfile.ZipFile, "writestr", full)
         with pytest.raises(OSError, match=f"No space left on device: '{path}'"):
-            write_model(path, {}, small_tree())
+            write_contents(path, Contents({}, [small_tree()]), False)
     long = tmp_path / ("m" * 250)  # a name that is not too long, but for what is written first
     with pytest.raises(OSError, match=f"'{long}'$"):
-        write_model(long, {}, small_tree())
+        write_contents(long, Contents({}, [small_tree()]), False)
 
     def denied(old, new):
         raise PermissionError(errno.EACCES, "Permission denied", old, None, new)
 
     monkeypatch.setattr(os, "replace", denied)
     with pytest.raises(OSError, match=f"'{path}'$"):
-        write_model(path, {}, small_tree())
+        write_contents(path, Contents({}, [small_tree()]), False)
     assert not list(tmp_path.iterdir())

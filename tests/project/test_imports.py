@@ -82,6 +82,12 @@ def test_a_tree_is_shown_without_scikit_learn(tmp_path):
 
 
 @pytest.mark.process
+def test_names_are_found_without_docstrings():
+    code = "from gputree import C45Classifier\nprint(C45Classifier.__doc__)"
+    assert run_python("-OO", "-c", code) == "None\n"
+
+
+@pytest.mark.process
 def test_an_estimator_comes_alone():
     """CART without C4.5, rules, files, exports, backends and their kernels."""
     found = modules_of("from gputree import DecisionTreeClassifier")

@@ -364,35 +364,6 @@ def test_probabilities(kind):
 
 
 # ------------------------------------------------- what must not make a difference
-@in_each_kind
-@pytest.mark.parametrize("seed", range(4))
-def test_names_of_categories_do_not_matter(kind, seed):
-    table = random_mixed_table(seed, 300, False)
-    nominal = np.flatnonzero(table.nominal)
-    turned = table.X.copy()
-    turned[:, nominal] = 20 - turned[:, nominal]
-
-    def rules(X):
-        found = C45Rules(KINDS[kind](table.nominal)).fit(X, table.y)
-        return {
-            (rule.label, round(rule.confidence, 12), rule.coverage, rule.errors)
-            for rule in found.rules_
-        }, found.predict(X).tolist()
-
-    assert rules(table.X) == rules(turned)
-
-
-@given(table=random_mixed_tables(100))
-def test_a_weight_is_a_number_of_rows(table):
-    count = np.random.default_rng(0).integers(0, 4, table.y.size)
-    count[0] = 1
-    rows = np.repeat(np.arange(table.y.size), count)
-    tree = KINDS["cart"](table.nominal).fit(table.X, table.y, count)
-    weighted = to_rules(tree, table.X, table.y, count)
-    repeated = to_rules(tree, table.X[rows], table.y[rows])
-    assert weighted.rules_.to_json() == repeated.rules_.to_json()
-
-
 @pytest.mark.full
 @pytest.mark.parametrize("weighted", [False, True])
 def test_blocks_and_threads_do_not_matter(weighted, monkeypatch):
@@ -519,16 +490,6 @@ def test_one_class():
     assert rules.predict([[5.0]]).tolist() == ["a"]
     assert rules.predict_proba([[5.0]]).tolist() == [[1.0]]
     assert rules.rules_.to_sql() == "'a'\n"
-
-
-def test_the_rules_of_the_tree_that_is_given():
-    """A pruned tree has fewer leaves, and its rules are made of those."""
-    table = random_mixed_table(7, 400, False)
-    tree = C45Classifier(categorical_features=table.nominal).fit(table.X, table.y)
-    rules = to_rules(tree, table.X, table.y)
-    assert rules.estimator_ is tree
-    tests = set(rules_of_leaves(tree.tree_).conditions)
-    assert {test for rule in rules.rules_ for test in rule.conditions} <= tests
 
 
 @pytest.mark.parametrize(

@@ -129,7 +129,6 @@ MANY = """
 import resource
 import numpy as np
 from gputree import DecisionTreeClassifier, ID3Classifier
-from gputree.persistence import read_model, write_model
 
 rng = np.random.default_rng(0)
 words = rng.integers(0, 4000, (8000, 2))

@@ -15,7 +15,7 @@ from pruning_oracles import random_tree
 from benchmarks.shapes import balanced, chain, multiway_chain
 from gputree import export_text
 from gputree.export import plot_tree
-from gputree.persistence import read_model, write_model
+from gputree.persistence import Contents, read_contents, write_contents
 from gputree.prediction import apply, decision_path
 from gputree.prediction.losses import node_loss
 from gputree.pruning import (
@@ -89,8 +89,8 @@ def test_sequences_and_collapse(deep):
 def test_a_deep_tree_is_kept_and_printed(tmp_path):
     tree = chain(20_000).tree
     assert pickle.loads(pickle.dumps(tree)).equals(tree)
-    write_model(tmp_path / "deep.gputree", {}, tree)
-    assert read_model(tmp_path / "deep.gputree")[1].equals(tree)
+    write_contents(tmp_path / "deep.gputree", Contents({}, [tree]), False)
+    assert read_contents(tmp_path / "deep.gputree").trees[0].equals(tree)
     text = export_text(tree)
     assert text.count("\n") == tree.n_nodes - 1
     assert len(text) < 300 * tree.n_nodes  # the depth is named, not drawn

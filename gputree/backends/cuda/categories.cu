@@ -4,7 +4,6 @@
 //   many   the rows of a node, sorted by category
 
 struct Pair {  // a categorical column in a node, and memory for its runs
-    i64 node, column;
     const i64* total;
     Runs runs;
     u32* code;  // of each run
@@ -23,9 +22,14 @@ struct Pairs {  // categorical columns in nodes, and the places of the sides of 
         i64 p, const i64* totals, const RunMemory& memory, i64 channels, i64 width
     ) const {
         return {
-            node[p], column[p], totals + node[p] * channels, memory.of(p, width), code + code_at[p],
+            totals + node[p] * channels, memory.of(p, width), code + code_at[p],
             is_left + code_at[p]
         };
+    }
+
+    // The place of a pair's scores, read again where it is used: no search keeps it in registers.
+    __device__ __forceinline__ i64 score_of(i64 p, i64 columns) const {
+        return node[p] * columns + column[p];
     }
 };
 
@@ -63,13 +67,13 @@ __device__ i64 collect_bins(
 
 // One lane: write the subset that was found.
 __device__ void write_subset(
-    const Pair& pair, const Subset& best, i64 columns, i32* count, const Scores& scores
+    const Pairs& pairs, i64 p, i64 count, const Subset& best, i64 columns, const Scores& scores
 ) {
     if (lane_of() != 0) return;
-    const i64 index = pair.node * columns + pair.column;
+    const i64 index = pairs.score_of(p, columns);
     scores.best[index] = best.score;
     scores.sides[index] = u8(best.missing_left);
-    *count = i32(pair.runs.count);
+    pairs.count[p] = i32(count);
 }
 
 // The best subset of a pair's runs, whose categories are marked; `source` has their statistics.
@@ -95,18 +99,18 @@ extern "C" __global__ void __launch_bounds__(32, 16) score_bins(
     const Measure measure = {rules.criterion, rules.limits};
     const i64 p = blockIdx.x, width = measure.channels(), channels = rules.channels;
 #if INTERACTIONS
-    if (scores.excludes(pairs.node[p] * table.columns + pairs.column[p])) return;
+    if (scores.excludes(pairs.score_of(p, table.columns))) return;
 #endif
     Pair pair = pairs.of(p, level.totals, memory, channels, width);
     pair.runs.count = collect_bins(
-        measure.criterion, column_of(table, pair.column), level.cells(table, pair.node, channels),
-        channels, width, pair.runs, pair.code
+        measure.criterion, column_of(table, pairs.column[p]),
+        level.cells(table, pairs.node[p], channels), channels, width, pair.runs, pair.code
     );
     const Node node = {
         pair.runs.begin[pair.runs.count], pair.runs.begin[pair.runs.count + 1], pair.total
     };
     const Subset subset = find_subset(measure, search, node, Summed(), pair);
-    write_subset(pair, subset, table.columns, pairs.count + p, scores);
+    write_subset(pairs, p, pair.runs.count, subset, table.columns, scores);
 }
 
 // Grid: chunks of entries. The rows of node j begin at start[j], each with the key of its value in
@@ -133,7 +137,7 @@ extern "C" __global__ void __launch_bounds__(32, 16) score_rows(
     const Measure measure = {rules.criterion, rules.limits};
     const i64 p = blockIdx.x, width = measure.channels();
 #if INTERACTIONS
-    if (scores.excludes(pairs.node[p] * table.columns + pairs.column[p])) return;
+    if (scores.excludes(pairs.score_of(p, table.columns))) return;
 #endif
     Pair pair = pairs.of(p, level.totals, memory, rules.channels, width);
     const Listed list = {keys + first[p], items + first[p], of.target, of.weight};
@@ -143,5 +147,5 @@ extern "C" __global__ void __launch_bounds__(32, 16) score_rows(
     const Subset subset = find_subset(measure, search, node, list, pair);
     for (i64 r = lane_of(); r < pair.runs.count; r += 32)
         pair.code[r] = u32(value_of(list.keys[pair.runs.begin[r]]));
-    write_subset(pair, subset, table.columns, pairs.count + p, scores);
+    write_subset(pairs, p, pair.runs.count, subset, table.columns, scores);
 }

@@ -112,6 +112,16 @@ class Variant(NamedTuple):
     monotonic: bool = False  # there are monotonic constraints; it matters to `WITH_MONOTONIC`
     interactions: bool = False  # as much of interaction constraints and `WITH_INTERACTIONS`
 
+    def seen_by(self, name: str) -> Variant:
+        """Return the variant without what a module is not compiled for separately."""
+        return self._replace(
+            criterion=None if name in PLAIN else self.criterion,
+            weighted=self.weighted and name not in PLAIN,
+            categories=self.categories and name in WITH_CATEGORIES,
+            monotonic=self.monotonic and name in WITH_MONOTONIC,
+            interactions=self.interactions and name in WITH_INTERACTIONS,
+        )
+
     @property
     def macros(self) -> tuple[str, ...]:
         """Options of the compiler."""
@@ -155,15 +165,7 @@ def load(name: str, variant: Variant) -> Any:
 @cache
 def function(device: int, name: str, variant: Variant, kernel: str) -> Any:
     """One kernel of a module, as it is loaded on a device."""
-    if name in PLAIN:
-        variant = variant._replace(criterion=None)
-    if name not in WITH_CATEGORIES:
-        variant = variant._replace(categories=False)
-    if name not in WITH_MONOTONIC:
-        variant = variant._replace(monotonic=False)
-    if name not in WITH_INTERACTIONS:
-        variant = variant._replace(interactions=False)
-    return load(name, variant).get_function(kernel)
+    return load(name, variant.seen_by(name)).get_function(kernel)
 
 
 class Kernels:
