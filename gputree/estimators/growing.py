@@ -363,7 +363,7 @@ def numbered_tree(
     if targets is None:
         found = _class_statistics(shape.sums, weights, options.criterion)
     else:
-        found = _target_statistics(shape.sums, weights, targets, options.criterion)
+        found = target_statistics(shape.sums, weights, targets, options.criterion)
     return tree_of_statistics(nodes, shape, found, options, n_features)
 
 
@@ -413,7 +413,7 @@ def _class_statistics(sums: NDArray[np.int64], weights: Weights, criterion: str)
     return Statistics(np.multiply(sums, unit, dtype=np.float64), whole * unit, impurity)
 
 
-def _target_statistics(
+def target_statistics(
     sums: NDArray[np.int64], weights: Weights, targets: Targets, criterion: str
 ) -> Statistics:
     """Mean, weight and impurity of every node."""
