@@ -18,7 +18,6 @@ HasMethods = parameters.HasMethods
 Interval = parameters.Interval
 InvalidParameterError = parameters.InvalidParameterError
 RealNotInt = parameters.RealNotInt
-StrOptions = parameters.StrOptions
 validate_parameter_constraints = parameters.validate_parameter_constraints
 validate_params = parameters.validate_params
 fit_context = base._fit_context
@@ -51,7 +50,14 @@ class Ordered(parameters.HasMethods):  # of the kinds that it lets others make
         return "an ordered array-like"
 
 
-class DeviceName(parameters.StrOptions):
+class StrOptions(parameters.StrOptions):
+    """Names that are values; messages list them in alphabetical order, not in that of a set."""
+
+    def __str__(self) -> str:
+        return f"a str among {{{', '.join(map(repr, sorted(self.options)))}}}"
+
+
+class DeviceName(StrOptions):
     """One of some names, or a CUDA device by its number, as "cuda:1"."""
 
     def is_satisfied_by(self, val: Any) -> bool:

@@ -29,8 +29,8 @@ def add_predict(parser: argparse.ArgumentParser) -> None:
     with_examples(
         parser,
         "Write the prediction of each row of a table, in its order, under the heading "
-        "`prediction`; those of several targets as prediction_0, prediction_1 and so on. Rows are "
-        "read in batches, however many they are.",
+        "`prediction`; those of several targets as prediction_NAME. Rows are read in batches, "
+        "however many they are.",
         "gputree predict adult.gputree new.csv --proba -o predictions.csv",
         "gputree predict adult.gputree new.csv --keep id,name -o predictions.csv",
         "zcat big.csv.gz | gputree predict big.gputree - | sort | uniq -c",
@@ -55,7 +55,7 @@ def add_predict(parser: argparse.ArgumentParser) -> None:
         "--proba",
         action="store_true",
         help="add the probability of each class, as probability_CLASS; of several targets, as "
-        "probability_0_CLASS",
+        "probability_NAME_CLASS",
     )
     parser.add_argument(
         "--quantiles",
@@ -123,23 +123,25 @@ def columns_of_output(
 ) -> Iterator[Columns]:
     """Columns of the output, batch by batch."""
     features = feature_names(estimator, arguments.model)
+    targets = getattr(estimator, "target_names_in_", None)
     for file in files:
         one = argparse.Namespace(**{**vars(arguments), "data": file})
         for X in batches_for(estimator, one):
             try:
                 kept = {name: X[name] for name in arguments.keep}
                 X = X.select(features)
-                columns = _named("prediction", estimator.predict(X))
+                columns = _named("prediction", estimator.predict(X), targets)
                 classes = getattr(estimator, "classes_", None)
                 if arguments.proba:
-                    columns |= _named("probability", estimator.predict_proba(X), classes)
+                    found = estimator.predict_proba(X)
+                    columns |= _named("probability", found, targets, classes)
                 if arguments.quantiles:
                     found = estimator.predict_quantiles(X, [*arguments.quantiles.values()])
                     for i, level in enumerate(arguments.quantiles):
-                        columns |= _named(f"quantile_{level}", found[..., i])
+                        columns |= _named(f"quantile_{level}", found[..., i], targets)
                 if arguments.standard_error:
                     errors = estimator.predict_standard_error(X)
-                    columns |= _named("standard_error", errors, classes)
+                    columns |= _named("standard_error", errors, targets, classes)
             except InputError as error:
                 raise InputError(f"{label_of(file)}: {error}") from error
             if same := sorted(kept.keys() & columns):
@@ -150,16 +152,19 @@ def columns_of_output(
             yield kept | columns
 
 
-def _named(name: str, values: Any, classes: Any = None) -> Columns:
-    """Columns of `values`: one by its name, else by the numbers of targets and by classes."""
+def _named(name: str, values: Any, targets: Any, classes: Any = None) -> Columns:
+    """Columns of `values`: one by its name, else by targets, which may have names, and classes."""
     if isinstance(values, list):  # of each target the classes
+        each = range(len(values)) if targets is None else targets
         parts = [
-            _named(f"{name}_{j}", *pair) for j, pair in enumerate(zip(values, classes, strict=True))
+            _named(f"{name}_{target}", found, None, labels)
+            for target, found, labels in zip(each, values, classes, strict=True)
         ]
         return {key: column for part in parts for key, column in part.items()}
     if values.ndim == 1:
         return {name: values}
-    labels = range(values.shape[1]) if classes is None else classes
+    labels = targets if classes is None else classes
+    labels = range(values.shape[1]) if labels is None else labels
     return {f"{name}_{label}": column for label, column in zip(labels, values.T, strict=True)}
 
 

@@ -30,25 +30,13 @@ _NUMBER = re.compile(rf"\s*[+{MINUS}-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*", re.
 
 
 class NearlyNumeric(NamedTuple):
-    """Counts and examples of the cells of a column of text that is nearly numbers, or numbers.
-
-    Attributes
-    ----------
-    n_numbers, n_text : int
-        Cells that are numbers, and other cells that are not missing, which may be none.
-    examples : list of str
-        Different texts, the most frequent first, at most three.
-    marks : list of str
-        Those of `MARKS` among all texts, the most frequent first.
-    has_minus : bool
-        A number is negative by `MINUS`.
-    """
+    """Counts and examples of the cells of a column of text that is nearly numbers, or numbers."""
 
     n_numbers: int
-    n_text: int
-    examples: list[str]
-    marks: list[str]
-    has_minus: bool = False
+    n_text: int  # other cells that are not missing; there may be none
+    examples: list[str]  # different texts, the most frequent first, at most three
+    marks: list[str]  # those of `MARKS` among all texts, the most frequent first
+    has_minus: bool = False  # a number is negative by `MINUS`
 
 
 def is_decimal(text: str) -> bool:
@@ -59,19 +47,11 @@ def is_decimal(text: str) -> bool:
 def nearly_numeric(words: Any, counts: Any = None) -> NearlyNumeric | None:
     """Count the numbers and the texts of a column, if it is nearly one of numbers.
 
-    Parameters
-    ----------
-    words : list, ndarray or pyarrow array of str
-        The cells, or the different ones. None, NaN, blanks and what is no string are skipped.
-    counts : sequence of int, or None
-        Number of cells of each word; None for one each.
-
-    Returns
-    -------
-    NearlyNumeric or None
-        None where too many cells are no numbers: unless the texts are usual markers of missing
-        values, at least 90% of the cells and four distinct numbers for each distinct text. None
-        where all cells are numbers, too, but for 20 different decimals with a point.
+    `words` are the cells, or the different ones and the number of cells of each, `counts`; blanks
+    and what is no string are skipped. None where too many cells are no numbers: unless the texts
+    are usual markers of missing values, at least 90% of the cells and four distinct numbers for
+    each distinct text. None where all cells are numbers, too, but for 20 different decimals with a
+    point.
     """
     cells: Counter[str] = Counter()
     listed = words.to_pylist() if hasattr(words, "to_pylist") else list(words)

@@ -96,20 +96,12 @@ _ALLOWED = (
 
 @dataclass(frozen=True)
 class Orders:
-    """The parameter `ordered_categories`, its columns by their places.
+    """The parameter `ordered_categories`, its columns by their places."""
 
-    Attributes
-    ----------
-    given : dict
-        What it says of some columns: an array of categories in their order, "declared" for the
-        order of a categorical type that is not ordered, as an Enum of polars, or None for no order.
-    by_type : bool
-        Others are ordered where their type is: pandas' ordered Categorical, Arrow's ordered
-        dictionary.
-    """
-
+    # categories in their order, "declared" for the order of a categorical type that is not ordered,
+    # as an Enum of polars, or None for no order
     given: dict[int, Any]
-    by_type: bool
+    by_type: bool  # others are ordered where their type is, of pandas or of Arrow
 
     def mask(self, n_columns: int) -> Bools:
         """The columns that are given an order, whatever they hold."""

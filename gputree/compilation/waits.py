@@ -35,15 +35,7 @@ _log = logging.getLogger("gputree")
 
 
 class Wait:
-    """Kernels compiled during a piece of work.
-
-    Attributes
-    ----------
-    seconds : float
-        Compilation time of kernels.
-    kernels : int
-        Their number.
-    """
+    """Kernels compiled during a piece of work: their number, and the seconds that it took."""
 
     def __init__(self, tell: Callable[[str], object] | None = None) -> None:
         self.seconds = 0.0

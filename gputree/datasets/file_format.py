@@ -22,25 +22,13 @@ class Option(NamedTuple):
 
 
 class Guess(NamedTuple):
-    """A guess about a table, and the parameters that replace it.
+    """A guess about a table, and the parameters that replace it."""
 
-    Attributes
-    ----------
-    text : str
-        What was taken for what, without a period.
-    advice : str
-        A sentence with places for the options, such as "For numbers add {0}"; or empty.
-    options : tuple of Option
-    column : str or None
-    is_certain : bool
-        Whether the file says so, and there is nothing to do: no more than a message.
-    """
-
-    text: str
-    advice: str = ""
+    text: str  # what was taken for what, without a period
+    advice: str = ""  # a sentence with places for the options, such as "For numbers add {0}"
     options: tuple[Option, ...] = ()
     column: str | None = None
-    is_certain: bool = False
+    is_certain: bool = False  # the file says so, and there is nothing to do
 
     def sentence(self, given: Iterable[str]) -> str:
         """The text and the advice, with options as they are given."""

@@ -110,7 +110,7 @@ class OverPartitions(ClientParameters, TableEstimator):
         plain = self.to_local()
         parameters = plain.get_params(deep=False)
         plain._fit_afresh(table, y, sample_weight)
-        plain._name_targets(y)
+        plain._name_targets(X, y)
         self.__dict__.update({k: v for k, v in vars(plain).items() if k not in parameters})
         return self
 

@@ -38,12 +38,7 @@ class Skipped:
 def read_history(history: Any) -> list[Edit]:
     """Return the edits of a history, a list or its JSON text, once they are validated.
 
-    Raises
-    ------
-    TypeError
-        It is neither.
-    ValueError
-        An edit is of no known kind, lacks a field, or has others.
+    ValueError for an edit of no known kind, or that lacks a field or has others.
     """
     if isinstance(history, str):
         try:

@@ -26,54 +26,29 @@ FEW_ROWS = 2
 
 @dataclass(frozen=True)
 class Surrogate:
-    """The split of another column that agrees most with that of a node.
+    """The split of another column that agrees most with that of a node."""
 
-    Attributes
-    ----------
-    condition : str
-        Rows that satisfy it agree with those that go to the first child.
-    agree : float
-        Fraction of the weight with a value of the tested column that goes to the same side.
-    adj : float
-        The same relative to sending all rows to the larger side.
-    """
-
-    condition: str
-    agree: float
-    adj: float
+    condition: str  # rows that satisfy it agree with those that go to the first child
+    agree: float  # fraction of the weight with a value of the tested column, to the same side
+    adj: float  # the same relative to sending all rows to the larger side
 
 
 @dataclass(frozen=True)
 class NodeSummary:
-    """A node that is split.
+    """A node that is split."""
 
-    Attributes
-    ----------
-    number : int
-        By which `TreeEditor` knows it.
-    path : list of str
-        Conditions from the root.
-    complexity : float
-        Complexity parameter from which on it is pruned, as a fraction of the root's risk: errors,
-        or the sum of squares.
-    summary : dict
-        `TreeEditor.summary` of the node.
-    children : list of tuple (number, rows)
-    primary : list of tuple (condition, improve, missing)
-        The split in use and the best of other columns; `improve` is the decrease of impurity times
-        the weight of classes, and the fraction of the impurity of targets; `missing` rows lack the
-        column.
-    surrogates : list of Surrogate
-        Those that agree more than sending all rows to the larger side.
-    """
-
-    number: int
-    path: list[str]
+    number: int  # by which `TreeEditor` knows it
+    path: list[str]  # conditions from the root
+    # complexity parameter from which on it is pruned, as a fraction of the root's risk: errors, or
+    # the sum of squares
     complexity: float
-    summary: dict[str, Any]
-    children: list[tuple[int, int]]
+    summary: dict[str, Any]  # `TreeEditor.summary` of the node
+    children: list[tuple[int, int]]  # (number, rows)
+    # (condition, improve, missing) of the split in use and the best of other columns: the decrease
+    # of impurity times the weight of classes, and the fraction of the impurity of targets; rows
+    # that lack the column
     primary: list[tuple[str, float, int]]
-    surrogates: list[Surrogate]
+    surrogates: list[Surrogate]  # that agree more than sending all rows to the larger side
 
     def __str__(self) -> str:
         known, (left, right) = self.summary, self.children
@@ -99,14 +74,9 @@ class NodeSummary:
 
 
 def node_summaries(editor: TreeEditor, most: int = 5) -> Iterator[NodeSummary]:
-    """Yield the summary of every node that is split, breadth-first.
+    """Yield the summary of every node that is split, breadth-first, of a tree of CART.
 
-    Parameters
-    ----------
-    editor : TreeEditor
-        Of a tree of CART.
-    most : int, default=5
-        Maximum number of surrogates, and of primary splits in addition to the one in use.
+    There are up to `most` surrogates, and primary splits in addition to the one in use.
     """
     if not isinstance(editor._subtrees, CartSubtrees):
         kind = type(editor.estimator).__name__

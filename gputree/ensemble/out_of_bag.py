@@ -191,23 +191,10 @@ def permutation_importances(
     weight: Floats | None,
     n_threads: int,
 ) -> Floats:
-    """Increase of each tree's error, out of its bag, when a column is permuted there.
+    """Increase of each tree's error, out of its bag, when a column is permuted there; (d, trees).
 
-    Parameters
-    ----------
-    trees : Trees
-    drawn : callable
-    origins : sequence of Origin
-    values : float32 or float64 array of shape (n, d)
-    target : class codes, or float64 targets, of shape (n,) or (n, n_outputs)
-        The error is the fraction of wrong classes, or the mean squared error.
-    weight : float64 array of shape (n,), or None
-    n_threads : int
-
-    Returns
-    -------
-    float64 array of shape (d, trees)
-        NaN for trees that have drawn all rows.
+    The error is the fraction of wrong classes, or the mean squared error of targets of shape (n,)
+    or (n, n_outputs). NaN for trees that have drawn all rows.
     """
     packed, d = trees.packed(values.dtype, n_threads), values.shape[1]
     classifies = target.dtype.kind != "f"

@@ -162,13 +162,7 @@ def advise(estimator: Any, name: str) -> str:
 
 
 def forbid_values(estimator: Any) -> None:
-    """Refuse values that other trees take for a parameter, with what to write.
-
-    Raises
-    ------
-    ValueError
-        A value is one of those in the estimator's ``_refuses``.
-    """
+    """Raise ValueError for values that other trees take, ``_refuses``, with what to write."""
     for (name, value), advice in estimator._refuses.items():
         given = getattr(estimator, name)
         if isinstance(given, str) and given == value:
@@ -213,17 +207,8 @@ MOST_CLASSES = 2
 def monotonic_signs(estimator: Any, columns: Columns) -> NDArray[np.int8] | None:
     """The sign of each column, shape (d,); None where no column has one, or nothing can go wrong.
 
-    Parameters
-    ----------
-    estimator : estimator of CART, whose table and targets are checked
-        Its ``monotonic_cst`` is an array of -1, 0 and 1, a dict of them by column, or None.
-    columns : Columns
-
-    Raises
-    ------
-    ValueError
-        There are several targets, or more than two classes; the values or their number are others;
-        a name is none of the table; or a column with a sign holds categories.
+    ``monotonic_cst`` is an array of -1, 0 and 1, a dict of them by column, or None. ValueError for
+    several targets, more than two classes, other values or names, or the sign of categories.
     """
     if estimator.monotonic_cst is None:
         return None
@@ -266,16 +251,8 @@ def _signs(estimator: Any) -> NDArray[np.int8]:
 def interactions(estimator: Any, d: int) -> Interactions | None:
     """The sets of columns that splits of an estimator lead to; None without constraints.
 
-    Parameters
-    ----------
-    estimator : estimator whose table of d columns is checked
-        Its ``interaction_cst`` is None, "pairwise", "no_interactions" or a sequence of groups of
-        indices or names of columns. Columns in no group are one more.
-
-    Raises
-    ------
-    ValueError
-        Groups are no sequences, or have other than indices and names of columns.
+    ``interaction_cst`` is None, "pairwise", "no_interactions" or groups of indices or names among d
+    columns; those in no group are one more. ValueError for other groups.
     """
     if isinstance(estimator.interaction_cst, str):
         return _named(estimator.interaction_cst, d)

@@ -29,6 +29,7 @@ from gputree.compilation.arrays import writable
 from gputree.errors import InputError, InputTypeError
 from gputree.inputs.labels import BatchTargets, Labels
 from gputree.inputs.tables import Table
+from gputree.inputs.targets import target_names
 
 # Bytes of values in a part of a table.
 PART_BYTES = 1 << 26
@@ -60,6 +61,7 @@ class BatchTable(NamedTuple):
 
     table: Table
     target: Labels | None
+    target_names: NDArray | None  # of several targets that were a frame in the first batch
 
 
 class _Seen(NamedTuple):
@@ -71,6 +73,7 @@ class _Seen(NamedTuple):
     names: NDArray | None
     dtype: np.dtype
     targets: BatchTargets
+    target_names: NDArray | None
 
 
 def read_batches(
@@ -105,7 +108,7 @@ def read_batches(
         _write(batches, reader, seen, file, bar, folder)
         values = writable(np.memmap(file, seen.dtype, "r", shape=(n, d)))
     table = MappedTable(values, seen.columns.plain(), seen.names, device, max_bins, folder)
-    return BatchTable(table, seen.targets.join() if seen.targets else None)
+    return BatchTable(table, seen.targets.join() if seen.targets else None, seen.target_names)
 
 
 class MappedTable(Table):
@@ -157,7 +160,7 @@ def _learn(batches: Batches, reader: Reader, bar: ReadingProgress) -> _Seen:
     sizes: list[int] = []
     sums: list[list[int]] = []
     targets = BatchTargets()
-    merged, names, dtype = None, None, np.dtype(np.float32)
+    merged, names, labels, dtype = None, None, None, np.dtype(np.float32)
     bar.begin("looking", None)
     for number, batch in _numbered(batches):
         with _naming_batch(number):
@@ -166,7 +169,7 @@ def _learn(batches: Batches, reader: Reader, bar: ReadingProgress) -> _Seen:
                 continue
             values = reader.values(X, learn=True)
             if merged is None:
-                names = reader.names()
+                names, labels = reader.names(), target_names(y)
                 merged = MergedColumns(_labels(names, values.shape[1]))
             _check_columns(merged, names, reader.names(), values.shape[1])
             merged.add(reader.columns_, np.isnan(values).all(axis=0))
@@ -182,7 +185,7 @@ def _learn(batches: Batches, reader: Reader, bar: ReadingProgress) -> _Seen:
         raise InputError("Found batches with 0 rows in all while a minimum of 1 is required.")
     if sum(sizes) > MOST_ROWS:
         raise InputError(f"A table has at most {MOST_ROWS:,} rows, got {sum(sizes):,}.")
-    return _Seen(sizes, sums, merged.columns(), names, dtype, targets)
+    return _Seen(sizes, sums, merged.columns(), names, dtype, targets, labels)
 
 
 def _write(
@@ -318,10 +321,7 @@ def _target(y: Any, n: int) -> NDArray:
 def temporary_file(folder: str | os.PathLike[str] | None) -> Any:
     """A file without a name, in `folder` or where temporary files go.
 
-    Raises
-    ------
-    OSError
-        There is no such folder, or it cannot be written.
+    OSError where there is no such folder, or it cannot be written.
     """
     return tempfile.TemporaryFile(dir=_temporary_folder(folder), prefix="gputree-")
 
@@ -350,11 +350,7 @@ def mapped_codes(folder: str | os.PathLike[str] | None, shape: tuple[int, int]) 
 def require_room(folder: str | os.PathLike[str] | None, size: int) -> None:
     """Raise OSError if a folder of temporary files clearly has no space for so many bytes.
 
-    Parameters
-    ----------
-    folder : str, path-like or None
-        None for where temporary files go.
-    size : int
+    A folder that is None is where temporary files go.
     """
     path = Path(_temporary_folder(folder))
     free = shutil.disk_usage(path).free

@@ -305,21 +305,9 @@ def declare_classes(
 ) -> tuple[NDArray[Any], NDArray[np.integer]]:
     """Return the declared classes, ascending, and the code of each row's label among them.
 
-    Parameters
-    ----------
-    estimator : classifier
-        Its parameter `classes` is an array-like of labels or "declared".
-    y : array-like of shape (n_rows,)
-        The user's: its type may declare classes.
-    present : array
-        Classes that y has, ascending.
-    codes : integer array of shape (n_rows,)
-        Indices into `present`.
-
-    Raises
-    ------
-    ValueError
-        `classes` lists no different labels, y has others, or its type declares none.
+    The parameter `classes` is an array-like of labels, or "declared" by the type of y, the user's.
+    `present` are the classes that y has, ascending, and `codes` of the rows are indices into them.
+    ValueError where `classes` has a label twice, y has others, or its type declares none.
     """
     name = type(estimator).__name__
     if isinstance(estimator.classes, str):

@@ -71,6 +71,9 @@ class CodedTable:
     {'max_depth': 3}
     """
 
+    _target: Labels | None = None
+    _target_names: NDArray | None = None  # of several targets that were a frame
+
     def __init__(
         self,
         X: Any,
@@ -86,13 +89,12 @@ class CodedTable:
         table.device, table.max_bins, table.stays = chosen, max_bins, device != "auto"
         self._table = _coded(table)
         _warn_of_mixed_columns("CodedTable", self._table, reader)
-        self._target: Labels | None = None
 
     @classmethod
     def of(cls, table: Table) -> CodedTable:
         """Return a table as one that can be indexed."""
         coded = cls.__new__(cls)
-        coded._table, coded._target = table, None
+        coded._table = table
         return coded
 
     @classmethod
@@ -175,10 +177,10 @@ class CodedTable:
     @classmethod
     def _of_batches(cls, batches: Batches, reader: TableReader, *kept: Any) -> CodedTable:
         """Read batches, without coding the table; `kept` are arguments of `read_batches`."""
-        table, target = read_batches(batches, reader, *kept)
+        table, target, names = read_batches(batches, reader, *kept)
         _warn_of_mixed_columns(reader.caller, table, reader)
         found = cls.of(table)
-        found._target = target
+        found._target, found._target_names = target, names
         return found
 
     @property
@@ -243,7 +245,7 @@ class CodedTable:
             raise InputError("CodedTable.take takes places of rows, or a mask over all of them.")
         table = self.of(self._table.take(places))
         if self._target is not None:
-            table._target = self._target[places]
+            table._target, table._target_names = self._target[places], self._target_names
         return table
 
     def _slices(self) -> Iterator[tuple[slice, CodedTable]]:
@@ -265,11 +267,7 @@ class CodedTable:
 def learn_table(estimator: Any, table: Table) -> Table:
     """Take the table of a `CodedTable` to fit an estimator, which learns its columns.
 
-    Raises
-    ------
-    ValueError
-        If there are no rows, or the estimator requires another device or other columns than the
-        table has.
+    ValueError without rows, or where the estimator needs another device or other columns.
     """
     _require_readable(
         type(estimator).__name__,
@@ -316,13 +314,7 @@ def _require_readable(name: str, table: Table, device: str, **how: Any) -> None:
 
 
 def known_table(estimator: Any, table: Table) -> Table:
-    """Take the table of a `CodedTable`, if the estimator's tree can test its columns.
-
-    Raises
-    ------
-    ValueError
-        If the table's columns are not those of fit.
-    """
+    """Take the table of a `CodedTable`; ValueError unless its columns are those of fit."""
     name = type(estimator).__name__
     fitted = estimator.n_features_in_, getattr(estimator, "feature_names_in_", None)
     match_columns(name, (table.shape[1], table.names), fitted)

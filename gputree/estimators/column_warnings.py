@@ -50,19 +50,11 @@ MOST_LISTED = 5
 
 
 class Identifier(NamedTuple):
-    """A column of categories that names rows.
-
-    Attributes
-    ----------
-    feature : int
-    label : str
-    share : float
-        Of the rows where it is not missing, those with a unique value.
-    """
+    """A column of categories that names rows."""
 
     feature: int
     label: str
-    share: float
+    share: float  # of the rows where it is not missing, those with a unique value
 
     @property
     def claim(self) -> str:
@@ -105,18 +97,9 @@ def find_identifiers(
 ) -> list[Identifier]:
     """The columns of categories that name rows.
 
-    Nearly all values are unique, in less than 100 rows all, and text.
-
-    Parameters
-    ----------
-    columns : Columns
-    count : function of an index
-        Rows of each category of that column.
-    names : array of str or None
-    every_nominal : bool
-        Numbers are categories, too, whatever they stand for: they name no rows.
-    mixed : collection of int
-        Columns of numbers as text, which name no rows: `warn_of_mixed_columns` has warned of them.
+    Nearly all values are unique, in less than 100 rows all, and text. `count` returns the rows of
+    each category of a column. Numbers that are categories because `every_nominal` is set name no
+    rows; nor do `mixed` columns, of numbers as text, of which `warn_of_mixed_columns` has warned.
     """
     found = []
     for f, words in enumerate(columns.categories):
@@ -158,14 +141,9 @@ def warn_of_winners(found: list[Identifier], tree: Tree, estimator: str) -> None
 
 
 def warn_of_quantities(estimator: Any, X: Any) -> None:
-    """Warn about numeric columns used as categories without being declared categorical.
+    """Warn about numeric columns of `X` used as categories without being declared categorical.
 
-    Parameters
-    ----------
-    estimator : estimator
-        Fitted, with all columns as categories.
-    X : array or data frame
-        The training data.
+    The estimator is fitted on them, with all columns as categories.
     """
     d = len(estimator.columns_.categories)
     n = int(estimator.tree_.n_rows[0])
@@ -210,20 +188,9 @@ def warn_of_mixed_columns(
 ) -> list[int]:
     """Warn of each column of text that is nearly one of numbers, unless it is listed.
 
-    A column of numbers alone is not meant, either, if its type declares categories. Returns the
-    columns that it has warned of.
-
-    Parameters
-    ----------
-    caller : str
-        What takes the column for categories.
-    columns : Columns
-    names : array of str, or None
-    categorical_features : "auto", None or array-like
-    count : function of an index
-        Rows of each category of that column; called where a column may be one.
-    declared : function
-        Mask of the columns that are listed, or categorical by their types.
+    A column of numbers alone is not meant, either, if its type declares categories. `count` returns
+    the rows of each category of a column, and `declared` the mask of columns that are listed, or
+    categorical by their types. Returns the columns that it has warned of.
     """
     mixed = list(_mixed_columns(columns, count))
     if not mixed:
@@ -332,24 +299,9 @@ def warn_if_coarse(
 ) -> None:
     """Warn where extreme rows make steps so wide that ordinary ones cannot be distinguished.
 
-    Parameters
-    ----------
-    sample_weight : array of shape (n,), or None
-    weights : Weights
-        The same in fixed point.
-    y : float64 array of shape (n,), or None
-        Regression targets.
-    targets : Targets or None
-        The same in fixed point.
-    rows : int array, or None
-        Rows with weight; None for all.
-    subject : str
-        The first word or words of the message on targets.
-
-    Warns
-    -----
-    UserWarning
-        What is lost, what range would not lose it, and what to do.
+    `weights` and `targets` are `sample_weight` and regression targets `y` in fixed point; `rows`
+    are those with weight, None for all. `subject` begins the message on targets. The warning says
+    what is lost, in what range it would not be, and what to do.
     """
     if rows is not None:
         sample_weight = None if sample_weight is None else sample_weight[rows]

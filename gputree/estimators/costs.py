@@ -37,11 +37,8 @@ def forbid_costs_of_targets(estimator: Any, n_outputs: int) -> None:
 def check_costs(estimator: Any, classes: NDArray[Any]) -> Costs | None:
     """The costs divided by the maximum, of shape (K, K); None where all errors cost the same.
 
-    Raises
-    ------
-    ValueError
-        Costs of another shape or of other labels, negative or infinite ones, a cost of a correct
-        prediction, or errors that all cost nothing.
+    ValueError for costs of another shape or of other labels, negative or infinite ones, a cost of a
+    correct prediction, or errors that all cost nothing.
     """
     costs = given_costs(estimator, classes)
     if costs is None:
@@ -53,13 +50,7 @@ def check_costs(estimator: Any, classes: NDArray[Any]) -> Costs | None:
 
 
 def given_costs(estimator: Any, classes: NDArray[Any]) -> Costs | None:
-    """The costs as they were given, of shape (K, K); None where none were.
-
-    Raises
-    ------
-    ValueError
-        As `check_costs`.
-    """
+    """The costs as given, of shape (K, K), or None; errors are those of `check_costs`."""
     given = estimator.misclassification_costs
     if given is None:
         return None
@@ -129,12 +120,7 @@ def cost_weights(
 ) -> NDArray[np.float64]:
     """Weights of n rows times what the errors of their classes cost; the total stays.
 
-    Parameters
-    ----------
-    costs : float64 array of shape (K, K)
-    weight : float64 array of shape (n,), or None
-    codes : integer array of shape (n,)
-        Class codes.
+    Rows have class codes, and weights of shape (n,), or None.
     """
     of_class = class_costs(costs)
     taken = np.arange(codes.size) if weight is None else np.flatnonzero(weight)

@@ -48,19 +48,10 @@ def search_of(split: CategoricalSplit) -> SubsetSearch:
 
 
 def add_category_tests(tree: Tree, nodes: GrownNodes, backend: Backend, columns: Columns) -> Tree:
-    """The tree with its tests of categories.
+    """The tree, whose splits are all thresholds, with its tests of categories.
 
-    Categories that a node has no rows of have no branch: they go as missing values do.
-
-    Parameters
-    ----------
-    tree : Tree
-        All of whose splits are thresholds.
-    nodes : Nodes
-        Its nodes, breadth-first.
-    backend : Backend
-        That grew it.
-    columns : Columns
+    Categories that a node has no rows of have no branch: they go as missing values do. `nodes` are
+    the tree's, breadth-first, as the `backend` has grown them.
     """
     if not columns.grown_categories.any():
         return _thresholds_as_subsets(tree, nodes, backend, columns)

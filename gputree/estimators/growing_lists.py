@@ -33,7 +33,6 @@ from gputree.estimators.column_warnings import warn_if_coarse
 from gputree.estimators.growing import UNLIMITED_DEPTH, check_statistics
 from gputree.growth.lists import (
     Branching,
-    EntryBudget,
     Expansion,
     GrowthLimits,
     ListGrower,
@@ -56,41 +55,21 @@ LEAST_LIST_BYTES = 1 << 28
 
 
 class ListOptions(NamedTuple):
-    """Parameters of growth over attribute lists, resolved for one table.
-
-    Attributes
-    ----------
-    missing_is_category : bool
-        One more branch (ID3), rather than fractions of a row in every branch (C4.5).
-    every_category : bool
-        A split has a branch for every category of its column, with rows or not.
-    one_against_rest : bool
-        A split has two branches: one category, and all others of its column.
-    by_gain : bool
-        That category is chosen by the gain, rather than the gain ratio.
-    min_branch_weight : float
-        Least weight of a branch that counts; nodes of less than twice as much are leaves.
-    cut_share, max_cut_weight : float
-        See `gputree.backends.lists.BranchLimits`.
-    leaves_per_weight : float
-        Maximum number of leaves of a node per unit of its weight, rounded; 0 for no limit.
-    actual_values : bool
-        Thresholds are values of the table, rather than midpoints.
-    """
+    """Parameters of growth over attribute lists, resolved for one table."""
 
     n_classes: int
     nominal: NDArray[np.bool_]
     n_categories: NDArray[np.int64]
     rule: SplitRule
-    missing_is_category: bool
-    every_category: bool
-    one_against_rest: bool
-    by_gain: bool
-    min_branch_weight: float
-    cut_share: float
+    missing_is_category: bool  # one more branch (ID3), not fractions of rows in every one (C4.5)
+    every_category: bool  # a split has a branch for every category of its column, also without rows
+    one_against_rest: bool  # a split has two branches: one category, and all others of its column
+    by_gain: bool  # that category is chosen by the gain, not by the gain ratio
+    min_branch_weight: float  # of a branch that counts; nodes of less than twice as much are leaves
+    cut_share: float  # see `gputree.backends.lists.BranchLimits`
     max_cut_weight: float
-    leaves_per_weight: float
-    actual_values: bool
+    leaves_per_weight: float  # maximum of a node, times its weight, rounded; 0 for no limit
+    actual_values: bool  # thresholds are values of the table, not midpoints
     max_depth: int | None
     min_samples_split: int
     device: str  # "cpu" or "cuda"
@@ -108,13 +87,7 @@ def grow_lists(
 ) -> Tree:
     """Grow a multiway tree by information gain.
 
-    Parameters
-    ----------
-    columns : CodedColumns
-        Numbers, and codes of categories in nominal columns; growth uses the codes up.
-    target : class codes of shape (n,)
-    sample_weight : float64 array of shape (n,), positive, or None
-    options : ListOptions
+    Growth uses the codes of `columns` up. `sample_weight` is positive, of shape (n,), or None.
     """
     growth = ListGrowth.over(columns, target, sample_weight, options)
     warn_if_coarse(sample_weight, growth.weights)
@@ -155,10 +128,10 @@ class ListGrowth(NamedTuple):
 
     def grower(self, most_entries: int) -> ListGrower:
         """Return the level loop, of at most so many entries at once."""
-        budget = _budget(self.task.nominal.size, self.task.target.size, most_entries)
+        most = _most_entries(self.task.nominal.size, self.task.target.size, most_entries)
         limits = _limits(self.weights, self.options)
         options = self.options
-        given = limits, self.distinct, budget, options.interactions
+        given = limits, self.distinct, most, options.interactions
         return ListGrower(self.task, options.rule, *given)
 
     def tree_of(self, nodes: Branching) -> Tree:
@@ -200,14 +173,14 @@ def _limits(weights: Weights, options: ListOptions) -> GrowthLimits:
     )
 
 
-def _budget(d: int, n: int, most: int) -> EntryBudget:
+def _most_entries(d: int, n: int, most: int) -> int:
     """Entries of one level: twice the table's, or what a small table can afford.
 
     Not more than `most`, which fits the device.
     """
     entry_bytes = 8 * d + 16
     entries = max(2 * n, LEAST_LIST_BYTES // entry_bytes)
-    return EntryBudget(min(entries, most))  # lists number entries as tables do rows
+    return min(entries, most)  # lists number entries as tables do rows
 
 
 # ------------------------------------------------------------ the tree

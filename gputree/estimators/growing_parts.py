@@ -15,7 +15,6 @@ from gputree.backends.sharded.rows import (
     Rounding,
     RowSummary,
     in_units,
-    target_units,
     weight_units,
 )
 from gputree.backends.sharded.tasks import Tasks
@@ -51,16 +50,8 @@ def grow_parts(
 ) -> Grown:
     """Grow a CART tree over parts, as `gputree.estimators.growing.grow_tree` does.
 
-    Parameters
-    ----------
-    tasks : Tasks
-    rowsets : Rowsets
-    options : Options
-        The device is that of the client.
-    choose : callable
-        The device that a worker counts on, "cpu" or "cuda"; it is called there.
-    bins : Bins, default=None
-        Bins of the columns; None fits them to these parts.
+    The device of `options` is that of the client; `choose` is called on a worker and returns the
+    one that it counts on, "cpu" or "cuda". Bins that are None are fitted to these parts.
     """
     if options.draws_cuts:
         raise cuts_not_drawn()
@@ -68,7 +59,7 @@ def grow_parts(
     found, columns = rowsets.found, rowsets.columns
     rounding, weights = weight_units(tasks, rowsets.parts, found)
     criterion = None if options.n_classes else options.criterion
-    targets = None if criterion is None else target_units(criterion, weights, found.ends)
+    targets = None if criterion is None else fix(criterion, np.empty(0), weights, found.ends)
     if options.warns:
         _warn_if_coarse(tasks, rowsets, options, rounding, weights)
     none = np.empty(0, code_dtype(options.n_classes))

@@ -22,7 +22,7 @@ from gputree.estimators.growing import (
     Statistics,
     close_tree,
     new_limits,
-    over_table,
+    over_stored,
     tree_of_statistics,
 )
 from gputree.estimators.growing_categories import add_category_tests
@@ -101,7 +101,7 @@ def grow_ranked(
     if table.sharding is not None or table.device not in (None, "cpu"):
         forbid_ranked(options.criterion)
     values: Any = table.on("cpu", options.n_threads)
-    target, sample_weight = over_table(table, target, sample_weight)
+    target, sample_weight = over_stored(table.rows, len(table.stored), target, sample_weight)
     target = target.reshape(len(target), -1)
     n, k = target.shape
     require_targets(n, k, BYTES_OF_TARGET)

@@ -20,7 +20,7 @@ from gputree.estimators.growing import (
     Statistics,
     check_statistics,
     new_limits,
-    over_table,
+    over_stored,
     target_statistics,
 )
 from gputree.estimators.growing_ranked import (
@@ -88,7 +88,7 @@ def grow_targets(
     forbid_with_targets(options)
     values: Any = table.on("cpu", options.n_threads)
     values = getattr(values, "whole", values)  # of a table in shards
-    target, sample_weight = over_table(table, target, sample_weight)
+    target, sample_weight = over_stored(table.rows, len(table.stored), target, sample_weight)
     n = len(target)
     kept = np.arange(n) if sample_weight is None else np.flatnonzero(sample_weight)
     # with deviations: as codes and sums, or in fixed point, of which one part is partitioned

@@ -116,13 +116,7 @@ def _checked(estimator: Any, y: NDArray[Any]) -> NDArray[Any]:
 def column_usage(tree: Tree, parts: Iterable[Any], names: Any, weight: Weight) -> Lines:
     """Fraction of rows whose value of a column is known and tested on their way, for each column.
 
-    Parameters
-    ----------
-    tree : Tree
-    parts : iterable of float arrays of shape (m, d)
-        The rows, block by block.
-    names : sequence of str, or None
-    weight : float64 array of shape (n,), or None
+    `parts` are blocks of the rows, of shape (m, d).
     """
     height = max(min(MARKED_ROWS, MARKED_CELLS // tree.n_features), 1)
     used, done = np.zeros(tree.n_features), 0
@@ -152,17 +146,7 @@ MOST_LINES = 40
 
 
 def html_of_model(estimator: Any) -> str:
-    """The tree or the rules as HTML; an empty string before `fit` and for boosted estimators.
-
-    Parameters
-    ----------
-    estimator : estimator
-
-    Returns
-    -------
-    str
-        With names and labels escaped.
-    """
+    """The tree or the rules as HTML, names escaped; "" before `fit` and for boosted estimators."""
     if hasattr(estimator, "rules_"):
         lines = estimator.rules_.to_text().splitlines()
         about = f"{len(lines) - 1:,} rules, and a default class"

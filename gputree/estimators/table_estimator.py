@@ -108,7 +108,7 @@ class TableEstimator(CallbackSupport, BaseEstimator):
             shown = waiting(on_screen if self.verbose else None)
             with shown, self._called_back(X, y, sample_weight):
                 try:
-                    self._name_targets(y)
+                    self._name_targets(X, y)
                     return self._fit_afresh(as_table(X), y, sample_weight)
                 except InfinityError as error:
                     raise error.named(getattr(self, "feature_names_in_", None)) from error
@@ -118,10 +118,12 @@ class TableEstimator(CallbackSupport, BaseEstimator):
             self.__dict__.update(before, **during)
             raise
 
-    def _name_targets(self, y: Any) -> None:
-        """Keep the names of several targets, if they have some."""
+    def _name_targets(self, X: Any, y: Any) -> None:
+        """Keep the names of several targets, if they, or the batches that had them, have some."""
         self.__dict__.pop("target_names_in_", None)
-        if self._takes_targets and (names := target_names(y)) is not None:
+        of_batches = isinstance(X, CodedTable) and y is not None and y is X._target
+        names = X._target_names if of_batches else target_names(y)
+        if self._takes_targets and names is not None:
             self.target_names_in_ = names
 
     def _fit_afresh(self, X: Any, y: Any, sample_weight: Any) -> Self:

@@ -51,17 +51,8 @@ def winnow(
 ) -> NDArray[np.bool_]:
     """Mark the columns to grow on, shape (n_features,).
 
-    The halves are drawn by position, so that rows in another order may winnow otherwise.
-
-    Parameters
-    ----------
-    grower : C45Classifier
-        Not fitted, as `coded_grower` makes it.
-    table : Table
-    target : class codes of shape (n,)
-    weight : float64 array of shape (n,), positive, or None
-    random_state : int, RandomState instance or None
-        Draws the half that the tree is grown on.
+    `grower` is not fitted, as `coded_grower` makes it, and weights are positive, or None. The half
+    that a tree is grown on is drawn by position: rows in another order may winnow otherwise.
     """
     n, d = table.shape
     every = np.ones(d, np.bool_)

@@ -196,14 +196,8 @@ def sums_of_classes(
 ) -> ClassSums:
     """Sums of a classifier's predictions of n rows.
 
-    Parameters
-    ----------
-    truth, predicted : arrays of shape (n,)
-    shares : float64 array of shape (n, K)
-        Probability of each label.
-    labels : array of shape (K,)
-        Ascending; all that occur are among them.
-    weight, cost : float64 arrays of shape (n,), or None
+    `labels` (K,) are ascending, and all that occur are among them; `shares` (n, K) are
+    probabilities.
     """
     codes, guesses = (np.searchsorted(labels, names) for names in (truth, predicted))
     k = labels.size

@@ -85,14 +85,9 @@ def new_axes(ax: Any, caller: str, **figure: Any) -> Any:
 
 
 def choose_fonts(artist: Any) -> None:
-    """Draw letters that the fonts of texts lack with installed fonts that have them.
+    """Draw letters that the fonts of an artist's texts lack with installed fonts that have them.
 
     Warn where none has: boxes would be drawn. matplotlib names the letters one by one.
-
-    Parameters
-    ----------
-    artist : matplotlib Artist
-        Whose texts, or itself; those that lack letters get further families.
     """
     from matplotlib.text import Text
 

@@ -259,10 +259,7 @@ class BatchTargets:
     def add(self, y: NDArray[Any]) -> None:
         """Take the targets of the next batch.
 
-        Raises
-        ------
-        ValueError
-            They are numbers, and those of earlier batches were not, or the other way round.
+        ValueError if they are numbers, and those of earlier batches were not, or the reverse.
         """
         are_numbers = y.dtype.kind in NUMBERS
         if self._parts and are_numbers != self._are_numbers:

@@ -99,13 +99,7 @@ def _known_columns(y: Any, n_outputs: int) -> list[Any]:
 def forbid_targets(n_outputs: int, user: str, advice: str) -> None:
     """Raise ValueError where a model has several targets, for what takes one.
 
-    Parameters
-    ----------
-    n_outputs : int
-    user : str
-        What takes one target: the subject of the message.
-    advice : str
-        What to do instead: a sentence.
+    This is `user`, the subject of the message; `advice` is a sentence.
     """
     if n_outputs > 1:
         raise InputError(f"{user} takes one target, and this model has {n_outputs}. {advice}")

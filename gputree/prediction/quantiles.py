@@ -46,15 +46,8 @@ class Groups(NamedTuple):
 class LeafTargets:
     """One of the training targets of a forest of T trees, with their leaf in each tree.
 
-    Parameters
-    ----------
-    target : float64 array of shape (n,)
-        Of the rows that have weight, ascending.
-    weight : float64 array of shape (n,)
-    row : int32 array of shape (n,)
-        Places of the rows in the training table.
-    leaf : int32 array of shape (T, n)
-        Indices of nodes.
+    `target` and `weight` (n,) are of the rows that have weight, by ascending targets, `row` (n,)
+    their places in the training table, and `leaf` (T, n) indices of nodes.
     """
 
     def __init__(self, target: Floats, weight: Floats, row: Int32s, leaf: Int32s) -> None:

@@ -204,7 +204,7 @@ def cp_table(estimator_or_tree: Any, risk: Risk = "error") -> CPTable:
     """
     if risk not in get_args(Risk):
         raise InvalidParameterError(
-            f"The 'risk' parameter of cp_table must be a str among {set(get_args(Risk))}. Got "
+            f"The 'risk' parameter of cp_table must be {StrOptions(set(get_args(Risk)))}. Got "
             f"{risk!r} instead."
         )
     tree = estimator_or_tree

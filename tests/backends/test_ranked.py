@@ -46,7 +46,7 @@ class Problem:
         self.X[:, self.nominal] = r.integers(0, 5, (n, int(self.nominal.sum())))
         self.X[r.random((n, d)) < r.choice([0.0, 0.2, 0.6])] = np.nan
         missing, categories = np.isnan(self.X).any(axis=0), 5 * self.nominal.astype(np.int64)
-        self.table = CpuTable(self.X, missing, categories).bare()
+        self.table = CpuTable(self.X, missing, categories).bare
         kinds = [r.normal(size=n), r.integers(0, 3, n) + 0.0, np.exp(2 * r.normal(size=n))]
         self.y = r.permuted(r.permutation(kinds)[: int(r.integers(1, 4))], axis=1)
         weight = r.choice([np.ones(n), r.integers(1, 4, n) + 0.0, np.exp(r.normal(size=n))])

@@ -137,8 +137,9 @@ def test_a_model_of_several_targets_is_trained(said, table, tmp_path):
     assert trained.tree_.equals(DecisionTreeClassifier().fit(ROWS, LABELS).tree_)
     assert trained.feature_names_in_.tolist() == ["x", "y"]
     assert "[first yes, second b] (2, gini 0)" in said("show", tmp_path / "out")
-    found = read(said("predict", tmp_path / "out", table))
-    assert [found["prediction_0"], found["prediction_1"]] == list(map(tuple, LABELS.T))
+    found = read(said("predict", tmp_path / "out", table, "--proba"))
+    assert [found["prediction_first"], found["prediction_second"]] == list(map(tuple, LABELS.T))
+    assert found["probability_second_b"] == tuple(map(str, [0.0, 1.0] * 3))
 
 
 @pytest.mark.parametrize("task", ["auto", "regression"])
@@ -176,7 +177,7 @@ def test_booleans_next_to_other_labels(said, table, files, tmp_path):
         found = [c.tolist() for c in load_model(tmp_path / "out").classes_]
         assert found == [["no", "yes"], [False, True], [1, 3]][-len(some) :]
         found = read(said("predict", tmp_path / "out", table))
-        assert found[f"prediction_{len(some) - 2}"] == tuple(map(str, rows.is_low))
+        assert found["prediction_is_low"] == tuple(map(str, rows.is_low))
 
 
 def test_info_of_several_targets(said, gputree, table):

@@ -168,6 +168,11 @@ def test_values_of_other_trees(model, message):
         model.fit(X, Y)
 
 
+def test_choices_are_listed_in_alphabetical_order():
+    with pytest.raises(ValueError, match=r"among \{'best', 'binned', 'exact', 'random'\}"):
+        Classifier(splitter="none").fit(X, Y)
+
+
 @pytest.mark.parametrize("kind", [Classifier, Regressor, *FORESTS])
 def test_parameters_of_scikit_learn_come_back(kind):
     """Defaults of its tree or forest may be written out, and set from there."""

@@ -8,11 +8,12 @@ import tempfile
 from collections import namedtuple
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 from pyarrow import csv, parquet
 
-from gputree import CodedTable
+from gputree import CodedTable, DecisionTreeRegressor
 from gputree.cli import main
 from gputree.datasets import files, open_batches
 from gputree.inputs import labels
@@ -45,6 +46,17 @@ def test_joined_as_numpy_joins_them(name):
     found = targets.join()
     assert found.dtype == expected.dtype
     assert np.asarray(found).tolist() == expected.tolist()
+
+
+def test_names_of_several_targets_stay():
+    frames = [pd.DataFrame({"x": [1.0, 2.0], "u": [0, 1], "v": [1, 1]}) for _ in range(3)]
+    table = CodedTable.from_batches([(part[["x"]], part[["u", "v"]]) for part in frames])
+    tree = DecisionTreeRegressor()
+    assert tree.fit(table, table.target).target_names_in_.tolist() == ["u", "v"]
+    half = table.take(np.arange(3))
+    assert tree.fit(half, half.target).target_names_in_.tolist() == ["u", "v"]
+    tree.fit(table, table.target.copy())  # of which nothing is known
+    assert not hasattr(tree, "target_names_in_")
 
 
 def test_long_labels_take_a_byte_a_row():

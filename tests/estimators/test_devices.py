@@ -68,6 +68,13 @@ def test_cupy_is_not_loaded_without_a_driver(monkeypatch):
     )
 
 
+def test_a_number_is_named(monkeypatch):
+    set_driver(monkeypatch, None)
+    monkeypatch.delitem(sys.modules, "cupy", raising=False)
+    with pytest.raises(RuntimeError, match=r"^device='cuda:1' needs an NVIDIA driver"):
+        resolve_device("cuda:1")
+
+
 def test_no_driver_beside_cupy(cupy, monkeypatch):
     monkeypatch.setattr(cupy.cuda.runtime, "driverGetVersion", lambda: 0)
     assert "needs an NVIDIA driver, and none is installed" in fails(RuntimeError)

@@ -92,9 +92,13 @@ def missing(name: str = "cuda", *, compiles: bool = True) -> Exception | None:
     problem with driver or device.
     """
     if "cupy" not in sys.modules and not has_driver():  # else, CuPy is not worth a second to load
-        return _driver(None).problem
-    needs = requirements(name, compiles=compiles)
-    return next((need.problem for need in needs if need.problem is not None), None)
+        problem = _driver(None).problem
+    else:
+        needs = requirements(name, compiles=compiles)
+        problem = next((need.problem for need in needs if need.problem is not None), None)
+    if problem is not None and ":" in name:
+        return type(problem)(str(problem).replace("device='cuda'", f"device={name!r}", 1))
+    return problem
 
 
 def has_driver() -> bool:
