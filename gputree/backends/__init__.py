@@ -35,6 +35,7 @@ The words of this package, of its names and comments:
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -118,29 +119,22 @@ def new_table(
     Values on the host are for the current device where "cuda" has no number. Raises as
     `get_backend` does.
     """
-    if not _is_cuda(device):
-        return _new_table("cpu", values, missing, categories, sharding)
+    given = values, missing, categories
+    is_cuda = _is_cuda(device)
+    if not is_cuda and sharding is None:
+        from gputree.backends.cpu.table import CpuTable
+
+        return CpuTable(*given)
     from gputree.backends.cuda import entered
 
-    with entered(device):
-        return _new_table("cuda", values, missing, categories, sharding)
+    with entered(device) if is_cuda else nullcontext():
+        if sharding is None:
+            from gputree.backends.cuda.table import CudaTable
 
-
-def _new_table(
-    name: str, values: Any, missing: Bools, categories: Int64s | None, sharding: Sharding | None
-) -> DeviceTable:
-    """Return a table of the CPU or of the current device."""
-    if sharding is not None:
+            return CudaTable(*given)
         from gputree.backends.sharded.table import ShardedTable
 
-        return ShardedTable(name, values, missing, categories, sharding)
-    if name == "cuda":
-        from gputree.backends.cuda.table import CudaTable
-
-        return CudaTable(values, missing, categories)
-    from gputree.backends.cpu.table import CpuTable
-
-    return CpuTable(values, missing, categories)
+        return ShardedTable("cuda" if is_cuda else "cpu", *given, sharding)
 
 
 def get_list_backend(device: str) -> type[ListBackend]:
@@ -165,7 +159,7 @@ def new_ranked_grower(
     """Return the growth over ranked lists of a table on the CPU."""
     from gputree.backends.cpu.ranked.grower import RankedGrower
 
-    return RankedGrower(table.bare(), criterion, limits, rows, n_threads, interactions)
+    return RankedGrower(table.bare, criterion, limits, rows, n_threads, interactions)
 
 
 def _is_cuda(device: str) -> bool:

@@ -80,9 +80,7 @@ def device_labels(y: Any, values: Any) -> Any:
 
 
 def on_named(X: Any, device: str) -> Any:
-    """`X`, copied if it is a CuPy array on another device than that of a name such as "cuda:1"."""
-    if isinstance(X, np.ndarray):
-        return X
+    """A CuPy array, copied if it is on another device than that of a name such as "cuda:1"."""
     with cuda.entered(device):
         return _on_current(X) if ":" in device else X
 
@@ -190,19 +188,19 @@ def missing_columns(values: Any, n_threads: int) -> NDArray[np.bool_]:
         from gputree.backends.cuda.encode import inspect_columns as inspect_on_device
 
         missing, infinite = inspect_on_device(values)
-    elif not values.flags.c_contiguous:
-        found = run(n_threads, _inspect_column, [(values[:, f : f + 1],) for f in range(d)])
-        missing, infinite = np.array(found, np.bool_).reshape(d, 2).T
     else:
-        seen = Inspection(values)
-        run(n_threads, seen.inspect, even_spans(n, d, n_threads, INSPECTED))
-        missing, infinite = seen.missing, seen.infinite
+        missing, infinite = np.zeros(d, np.bool_), np.zeros(d, np.bool_)
+
+        def inspect(a: int, b: int) -> None:
+            inspect_columns(values, a, b, missing, infinite)
+
+        def inspect_copy(f: int) -> None:
+            column, place = np.ascontiguousarray(values[:, f : f + 1]), slice(f, f + 1)
+            inspect_columns(column, 0, n, missing[place], infinite[place])
+
+        if values.flags.c_contiguous:
+            run(n_threads, inspect, even_spans(n, d, n_threads, INSPECTED))
+        else:
+            run(n_threads, inspect_copy, [(f,) for f in range(d)])
     forbid_infinity(infinite, values.dtype)
     return missing
-
-
-def _inspect_column(column: NDArray) -> tuple[bool, bool]:
-    """Return True for missing values in a column of shape (n, 1), and True for infinite ones."""
-    seen = Inspection(np.ascontiguousarray(column))
-    seen.inspect(0, column.shape[0])
-    return bool(seen.missing[0]), bool(seen.infinite[0])

@@ -1,6 +1,7 @@
 """Registrations with numba before the first compilation, and the options of all compilation."""
 
 from collections.abc import Callable
+from threading import RLock
 from typing import Any
 
 # nogil: kernels run on a thread pool. numpy's error model: a division by zero gives inf
@@ -13,6 +14,7 @@ INNER: dict[str, Any] = {
 }  # fmt: skip
 
 _undeclared: list[Callable[[], object]] = []
+_declaring = RLock()
 
 
 def when_compiling(tell: Callable[[], object]) -> None:
@@ -23,8 +25,10 @@ def when_compiling(tell: Callable[[], object]) -> None:
 def declare() -> None:
     """Register everything with numba that was decorated since the last time."""
     while _undeclared:
-        _undeclared[0]()
-        del _undeclared[0]  # and not before: it may be interrupted
+        with _declaring:  # threads of the pool may declare at once
+            if _undeclared:
+                _undeclared[0]()
+                del _undeclared[0]  # and not before: it may be interrupted
 
 
 # Distance, in rows, between the row that is processed and the one whose codes are prefetched.

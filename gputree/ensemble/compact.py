@@ -27,7 +27,8 @@ from gputree.base.dtypes import (
 from gputree.base.threads import run
 from gputree.criteria.named import class_impurity
 from gputree.errors import place_in
-from gputree.growth.assembly import WholeTree, breadth_first, over_leaves
+from gputree.estimators.growing import Statistics
+from gputree.growth.assembly import WholeTrees, breadth_first, over_leaves
 from gputree.prediction.descent import NARROW, WIDE, TreeSplits
 from gputree.prediction.forest import JoinedTrees, PackedForest, SplitTree
 from gputree.tree import Tree
@@ -102,10 +103,11 @@ class CompactTree(NamedTuple):
         )
 
     @classmethod
-    def of_classes(cls, tree: WholeTree, criterion: str, n_features: int) -> CompactTree:
-        """A tree whose cuts are thresholds."""
+    def of_whole(cls, tree: WholeTrees, criterion: str, n_features: int) -> CompactTree:
+        """A tree whose cuts are thresholds, with class weights or `Statistics`."""
+        found = tree.sums if isinstance(tree.sums, Statistics) else None
         return cls(
-            task="classification",
+            task="classification" if found is None else "regression",
             criterion=criterion,
             n_features=n_features,
             is_split=tree.is_split,
@@ -115,9 +117,9 @@ class CompactTree(NamedTuple):
             is_subset=None,
             gain=tree.gain,
             n_rows=_narrow(tree.n_rows),
-            weight=None,
-            statistics=_narrow(tree.sums),
-            impurity=None,
+            weight=None if found is None else _narrow(found.weight[~tree.is_split]),
+            statistics=_narrow(tree.sums) if found is None else found.statistics,
+            impurity=None if found is None else found.impurity,
             lower=None,
             upper=None,
             lists=None,

@@ -94,8 +94,8 @@ class TableRows:
         seeds = [tree_seed(*origins[t].key) for t in numbers]
         found = tree._grow_whole(self.table, self.target, drawn, seeds)
         if found is not None:
-            kind = tree._formula, self.table.shape[1]
-            return [CompactTree.of_classes(whole, *kind) for whole in found]
+            criterion, d = tree._formula, self.table.shape[1]
+            return [CompactTree.of_whole(whole, criterion, d) for whole in found]
         self.grows_whole = len(numbers) > 1
         return None
 

@@ -33,7 +33,12 @@ from gputree.estimators.documentation import (
     document,
 )
 from gputree.estimators.forced_splits import grow_forced
-from gputree.estimators.growing import UNLIMITED_DEPTH, Options, grow_tree, grow_whole_trees
+from gputree.estimators.growing import (
+    UNLIMITED_DEPTH,
+    Options,
+    grow_tree,
+    grow_whole_trees,
+)
 from gputree.estimators.growing_ranked import grow_ranked, is_ranked
 from gputree.estimators.growing_targets import grow_targets
 from gputree.estimators.parameters import (
@@ -44,7 +49,7 @@ from gputree.estimators.parameters import (
     keyword_constructor,
 )
 from gputree.estimators.table_estimator import TableRegressor
-from gputree.growth.assembly import WholeTree
+from gputree.growth.assembly import WholeTrees
 from gputree.inputs.tables import Table
 from gputree.inputs.targets import forbid_targets
 from gputree.pruning import CostComplexity, cost_complexity_path
@@ -85,9 +90,8 @@ class Cart(TreeParameters, BaseDecisionTree):
     ) -> Tree:
         signs = monotonic_signs(self, table.columns)
         options = self._options(n, table.shape[1], table.device)._replace(signs=signs)
-        search = grow_ranked if is_ranked(self) else grow_tree
-        if target.ndim == 2:
-            search = grow_targets
+        of_sums = grow_tree if target.ndim == 1 else grow_targets
+        search = grow_ranked if is_ranked(self) else of_sums
         if self.forced_splits is not None:
             kind = type(self).__name__
             forbid_targets(self.n_outputs_, f"forced_splits of {kind}", "Leave it out.")
@@ -106,12 +110,12 @@ class Cart(TreeParameters, BaseDecisionTree):
         """Return True if trees on the rows of a table need no more than `grow_whole_trees` does."""
         plain = self.max_leaf_nodes is None and self.ccp_alpha == 0.0
         plain = plain and monotonic_signs(self, table.columns) is None
-        numeric = not table.columns.nominal.any() and table.sharding is None
-        return plain and numeric and isinstance(getattr(self, "n_classes_", None), int)
+        plain = plain and not is_ranked(self) and getattr(self, "n_outputs_", 1) == 1
+        return plain and not table.columns.nominal.any() and table.sharding is None
 
     def _grow_whole(
         self, table: Table, target: NDArray, drawn: list[Any], seeds: list[int]
-    ) -> list[WholeTree] | None:
+    ) -> list[WholeTrees] | None:
         """Grow trees that differ in `drawn` weights and in seeds; None where they need levels."""
         d = table.shape[1]
         options = self._options(len(target), d, table.device)._replace(warns=False)

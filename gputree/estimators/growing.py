@@ -1,5 +1,9 @@
 """From validated arrays to a `Tree`: fixed point, backend, growth, numbering."""
 
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -7,7 +11,7 @@ from numpy.typing import NDArray
 
 from gputree.arithmetic.fixed_point import Targets, Weights, fix_weights
 from gputree.backends import new_backend
-from gputree.backends.base import Backend, Limits, Monotonic, Task
+from gputree.backends.base import Backend, Limits, Monotonic, Subtrees, Task
 from gputree.backends.binning import MAX_BINS
 from gputree.backends.interactions import Interactions
 from gputree.base.dtypes import LEAF, MISSING_STOPS, NODE, THRESHOLD_SPLIT
@@ -23,7 +27,7 @@ from gputree.estimators.growing_categories import (
 )
 from gputree.growth.assembly import (
     GrownNodes,
-    WholeTree,
+    WholeTrees,
     number_whole,
     over_leaves,
     renumber,
@@ -32,7 +36,7 @@ from gputree.growth.frontier import best_first_leaves, bound_answers
 from gputree.growth.grower import GrowthPlan, grow, is_small_root
 from gputree.inputs.tables import Table
 from gputree.tree import Tree
-from gputree.tree.checks import bounded_gains
+from gputree.tree.checks import bound_gains, bounded_gains
 
 # Depths are 32-bit; no tree of fewer rows than that is deeper.
 UNLIMITED_DEPTH = np.iinfo(np.int32).max
@@ -94,7 +98,7 @@ def grow_tree(
     options : Options
     """
     device_table = table.on(options.device, options.n_threads)
-    target, sample_weight = over_table(table, target, sample_weight)
+    target, sample_weight = over_stored(table.rows, len(table.stored), target, sample_weight)
     entries, weights, targets = units_of(target, sample_weight, options)
     if options.draws_cuts and (options.device != "cpu" or table.sharding is not None):
         raise cuts_not_drawn()
@@ -106,49 +110,95 @@ def grow_tree(
     return grow_on(backend, shape, task.limits, again, weights, targets, options, table.columns)
 
 
+class TreeUnits(NamedTuple):
+    """Rows that one of many trees is grown on, and their weights and targets in fixed point."""
+
+    entries: NDArray[np.int64]
+    weights: Weights
+    targets: Targets | None
+    task: Task
+
+
 def grow_whole_trees(
     table: Table, target: NDArray, drawn: list[NDArray | None], options: Options, keys: list[int]
-) -> list[WholeTree] | None:
-    """Grow trees of classes on the CPU, each from its root on as a small node, in one call.
+) -> list[WholeTrees] | None:
+    """Grow trees on the CPU, each from its root on as a small node, in one call where units agree.
 
     `drawn` are the weights of the rows for each tree, and `keys` what its draws are hashed with.
-    Columns are numeric. None where trees need levels, or weights are other than counts.
+    Columns are numeric. Trees without classes have `Statistics` in place of their sums. None where
+    trees need levels, or weights are other than counts.
     """
     device_table = table.on(options.device, options.n_threads)
-    given = [over_table(table, target, weight) for weight in drawn]
-    found = [units_of(*one, options) for one in given]
-    entries = [np.arange(len(given[0][0])) if rows is None else rows for rows, _, _ in found]
-    units = [of_tree for _, of_tree, _ in found]
-    alike = {(u.weight is None, u.unit * u.scale, u.total) for u in units}
-    if len(alike) > 1 or units[0].unit * units[0].scale != 1.0:
-        return None
-    task = new_task(given[0][0], units[0], None, device_table.categories, options)
-    backend: Any = new_backend(device_table, task, options.n_threads, np.concatenate(entries))
     options = options._replace(max_bins=table.max_bins or options.max_bins)
-    sizes = np.array([rows.size for rows in entries])
-    shape = int(sizes.max()), table.shape[1]
-    if not is_small_root(backend, shape, task.limits, _plan(backend, options, 0)):
-        return None
-    grown = backend.grow_whole(sizes, np.array(keys, np.uint64), [u.weight for u in units])
-    if grown is None:
-        return None
-    trees, ones = [], np.empty(0, np.int64)
-    for root, n_nodes, of_tree in zip(grown.root, grown.sizes.tolist(), units, strict=True):
-        check_statistics(n_nodes, options.n_classes)
-        trees.append(WholeTree.empty(n_nodes, options.n_classes))
-        weight = ones if of_tree.weight is None else of_tree.weight
-        number_whole(grown, root, task.target, weight, backend.entries, trees[-1])
-    return trees
+    alike = defaultdict(list)  # numbers of trees, and their units
+    for t, weight in enumerate(drawn):
+        labels, of_rows = over_stored(table.rows, len(table.stored), target, weight)
+        entries, weights, targets = units_of(labels, of_rows, options)
+        if weights.unit * weights.scale != 1.0:
+            return None
+        task = new_task(labels, weights, targets, device_table.categories, options)
+        entries = np.arange(len(labels)) if entries is None else entries
+        kind = task.weight is None, task.criterion, task.limits
+        alike[kind].append((t, TreeUnits(entries, weights, targets, task)))
+    trees: dict[int, WholeTrees] = {}
+    for group in alike.values():
+        numbers, units = zip(*group, strict=True)
+        sizes = np.array([of_tree.entries.size for of_tree in units])
+        entries, task = np.concatenate([of_tree.entries for of_tree in units]), units[0].task
+        backend: Any = new_backend(device_table, task, options.n_threads, entries)
+        shape = int(sizes.max()), table.shape[1]
+        plan = _plan(options, 0, backend.most_histogram_bytes)
+        if not is_small_root(backend, shape, task.limits, plan):
+            return None
+        group_keys = np.array([keys[t] for t in numbers], np.uint64)
+        found = backend.grow_whole(sizes, group_keys, [of_tree.task for of_tree in units])
+        if found is None:
+            return None
+        grown, first_row = found
+        numbered = _number(grown, first_row, backend, list(units), options)
+        trees.update(zip(numbers, numbered, strict=True))
+    return [trees[t] for t in range(len(drawn))]
 
 
-def over_table(
-    table: Table, target: NDArray, weight: NDArray | None
+def _number(
+    grown: Subtrees, first_row: NDArray, backend: Any, units: list[TreeUnits], options: Options
+) -> Iterator[WholeTrees]:
+    """Number trees that were grown together; see `grow_whole_trees`."""
+    sizes = grown.sizes
+    check_statistics(int(sizes.max()), options.n_classes)
+    whole = WholeTrees.empty(sizes, options.n_classes)
+    none = np.empty(0, np.int64)
+    rows = backend.rows._make(none if field is None else field for field in backend.rows)
+    number_whole(grown, sizes, first_row, rows, backend.entries, whole)
+    nodes, splits = (np.append(0, np.cumsum(of)) for of in (sizes, sizes // 2))
+    leaves = nodes - splits
+    ends: list[Any] = [nodes, splits, splits, splits, splits, leaves, leaves]
+    targets, found = units[0].targets, None
+    if targets is not None:
+        centres = [of_tree.targets.centre for of_tree in units if of_tree.targets is not None]
+        targets = targets._replace(centre=np.repeat(centres, sizes))  # type: ignore[arg-type]
+        found = _target_statistics(whole.sums, units[0].weights, targets, options.criterion)
+        roots = np.repeat(found.impurity[nodes[:-1]], sizes // 2)
+        bounds = found.impurity[whole.is_split], roots, whole.missing_left
+        whole = whole._replace(gain=bound_gains(whole.gain, *bounds))
+    for j in range(sizes.size):
+        of_nodes = slice(nodes[j], nodes[j + 1])
+        fields = [field[end[j] : end[j + 1]] for field, end in zip(whole, ends, strict=True)]
+        if found is not None:
+            fields[-1] = Statistics._make(field[of_nodes] for field in found)
+        yield WholeTrees._make(fields)
+
+
+def over_stored(
+    rows: NDArray[np.int64] | None, n: int, target: NDArray, weight: NDArray | None
 ) -> tuple[NDArray, NDArray | None]:
-    """Targets and weights of all rows of the table that `table` may be a part of."""
-    if table.rows is None:
+    """Scatter targets and weights of `rows` of a table to all its n rows; others get weight 0."""
+    if rows is None:
         return target, weight
-    ones = np.ones(len(target), np.int8) if weight is None else weight
-    return table.scatter(target), table.scatter(ones)  # the others have no weight
+    targets = np.zeros((n, *target.shape[1:]), target.dtype)
+    weights = np.zeros(n, np.int8 if weight is None else weight.dtype)
+    targets[rows], weights[rows] = target, 1 if weight is None else weight
+    return targets, weights
 
 
 def units_of(
@@ -194,7 +244,7 @@ def grow_on(
 
     Of `weights` and `targets`, units count; `coded_again` is that of `GrowthPlan`.
     """
-    plan = _plan(backend, options, coded_again)
+    plan = _plan(options, coded_again, backend.most_histogram_bytes)
     with Progress(shape[0], enabled=options.verbose) as progress:
         nodes = grow(backend, shape, limits, plan, progress)
     check_statistics(nodes.first_child.size, options.n_classes)
@@ -212,13 +262,13 @@ def grow_on(
     return Grown(close_tree(tree, numbered, options), backend.report())
 
 
-def _plan(backend: Backend, options: Options, coded_again: int) -> GrowthPlan:
-    """The plan of growth by some options on a backend."""
+def _plan(options: Options, coded_again: int, histogram_bytes: int) -> GrowthPlan:
+    """The plan of growth by some options."""
     return GrowthPlan(
         max_bins=options.max_bins,
         exact=options.exact,
         max_leaf_nodes=options.max_leaf_nodes,
-        histogram_bytes=backend.most_histogram_bytes,
+        histogram_bytes=histogram_bytes,
         finish_rows=None,
         key=options.key,
         coded_again=coded_again,

@@ -33,7 +33,6 @@ from gputree.estimators.column_warnings import warn_if_coarse
 from gputree.estimators.growing import UNLIMITED_DEPTH, check_statistics
 from gputree.growth.lists import (
     Branching,
-    EntryBudget,
     Expansion,
     GrowthLimits,
     ListGrower,
@@ -129,10 +128,10 @@ class ListGrowth(NamedTuple):
 
     def grower(self, most_entries: int) -> ListGrower:
         """Return the level loop, of at most so many entries at once."""
-        budget = _budget(self.task.nominal.size, self.task.target.size, most_entries)
+        most = _most_entries(self.task.nominal.size, self.task.target.size, most_entries)
         limits = _limits(self.weights, self.options)
         options = self.options
-        given = limits, self.distinct, budget, options.interactions
+        given = limits, self.distinct, most, options.interactions
         return ListGrower(self.task, options.rule, *given)
 
     def tree_of(self, nodes: Branching) -> Tree:
@@ -174,14 +173,14 @@ def _limits(weights: Weights, options: ListOptions) -> GrowthLimits:
     )
 
 
-def _budget(d: int, n: int, most: int) -> EntryBudget:
+def _most_entries(d: int, n: int, most: int) -> int:
     """Entries of one level: twice the table's, or what a small table can afford.
 
     Not more than `most`, which fits the device.
     """
     entry_bytes = 8 * d + 16
     entries = max(2 * n, LEAST_LIST_BYTES // entry_bytes)
-    return EntryBudget(min(entries, most))  # lists number entries as tables do rows
+    return min(entries, most)  # lists number entries as tables do rows
 
 
 # ------------------------------------------------------------ the tree

@@ -15,7 +15,6 @@ from gputree.backends.sharded.rows import (
     Rounding,
     RowSummary,
     in_units,
-    target_units,
     weight_units,
 )
 from gputree.backends.sharded.tasks import Tasks
@@ -60,7 +59,7 @@ def grow_parts(
     found, columns = rowsets.found, rowsets.columns
     rounding, weights = weight_units(tasks, rowsets.parts, found)
     criterion = None if options.n_classes else options.criterion
-    targets = None if criterion is None else target_units(criterion, weights, found.ends)
+    targets = None if criterion is None else fix(criterion, np.empty(0), weights, found.ends)
     if options.warns:
         _warn_if_coarse(tasks, rowsets, options, rounding, weights)
     none = np.empty(0, code_dtype(options.n_classes))

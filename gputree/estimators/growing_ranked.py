@@ -11,6 +11,7 @@ from gputree.backends.base import Limits
 from gputree.backends.ranked import NodeRows, RankedNodes
 from gputree.backends.rules import midpoints
 from gputree.base.dtypes import Int64s
+from gputree.base.memory import require_memory
 from gputree.base.progress import Progress
 from gputree.criteria.named import RANKED
 from gputree.criteria.pinball import RankedTargets, fix_ranked
@@ -22,7 +23,7 @@ from gputree.estimators.growing import (
     Statistics,
     close_tree,
     new_limits,
-    over_table,
+    over_stored,
     tree_of_statistics,
 )
 from gputree.estimators.growing_categories import add_category_tests
@@ -39,6 +40,8 @@ _REFUSED = {
     ("categorical_split", "one_vs_rest"): "categories are ordered by what they predict. Write "
     "categorical_split='ordered'.",
 }
+# Of a row's target, at most: in fixed point, sorted, with its weight, and places in two orders.
+BYTES_OF_TARGET = 48
 _NOT_IN_MEMORY = "it is grown from a table in memory, on the CPU: not in batches or in partitions."
 
 
@@ -92,20 +95,33 @@ def forbid_ranked(criterion: str) -> None:
 def grow_ranked(
     table: Table, target: NDArray, sample_weight: NDArray | None, options: Options
 ) -> Grown:
-    """Grow a CART tree over ranked lists, as `gputree.estimators.growing.grow_tree` does."""
+    """Grow a CART tree over ranked lists, as `gputree.estimators.growing.grow_tree` does.
+
+    `target` has the shape (n,), or (n, k) of several targets.
+    """
     if table.sharding is not None or table.device not in (None, "cpu"):
         forbid_ranked(options.criterion)
     values: Any = table.on("cpu", options.n_threads)
-    target, sample_weight = over_table(table, target, sample_weight)
-    kept = np.arange(len(target)) if sample_weight is None else np.flatnonzero(sample_weight)
-    order = kept[np.argsort(target[kept], kind="stable")].astype(np.int32)
-    weights = fix_weights(None if sample_weight is None else sample_weight[order], order.size)
-    fixed = fix_ranked(target[order], weights, options.quantile)
+    target, sample_weight = over_stored(table.rows, len(table.stored), target, sample_weight)
+    target = target.reshape(len(target), -1)
+    n, k = target.shape
+    purpose = f"Growing a tree of {n:,} rows by {k:,} targets"
+    require_memory(BYTES_OF_TARGET * n * k, purpose, "Use fewer rows or targets.")
+    kept = np.arange(n) if sample_weight is None else np.flatnonzero(sample_weight)
+    by_first = kept[np.argsort(target[kept, 0], kind="stable")].astype(np.int32)
+    weights = fix_weights(None if sample_weight is None else sample_weight[by_first], by_first.size)
+    fixed = fix_ranked(target[by_first].T, weights, options.quantile)
+    order = np.argsort(target[by_first].T, axis=1, kind="stable").astype(np.int32)
+    ordered = np.take_along_axis(fixed.target, order, axis=1)
+    weight = fixed.weights.weight
+    weight = None if weight is None else weight[order]
+    rows = NodeRows(by_first.copy(), ordered, weight, order if k > 1 else None)
     limits = new_limits(fixed.weights, options, rounded=False)
-    rows = NodeRows(order.copy(), fixed.target.copy(), _copied(fixed.weights.weight))
     grown = grow_lists(values, fixed.criterion, limits, rows, options)
     unit = weights.weight, weights.unit * weights.scale
-    found = _statistics(grown.ranked, fixed, target, _weights_of(grown.ranked, rows, order, *unit))
+    found = _statistics(
+        grown.ranked, fixed, target, _weights_of(grown.ranked, rows, by_first, *unit)
+    )
     return tree_of_lists(table, grown, found, options)
 
 
@@ -151,10 +167,6 @@ def sum_of_nodes(grown: RankedNodes, values: Int64s) -> Int64s:
     return found
 
 
-def _copied(weight: NDArray | None) -> NDArray | None:
-    return None if weight is None else weight.copy()
-
-
 def _grown_nodes(grown: RankedNodes, values: NDArray) -> GrownNodes:
     """Nodes with thresholds between the values next to a cut; infinity before missing values."""
     split = np.flatnonzero(grown.first_child >= 0)
@@ -188,6 +200,6 @@ def _statistics(
     grown: RankedNodes, fixed: RankedTargets, target: NDArray, weight: NDArray[np.float64]
 ) -> Statistics:
     """Quantiles of the targets themselves, weights and mean losses of nodes."""
-    low, high = (target[rows] for rows in grown.quantile.T)
+    low, high = (target[grown.quantile[..., side], np.arange(target.shape[1])] for side in range(2))
     quantile: NDArray[np.float64] = np.where(low == high, low, 0.5 * low + 0.5 * high)
-    return Statistics(quantile[:, None], weight, grown.loss * fixed.criterion.unit / grown.weight)
+    return Statistics(quantile, weight, grown.loss * fixed.criterion.unit / grown.weight)

@@ -21,7 +21,7 @@ from gputree.estimators.growing import (
     Statistics,
     check_statistics,
     new_limits,
-    over_table,
+    over_stored,
 )
 from gputree.estimators.growing_ranked import grow_lists, sum_of_nodes, tree_of_lists
 from gputree.growth.assembly import over_leaves
@@ -83,7 +83,7 @@ def grow_targets(
     forbid_with_targets(options)
     values: Any = table.on("cpu", options.n_threads)
     values = getattr(values, "whole", values)  # of a table in shards
-    target, sample_weight = over_table(table, target, sample_weight)
+    target, sample_weight = over_stored(table.rows, len(table.stored), target, sample_weight)
     n = len(target)
     kept = np.arange(n) if sample_weight is None else np.flatnonzero(sample_weight)
     _require_memory(kept.size, target.shape[1], options.target_classes)

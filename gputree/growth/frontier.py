@@ -69,6 +69,18 @@ class Frontier:
             bounds=bounds,
         )
 
+    @classmethod
+    def join(cls, levels: list[Frontier]) -> Frontier:
+        """Return the nodes of one or more levels, one level after another."""
+        arrays = {
+            f.name: np.concatenate([getattr(level, f.name) for level in levels])
+            for f in fields(cls)
+            if f.name != "bounds"
+        }
+        bounds = [level.bounds for level in levels if level.bounds is not None]
+        joined = Bounds._make(map(np.concatenate, zip(*bounds, strict=True))) if bounds else None
+        return cls(**arrays, bounds=joined)
+
     @property
     def size(self) -> int:
         return self.node.size
@@ -121,6 +133,12 @@ class LevelHistograms:
     def none(cls) -> LevelHistograms:
         """Return an empty set of histograms."""
         return cls(None, np.empty(0, np.int64))
+
+    def slots_of(self, nodes: Int64s) -> Int64s:
+        """Return the slots of some nodes of the level; -1 where there is no histogram."""
+        if self.slot.size == 0:
+            return np.full(nodes.size, -1)
+        return np.where(nodes < 0, -1, self.slot[np.maximum(nodes, 0)])
 
 
 def children_of(
@@ -287,14 +305,13 @@ def bounds_below(
     opened: Frontier,
     middle: Int64s,
     feature: NDArray[np.int32],
-) -> Bounds | None:
-    """Constraints of the children of the split nodes, in pairs; None where there are none.
+) -> Bounds:
+    """Constraints of the children, in pairs, of split nodes that have some.
 
     Entries are partitioned: the second child of each node, by a cut of column `feature`, begins at
     `middle`.
     """
-    if opened.bounds is None:
-        return None
+    assert opened.bounds is not None
     bounds = opened.bounds
     if interactions is not None:
         bounds = bounds._replace(columns=interactions.children(bounds.columns, feature))

@@ -6,10 +6,9 @@ while the frontier has nodes:
     large nodes     histogram -> score -> refine -> partition -> their children
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gputree.backends.base import (
     Ahead,
@@ -20,7 +19,6 @@ from gputree.backends.base import (
     Larger,
     Limits,
     Splits,
-    Subtrees,
 )
 from gputree.backends.interactions import Interactions
 from gputree.backends.rules import fewest_rows
@@ -62,7 +60,10 @@ def grow(
     frontier = Frontier.root(n_rows, plan.key, Bounds.of_roots(limits, plan.interactions))
     parents = LevelHistograms.none()
     aside: list[Frontier] = []
-    grows_ahead, ahead = _grows_ahead(backend, frontier, plan), list[Ahead]()
+    # levels in advance, by backends that can, where no limit depends on all of a level
+    limited = plan.max_leaf_nodes is not None or frontier.bounds is not None
+    grows_ahead = backend if isinstance(backend, GrowsAhead) and not limited else None
+    ahead: list[Ahead] = []
     small = depth = 0
     while frontier.size:
         progress.level(depth, frontier.size, frontier.rows, table.n_nodes)
@@ -79,16 +80,20 @@ def grow(
         frontier = frontier.take(~is_small)
         if grows_ahead is not None and not ahead:
             fewest = max(fewest_rows(limits), small + 1)
-            ahead = grows_ahead.grow_ahead(
-                frontier.begin, frontier.end, frontier.key, levels, fewest
-            )
+            nodes = frontier.begin, frontier.end, frontier.key
+            ahead = grows_ahead.grow_ahead(*nodes, levels, fewest)
         known, ahead = ahead[0] if ahead else None, ahead[1:]
         frontier, parents = _grow_level(
             backend, frontier, parents, known, table, best_first, limits, plan
         )
     del parents  # small nodes need no histograms
-    progress.level(depth, 0, sum(f.rows for f in aside), table.n_nodes)
-    return table.join(*_finish(backend, aside))
+    roots = Frontier.join(aside)
+    progress.level(depth, 0, roots.rows, table.n_nodes)
+    if roots.size == 0:
+        return table.join(roots.node, None)
+    depths = np.repeat(np.arange(len(aside)), [f.size for f in aside])
+    subtrees = backend.finish(roots.begin, roots.end, depths, roots.key, roots.bounds)
+    return table.join(roots.node, subtrees)
 
 
 def encode(backend: Backend, shape: tuple[int, int], plan: GrowthPlan) -> bool:
@@ -128,12 +133,6 @@ def _small_rows(
     return finish_rows(finishing, sizes, columns, statistics, levels, plan.coded_again)
 
 
-def _grows_ahead(backend: Backend, roots: Frontier, plan: GrowthPlan) -> GrowsAhead | None:
-    """The backend, if it can split levels in advance, and no limit depends on all of a level."""
-    limited = plan.max_leaf_nodes is not None or roots.bounds is not None
-    return backend if isinstance(backend, GrowsAhead) and not limited else None
-
-
 def _grow_level(
     backend: Backend,
     frontier: Frontier,
@@ -144,7 +143,10 @@ def _grow_level(
     limits: Limits,
     plan: GrowthPlan,
 ) -> tuple[Frontier, LevelHistograms]:
-    """Split the nodes of one level that were not split in advance, in batches that fit memory."""
+    """Split the nodes of one level, in batches that fit memory, and return their children.
+
+    Those that were split in advance come first, and are partitioned.
+    """
     frontier, known = _known_first(frontier, ahead)
     batch_size = max(plan.histogram_bytes // backend.histogram_bytes, 1) if frontier.size else 1
     histograms = LevelHistograms.none()
@@ -164,9 +166,22 @@ def _grow_level(
     splits = Splits(*map(np.concatenate, zip(*parts, strict=True)))
     worth = best_first.worth(frontier.path_gain, splits.feature >= 0, splits.gain * splits.weight)
     chosen = np.flatnonzero(worth)
-    constraints = limits, plan.interactions
-    splits = splits.take(chosen)
-    return _open_children(backend, frontier, chosen, splits, histograms, known, table, constraints)
+    opened, splits = frontier.take(chosen), splits.take(chosen)
+    if opened.size == 0:
+        return opened, LevelHistograms.none()
+    done = int(np.searchsorted(chosen, known.begin.size))
+    middle, threshold = known.middle[chosen[:done]], known.threshold[chosen[:done]]
+    if done < chosen.size:
+        rest = slice(done, None)
+        cut = backend.partition(opened.begin[rest], opened.end[rest], splits.take(rest))
+        middle, threshold = np.append(middle, cut[0]), np.append(threshold, cut[1])
+    bounds = None
+    if opened.bounds is not None:
+        bounds = bounds_below(backend, limits, plan.interactions, opened, middle, splits.feature)
+    numbers = table.add_children(opened.node, splits, threshold, middle)
+    slots = histograms.slots_of(chosen - known.begin.size)
+    weighted_gain = splits.gain * splits.weight
+    return children_of(opened, numbers, middle, slots, weighted_gain, bounds), histograms
 
 
 def _known_first(frontier: Frontier, ahead: Ahead | None) -> tuple[Frontier, Ahead]:
@@ -179,37 +194,6 @@ def _known_first(frontier: Frontier, ahead: Ahead | None) -> tuple[Frontier, Ahe
     splits = ahead.splits.take(found)
     known = Ahead(ahead.begin[found], splits, ahead.middle[found], ahead.threshold[found])
     return frontier.take(np.concatenate([place, others])), known
-
-
-def _open_children(
-    backend: Backend,
-    frontier: Frontier,
-    chosen: NDArray[Any],
-    splits: Splits,
-    histograms: LevelHistograms,
-    known: Ahead,
-    table: NodeTable,
-    constraints: tuple[Limits, Interactions | None],
-) -> tuple[Frontier, LevelHistograms]:
-    """Partition the chosen nodes and return their children as the next frontier.
-
-    The first nodes of the frontier are `known`, and partitioned.
-    """
-    opened = frontier.take(chosen)
-    if opened.size == 0:
-        return opened, LevelHistograms.none()
-    done = int(np.searchsorted(chosen, known.begin.size))
-    middle, threshold = known.middle[chosen[:done]], known.threshold[chosen[:done]]
-    if done < chosen.size:
-        rest = slice(done, None)
-        found = backend.partition(opened.begin[rest], opened.end[rest], splits.take(rest))
-        middle, threshold = map(np.concatenate, zip((middle, threshold), found, strict=True))
-    numbers = table.add_children(opened.node, splits, threshold, middle)
-    slot = np.concatenate([np.full(known.begin.size, -1), histograms.slot])
-    slot = slot[chosen] if histograms.slot.size else np.full(chosen.size, -1)
-    bounds = bounds_below(backend, *constraints, opened, middle, splits.feature)
-    weighted_gain = splits.gain * splits.weight
-    return children_of(opened, numbers, middle, slot, weighted_gain, bounds), histograms
 
 
 def _build(backend: Backend, batch: Frontier, parents: LevelHistograms) -> LevelHistograms:
@@ -232,17 +216,3 @@ def _build(backend: Backend, batch: Frontier, parents: LevelHistograms) -> Level
         begin[counted], end[counted], cells, counted, larger if derived.size else None
     )
     return LevelHistograms(cells, slot)
-
-
-def _finish(backend: Backend, aside: list[Frontier]) -> tuple[Int64s, Subtrees | None]:
-    """Build the subtrees of all nodes set aside; they begin at the depths of their levels."""
-    depth = np.repeat(np.arange(len(aside)), [f.size for f in aside])
-    if depth.size == 0:
-        return depth, None
-    begin = np.concatenate([f.begin for f in aside])
-    end = np.concatenate([f.end for f in aside])
-    key = np.concatenate([f.key for f in aside])
-    node = np.concatenate([f.node for f in aside])
-    given = [f.bounds for f in aside if f.bounds is not None]
-    bounds = Bounds(*map(np.concatenate, zip(*given, strict=True))) if given else None
-    return node, backend.finish(begin, end, depth, key, bounds)

@@ -67,7 +67,8 @@ class C45Rule(NamedTuple):
         information, weight = task.information, total * task.limits.unit
         gain = gains(candidates.gain, total, information)
         if self.mdl_correction:
-            gain[self.numeric] -= _cost_of_cuts(candidates.tries[self.numeric]) / weight
+            cuts = candidates.tries[self.numeric]  # bits identify one of them (Quinlan 1996)
+            gain[self.numeric] -= logarithms(cuts.ravel()).reshape(cuts.shape) / weight
         valid = candidates.gain >= 0
         valid &= (gain >= TOLERANCE) | ~self.numeric[:, None]
         valid &= gain >= self.min_gain - TOLERANCE
@@ -123,11 +124,6 @@ def gains(gain: Int64s, total: Int64s, information: Information) -> Floats:
     return gain * 2.0**-GAIN_BITS / (total * information.unit)
 
 
-def _cost_of_cuts(tries: NDArray[np.int64]) -> Floats:
-    """Bits that identify one of the cuts tried (Quinlan 1996)."""
-    return logarithms(tries.ravel()).reshape(tries.shape)
-
-
 def _first_greatest(worth: Floats) -> NDArray[np.int32]:
     """First column of the highest positive worth, in each node; nearly equal ones are equal."""
     best, feature = np.zeros(worth.shape[1]), np.full(worth.shape[1], -1, np.int32)
@@ -163,12 +159,6 @@ class GrowthLimits(NamedTuple):
 NODE_ENTRIES = 12
 
 
-class EntryBudget(NamedTuple):
-    """Maximum number of entries that are processed at once; it does not change the tree."""
-
-    entries: int
-
-
 class _Open(NamedTuple):
     """A level and the numbers and depth of its nodes."""
 
@@ -179,7 +169,10 @@ class _Open(NamedTuple):
 
 
 class ListGrower:
-    """Grows one tree; `distinct` are the distinct values of the numeric columns."""
+    """Grows one tree; `distinct` are the distinct values of the numeric columns.
+
+    At most about `most_entries` are processed at once; the tree does not depend on it.
+    """
 
     def __init__(
         self,
@@ -187,11 +180,12 @@ class ListGrower:
         rule: SplitRule,
         limits: GrowthLimits,
         distinct: list[NDArray],
-        budget: EntryBudget,
+        most_entries: int,
         interactions: Interactions | None = None,
     ) -> None:
         self.task, self.rule, self.limits = task, rule, limits
-        self.distinct, self.budget, self.interactions = distinct, budget, interactions
+        self.distinct, self.interactions = distinct, interactions
+        self.most_entries = most_entries
 
     def grow(self, backend: ListBackend, progress: Progress) -> Branching:
         """Grow the tree over all rows of the backend's table.
@@ -235,7 +229,7 @@ class ListGrower:
         below = np.repeat(below, np.diff(tests.part))
         opened = np.flatnonzero(self._can_open(parts.rows, parts.weights, depth + 1))
         sizes = parts.rows[opened] + NODE_ENTRIES
-        most = self.budget.entries
+        most = self.most_entries
         if sizes.sum() > most:  # half of this level, which waits: levels that wait add up to two
             most = level.rows // 2
         groups = _groups(opened, sizes, most)
@@ -316,6 +310,13 @@ class Expansion(NamedTuple):
     rows: Int64s  # (P,)
     weights: Int64s  # (P, K)
 
+    @classmethod
+    def none(cls, n_classes: int) -> Expansion:
+        """No split."""
+        none, reals, weights = np.empty(0, np.int64), np.empty(0), np.empty((0, n_classes), int)
+        feature, code = none.astype(np.int32), none.astype(np.uint32)
+        return cls(none, feature, reals, reals, reals, np.array([0]), code, none, weights)
+
 
 class Branching:
     """The expansions of a tree; the root is node 0, children are numbered in the order of `add`."""
@@ -323,7 +324,7 @@ class Branching:
     def __init__(self, rows: int, weights: Int64s) -> None:
         self.rows = [np.array([rows])]
         self.weights = [weights]
-        self.expansions: list[Expansion] = []
+        self.expansions = [Expansion.none(weights.shape[1])]
         self.n_nodes = 1
 
     def add(self, expansion: Expansion) -> Int64s:
@@ -337,18 +338,10 @@ class Branching:
 
     def join(self) -> Expansion:
         """Join all expansions."""
-        if not self.expansions:
-            return _no_expansion(self.weights[0].shape[1])
         fields = [np.concatenate(field) for field in zip(*self.expansions, strict=True)]
         joined = Expansion(*fields)
         sizes = [np.diff(e.part) for e in self.expansions]
         return joined._replace(part=np.concatenate([[0], np.cumsum(np.concatenate(sizes))]))
-
-
-def _no_expansion(n_classes: int) -> Expansion:
-    none, reals, weights = np.empty(0, np.int64), np.empty(0), np.empty((0, n_classes), np.int64)
-    feature, code = none.astype(np.int32), none.astype(np.uint32)
-    return Expansion(none, feature, reals, reals, reals, np.zeros(1, np.int64), code, none, weights)
 
 
 class TreeShape(NamedTuple):

@@ -151,12 +151,6 @@ class Table:
         values = take_rows(self.stored, rows)
         return Table(values, self.columns, self.names, self.device, self.max_bins)
 
-    def scatter(self, column: NDArray[Any]) -> NDArray[Any]:
-        """Scatter one value, or a row of values, of each row to all stored rows; 0 elsewhere."""
-        whole = np.zeros((len(self.stored), *column.shape[1:]), column.dtype)
-        whole[self.rows] = column
-        return whole
-
     # ------------------------------------------------------------ codes
     def keep_lists(self, n_threads: int) -> None:
         """Code the columns for all trees that are grown from attribute lists on all rows."""
@@ -185,10 +179,12 @@ class Table:
         """
         with self._lock:
             if device not in self._on_devices:
-                is_cpu = device == "cpu"
-                values = to_host(self.stored) if is_cpu else on_named(self.stored, device)
-                if isinstance(values, np.ndarray):
-                    values = np.ascontiguousarray(values)
+                if isinstance(self.stored, np.ndarray):
+                    values = np.ascontiguousarray(self.stored)
+                elif device == "cpu":
+                    values = to_host(self.stored)
+                else:
+                    values = on_named(self.stored, device)
                 missing = missing_columns(values, n_threads)
                 given = values, missing, self.columns.grown_categories, self.sharding
                 self._on_devices[device] = new_table(device, *given)

@@ -3,10 +3,12 @@
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from gputree.base.dtypes import MISSING_TO_ALL, Bools
+from gputree.base.dtypes import MISSING_TO_ALL, Bools, Floats
 from gputree.errors import InputError
 from gputree.tree import Tree
 
@@ -18,20 +20,29 @@ UNITS = 2.0**48
 
 
 def bounded_gains(tree: Tree) -> Tree:
-    """The tree without gains that rounding has put below 0 or above their impurity.
+    """The tree with its gains bounded by `bound_gains`."""
+    gain = bound_gains(tree.gain, tree.impurity, tree.impurity[0], tree.missing_child)
+    return tree if gain is tree.gain else replace(tree, gain=gain)
+
+
+def bound_gains(
+    gain: Floats, impurity: Floats, whole: float | Floats, missing_child: NDArray[Any]
+) -> Floats:
+    """Gains of nodes without those that rounding has put below 0 or above their impurity.
+
+    The impurity of their root is `whole`. Gains that are all within are returned themselves.
 
     Where weights span many decades, gains of the lightest nodes are rounded in steps that are
     large relative to them; so are those by Poisson deviance of large targets that differ little.
     """
-    parted = tree.missing_child == MISSING_TO_ALL
+    parted = missing_child == MISSING_TO_ALL
     # less than `check_statistics` allows of this tree and of its pruned trees
-    slack = 0.5 * SLACK * (tree.impurity[0] + tree.impurity)
-    above = ~parted & (tree.gain > tree.impurity + slack)
-    below = tree.gain < -slack
-    if not (above | below).any():
-        return tree
-    gain = np.where(above, tree.impurity, tree.gain)
-    return replace(tree, gain=np.where(below, 0.0, gain))
+    slack = 0.5 * SLACK * (whole + impurity)
+    above = ~parted & (gain > impurity + slack)
+    below = gain < -slack
+    if (above | below).any():
+        gain = np.where(below, 0.0, np.where(above, impurity, gain))
+    return gain
 
 
 def check_statistics(tree: Tree) -> None:

@@ -21,12 +21,13 @@ def add_up(parent: Int32s, values: NDArray[Number]) -> NDArray[Number]:
     Sums of integers have no order; floats are added from the last node to the first.
     """
     total = values.copy()
-    _add_up(parent, total.reshape(parent.size, -1))
+    add_to_parents(parent, total.reshape(parent.size, -1))
     return total
 
 
 @kernel
-def _add_up(parent: Int32s, total: NDArray[Any]) -> None:
+def add_to_parents(parent: Int32s, total: NDArray[Any]) -> None:
+    """Add the values of each node, of shape (N, K), to those of its parent, last node first."""
     for node in range(parent.size - 1, 0, -1):
         for k in range(total.shape[1]):
             total[parent[node], k] += total[node, k]

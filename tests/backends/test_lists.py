@@ -136,7 +136,7 @@ def test_threads_do_not_matter(model, weighted, monkeypatch):
 def test_the_budget_does_not_matter(model, entries, monkeypatch):
     table = random_mixed_table(2, 3000, False)
     expected = tree_of(model, table)
-    monkeypatch.setattr(growing_lists, "_budget", lambda *_: growing_lists.EntryBudget(entries))
+    monkeypatch.setattr(growing_lists, "_most_entries", lambda *_: entries)
     assert tree_of(model, table).equals(expected)
 
 
@@ -172,8 +172,7 @@ def test_gains_of_tiny_weights_are_no_steps():
 
 def test_the_largest_group_of_nodes_is_the_last(monkeypatch):
     """A level waits for the others, so that those that wait are of half as many rows each."""
-    budget = growing_lists.EntryBudget(1)
-    monkeypatch.setattr(growing_lists, "_budget", lambda *_: budget)
+    monkeypatch.setattr(growing_lists, "_most_entries", lambda *_: 1)
     opened: dict[Any, list[int]] = {}
     descend = CpuLevel.descend
 

@@ -19,7 +19,6 @@ from gputree import (
     DecisionTreeClassifier,
     ID3Classifier,
 )
-from gputree.growth.lists import EntryBudget
 
 # Small tables of many categories: one in every row, whose warning does not matter here.
 pytestmark = pytest.mark.filterwarnings("ignore:.* has a unique value in:UserWarning")
@@ -189,8 +188,8 @@ def test_reports_tell_the_device(cuda_device, winnow):
 @pytest.mark.parametrize("entries", [1, 40])
 def test_levels_in_groups_of_nodes(cuda_device, monkeypatch, entries):
     """Parts of a level are requested more than once."""
-    budget = EntryBudget(entries=entries)
-    monkeypatch.setattr("gputree.estimators.growing_lists._budget", lambda *_: budget)
+    name = "gputree.estimators.growing_lists._most_entries"
+    monkeypatch.setattr(name, lambda *_: entries)
     check(C45Classifier, random_mixed_table(2, 150, False))
 
 

@@ -6,6 +6,7 @@ from itertools import combinations
 import numpy as np
 import pandas
 import pytest
+from oracles import impurity_of_rows
 from sklearn.base import clone
 from tunings import HOST, tuned
 
@@ -50,18 +51,6 @@ def weights(kind: str, n: int, seed: int = 0):
     return None if kind == "no" else np.random.default_rng(seed).choice(WEIGHTS[kind], n)
 
 
-def impurity(y, weight, criterion: str) -> float:
-    """Weighted impurity of rows, times their weight."""
-    total = weight.sum()
-    if criterion == "squared_error":
-        return float(weight @ (y - weight @ y / total) ** 2)
-    shares = np.bincount(y, weight) / total
-    if criterion == "gini":
-        return float(total * (1 - shares @ shares))
-    shares = shares[shares > 0]
-    return float(-total * shares @ np.log2(shares))
-
-
 def best_gain(column, y, weight, criterion: str, least: int) -> float:
     """Highest gain of any cut or subset of a column, of any side for missing values."""
     missing = column.isna().to_numpy()
@@ -71,12 +60,15 @@ def best_gain(column, y, weight, criterion: str, least: int) -> float:
     else:
         sets = [s for k in range(1, len(values) + 1) for s in combinations(values, k)]
         lefts = [column.isin(s).to_numpy() for s in sets]
-    whole, best = impurity(y, weight, criterion), -np.inf
+    total, best = impurity_of_rows(criterion, y, weight) * weight.sum(), -np.inf
     for left in lefts:
         for side in (left, left | missing):
             if least <= side.sum() <= len(side) - least:
-                parts = (impurity(y[s], weight[s], criterion) for s in (side, ~side))
-                best = max(best, (whole - sum(parts)) / weight.sum())
+                parts = (
+                    impurity_of_rows(criterion, y[s], weight[s]) * weight[s].sum()
+                    for s in (side, ~side)
+                )
+                best = max(best, (total - sum(parts)) / weight.sum())
     return best
 
 

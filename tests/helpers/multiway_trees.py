@@ -148,22 +148,36 @@ def send(tree: Tree, node: int, x: float) -> int:
     return MISSING_STOPS if own_branch else missing
 
 
-def visit(tree: Tree, row, node: int = 0, share: float = 1.0) -> dict[int, float]:
+def passes(tree: Tree, row, node: int = 0, share: float = 1.0):
+    """Yield each node at or below `node` that a row visits, its fraction, and True if it stops."""
+    below = []
+    if not tree.is_leaf[node]:
+        x, children = float(row[tree.feature[node]]), list(tree.children(node))
+        ordinal = send(tree, node, x)
+        if tree.soft_lower is not None and tree.soft_lower[node] < x < tree.soft_upper[node]:
+            low, cut, high = (a[node] for a in (tree.soft_lower, tree.threshold, tree.soft_upper))
+            part = (x - low) / (cut - low) if x <= cut else (high - x) / (high - cut)
+            left = 1 - 0.5 * part if x <= cut else 0.5 * part
+            below = [(children[0], left), (children[1], 1 - left)]
+        elif ordinal >= 0:
+            below = [(children[ordinal], 1.0)]
+        elif ordinal == MISSING_TO_ALL:
+            weights = {child: float(tree.weight[child]) for child in children}
+            whole = sum(weights.values())
+            below = [(child, weights[child] / whole) for child in children if weights[child] > 0]
+    yield node, share, not below
+    for child, part in below:
+        yield from passes(tree, row, child, share * part)
+
+
+def visit(tree: Tree, row, node: int = 0) -> dict[int, float]:
     """Fraction of a row that stops at each node visited at or below `node`; 0 where all goes on."""
-    if tree.is_leaf[node]:
-        return {node: share}
-    ordinal = send(tree, node, float(row[tree.feature[node]]))
-    children = list(tree.children(node))
-    whole = sum(float(tree.weight[child]) for child in children)
-    if ordinal == MISSING_STOPS or (ordinal == MISSING_TO_ALL and whole == 0):
-        return {node: share}
-    seen = {node: 0.0}
-    if ordinal >= 0:
-        return seen | visit(tree, row, children[ordinal], share)
-    for child in children:
-        if tree.weight[child] > 0:
-            seen |= visit(tree, row, child, share * (float(tree.weight[child]) / whole))
-    return seen
+    return {at: share if stops else 0.0 for at, share, stops in passes(tree, row, node)}
+
+
+def stops(tree: Tree, row, node: int = 0) -> dict[int, float]:
+    """Fractions of a row that stop at nodes, by ascending node."""
+    return {at: share for at, share in sorted(visit(tree, row, node).items()) if share > 0}
 
 
 def heaviest(tree: Tree, row) -> int:

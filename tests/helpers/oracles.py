@@ -128,6 +128,15 @@ def impurity(criterion: Criterion, statistics) -> float:
     return 1.0 - sum(p * p for p in shares)
 
 
+def impurity_of_rows(criterion: str, y, weight) -> float:
+    """Impurity of rows by definition: of numbers the variance, of labels gini or bits."""
+    if criterion == "squared_error":
+        return np.average((y - np.average(y, weights=weight)) ** 2, weights=weight)
+    shares = np.array([weight[y == label].sum() for label in set(y.tolist())]) / weight.sum()
+    shares = shares[shares > 0]
+    return 1 - (shares**2).sum() if criterion == "gini" else -(shares * np.log2(shares)).sum()
+
+
 # -------------------------------------------------------------------- random
 def mix(key: int) -> int:
     """SplitMix64 in Python's integers."""

@@ -9,7 +9,7 @@ import pytest
 from hand_made_trees import binary_tree, chain
 from hypothesis import given
 from hypothesis import strategies as st
-from multiway_trees import answer, heaviest, multiway_cases, random_multiway_tree, visit
+from multiway_trees import answer, heaviest, multiway_cases, random_multiway_tree, stops, visit
 from multiway_trees import random_rows as multiway_rows
 from pruning_oracles import random_shape
 
@@ -71,17 +71,6 @@ def test_rows_that_arrive_are_left_out(seed, levels, n_rows):
         patch.delattr(descent_.walk, "interpret", raising=False)
         leaves = prediction.apply(tree, values)
     assert leaves.tolist() == [heaviest(tree, row) for row in values]
-
-
-def test_deep_chain():
-    tree = chain(2000)
-    assert tree.max_depth == 2000
-    values = np.array([-5.0, 0.0, 0.5, 7.0, 1000.25, 1998.5, 1999.0, 1999.5, 1e9, np.nan])
-    leaves = prediction.apply(tree, values[:, None])
-    assert leaves.tolist() == [heaviest(tree, [v]) for v in values]
-    assert tree.depth[leaves].tolist() == [1, 1, 2, 8, 1002, 2000, 2000, 2000, 2000, 2000]
-    lengths = np.diff(prediction.decision_path(tree, values[:, None]).indptr)
-    np.testing.assert_array_equal(lengths, tree.depth[leaves] + 1)
 
 
 @given(
@@ -180,11 +169,6 @@ def test_a_tree_that_is_modified_in_place_is_packed_again(monkeypatch, dtype, fe
 
 
 # ---------------------------------------------------- branches and shares
-def stops(tree, row):
-    """Fractions of a row that stop at nodes, by ascending node."""
-    return {node: share for node, share in sorted(visit(tree, row).items()) if share > 0}
-
-
 @given(multiway_cases())
 def test_apply_on_branches(case):
     tree, rows = case

@@ -5,6 +5,7 @@ from functools import partial
 
 import numpy as np
 import pytest
+from oracles import impurity_of_rows
 from sklearn.feature_selection import SelectKBest
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OrdinalEncoder
@@ -69,25 +70,22 @@ def test_gini_by_hand():
 
 
 # -------------------------------------------------------- against plain loops
-def naive_impurity(kind, y, weight):
-    if kind is variance_reduction:
-        return np.average((y - np.average(y, weights=weight)) ** 2, weights=weight)
-    shares = np.array([weight[y == label].sum() for label in set(y.tolist())]) / weight.sum()
-    shares = shares[shares > 0]
-    return 1 - (shares**2).sum() if kind is gini_gain else -(shares * np.log2(shares)).sum()
+CRITERION_OF = {gini_gain: "gini", variance_reduction: "squared_error"}
 
 
 def naive_score(kind, branch, y, weight):
     parts = [branch == b for b in set(branch.tolist())]
     parts = [rows for rows in parts if weight[rows].sum() > 0]
     share = [weight[rows].sum() / weight.sum() for rows in parts]
-    inside = [naive_impurity(kind, y[rows], weight[rows]) for rows in parts]
-    gain = naive_impurity(kind, y, weight) - np.dot(share, inside)
+    criterion = CRITERION_OF.get(kind, "entropy")
+    inside = [impurity_of_rows(criterion, y[rows], weight[rows]) for rows in parts]
+    whole = impurity_of_rows(criterion, y, weight)
+    gain = whole - np.dot(share, inside)
     split_information = -np.dot(share, np.log2(share))
     if kind is gain_ratio:
         return gain / split_information if split_information > 0 else 0.0
     if kind is symmetric_uncertainty:
-        return 2 * gain / (split_information + naive_impurity(kind, y, weight))
+        return 2 * gain / (split_information + whole)
     return gain
 
 
@@ -235,40 +233,6 @@ def test_what_leaves_scores_as_they_are(kind):
         np.testing.assert_array_equal(kind(frame, names, sample_weight=weight), scores)
     assert kind(frame, y, sample_weight=weight * 7) == pytest.approx(scores, rel=1e-12)
     np.testing.assert_array_equal(kind(frame, y, sample_weight=weight, n_jobs=1), scores)
-
-
-@pytest.mark.full
-@pytest.mark.parametrize("kind", CLASS_SCORES)
-def test_scores_of_large_tables(kind):
-    """Histograms, cells and sorting find the cut that plain sorting finds."""
-    rng = np.random.default_rng(3)
-    X = rng.normal(size=(70_000, 3))
-    X[:, 1] = np.round(X[:, 1], 1)
-    X[rng.random(70_000) < 0.1, 2] = np.nan
-    y = (X[:, 0] + rng.normal(size=70_000) > 0.7).astype(int)
-    by = gini_gain if kind is gini_gain else information_gain
-    expected = [naive_score(kind, sorted_cut(by, c, y), y, np.ones(y.size)) for c in X.T]
-    assert kind(X, y) == pytest.approx(expected, abs=1e-12)
-
-
-def sorted_cut(kind, column, y):
-    """Branches of the best cut of two classes, by cumulative counts."""
-    missing = np.where(np.isnan(column), 2, 0)
-    known = np.flatnonzero(missing == 0)
-    rows = known[np.argsort(column[known], kind="stable")]
-    n = np.arange(1, rows.size)
-    ones = np.cumsum(y[rows])
-    total, ones = ones[-1], ones[:-1]
-
-    def side(n, ones):
-        share = np.stack([ones / n, 1 - ones / n])
-        if kind is gini_gain:
-            return n * (1 - (share**2).sum(axis=0))
-        return -n * (share * np.log2(np.where(share > 0, share, 1))).sum(axis=0)
-
-    inside = side(n, ones) + side(rows.size - n, total - ones)
-    inside[np.diff(column[rows]) == 0] = np.inf
-    return np.where(column > column[rows[np.argmin(inside)]], 1, missing)
 
 
 def test_branches_of_mdl_are_bins():

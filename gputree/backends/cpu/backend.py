@@ -57,7 +57,7 @@ from gputree.backends.cpu.ranks import rank_table
 from gputree.backends.cpu.refine import NodeHistogram, refine_nodes
 from gputree.backends.cpu.score import histogram, new_vectors, score_nodes, subtract_nodes
 from gputree.backends.cpu.sub_bins import Finer
-from gputree.backends.cpu.table import CpuTable
+from gputree.backends.cpu.table import CpuTable, draws_few
 from gputree.backends.rules import thresholds
 from gputree.base.dtypes import ROW, Bools
 from gputree.base.threads import chunks, even_spans, run, spans
@@ -84,8 +84,9 @@ class CpuBackend:
     def __init__(
         self, table: CpuTable, task: Task, n_threads: int, entries: Int64s | None = None
     ) -> None:
-        self.data, self.table = table, table.bare()
+        self.data, self.table = table, table.bare
         self.task, self.channels = task, task.channels
+        self._draws_few = draws_few(table.categories, task.limits.max_features)
         self.n_threads, self._run = n_threads, partial(run, n_threads)
         self.rows = Rows(task.target, task.weight, task.square, task.square_rest)
         # a copy: growth permutes them
@@ -126,15 +127,15 @@ class CpuBackend:
     @property
     def _counts_drawn(self) -> bool:
         """True where nodes have no histograms, and only the columns that they draw are counted."""
-        return self.data.draws_few(self.task.limits.max_features) and not self._reads_ranks
+        return self._draws_few and not self._reads_ranks
 
     @property
     def _reads_ranks(self) -> bool:
         """True where small nodes read ranks of the columns that they draw."""
-        drawn = self.task.limits.max_features
-        if self.task.draws_cuts or drawn >= self.table.missing.size or self._grows_uncoded:
+        draws_all = self.task.limits.max_features >= self.table.missing.size
+        if self.task.draws_cuts or draws_all or self._grows_uncoded:
             return False
-        return self._is_coded or (self._is_ranked and not self.data.draws_few(drawn))
+        return self._is_coded or (self._is_ranked and not self._draws_few)
 
     @property
     def _is_coded(self) -> bool:
@@ -171,7 +172,8 @@ class CpuBackend:
     @property
     def _grows_uncoded(self) -> bool:
         """True where nodes sort the columns that they draw from the root on."""
-        return self.task.exact and self.data.grows_uncoded(self.task.limits.max_features)
+        few_rows = self.data.shape[0] <= tuning.TUNING.drawn_rows
+        return self.task.exact and self._draws_few and few_rows
 
     def _sorts_each(self, nodes: SmallNodes) -> bool:
         """Return whether nodes sort columns one by one, because a block would be too large."""
@@ -469,23 +471,29 @@ class CpuBackend:
         return self._finish(SmallNodes(begin, end, depth, keys, bounds, np.zeros_like(begin)))
 
     def grow_whole(
-        self, sizes: Int64s, keys: Uint64s, weights: list[Int64s | None]
-    ) -> Subtrees | None:
+        self, sizes: Int64s, keys: Uint64s, tasks: list[Task]
+    ) -> tuple[Subtrees, Int64s] | None:
         """Grow trees of `sizes` entries, one after another, from their roots on as small nodes.
 
-        Trees differ in `weights`, or have none. None where they must be grown one by one.
+        Their `tasks` differ in weights, and by these in targets that are no classes, or have no
+        weights. Also returns the places of row 0 of each. None where they must be grown one by one.
         """
         end, none = np.cumsum(sizes), np.zeros_like(sizes)
         roots = Bounds.of_roots(self.task.limits, self.task.interactions, sizes.size)
         nodes = SmallNodes(end - sizes, end, none, keys, roots, none)
-        weighted = [weight for weight in weights if weight is not None]
+        weighted = [task.weight for task in tasks if task.weight is not None]
         if len(weighted) > 1:
             in_parts = self._reads_ranks and not self._is_ranked
             if self.task.draws_cuts or in_parts or self._sorts_drawn or self._sorts_each(nodes):
                 return None
-            nodes = nodes._replace(first_weight=np.arange(sizes.size) * weighted[0].size)
+            nodes = nodes._replace(first_row=np.arange(sizes.size) * weighted[0].size)
             self.rows = self.rows._replace(weight=np.concatenate(weighted))
-        return self._finish(nodes)
+            if self.rows.square is not None:
+                fields = "target", "square", "square_rest"
+                each = {name: [getattr(task, name) for task in tasks] for name in fields}
+                joined = {name: np.concatenate(arrays) for name, arrays in each.items()}
+                self.rows = self.rows._replace(**joined)
+        return self._finish(nodes), nodes.first_row
 
     def _finish(self, nodes: SmallNodes) -> Subtrees:
         """Build the subtrees of small nodes."""

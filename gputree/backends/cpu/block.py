@@ -340,8 +340,9 @@ def load_nodes(table, target, weight, entries, nodes, a, b, block, sorting):
     first = np.int64(0)
     for j in range(a, b):
         m = nodes.end[j] - nodes.begin[j]
-        weights = weight[nodes.first_weight[j] :]
-        load_rows(target, weights, entries, nodes.begin[j], first, m, block)
+        weights = weight[nodes.first_row[j] :]
+        targets = target[0 if sorting.class_of.size > 0 else nodes.first_row[j] :]
+        load_rows(targets, weights, entries, nodes.begin[j], first, m, block)
         sort_columns(table, first, m, bits, block, sorting, sorter, places)
         channels = 3
         if sorting.class_of.size > 0:

@@ -56,7 +56,7 @@ class DrawnEntries(NamedTuple):
 
     local: NDArray  # (m,) rows; a node is a range of these
     spill: NDArray  # (m,) scratch
-    target: NDArray  # (n,)
+    target: NDArray  # (n,), or of one tree of regression after another
     weight: NDArray  # (n,), or of one tree after another; empty where all are one
 
 
@@ -83,16 +83,17 @@ class DrawnRules(NamedTuple):
 
 
 @pasted
-def take_targets(rules, criterion, entries, first_weight, s, t, node):
+def take_targets(rules, criterion, entries, first_row, s, t, node):
     """Copy targets and weights of places ``s .. t``, and sum them."""
     clear(node.total)
     local = entries.local[s:t]
+    first_target = np.uintp(first_row if rules.regression else 0)
     for i in range(np.uintp(t - s)):
         row = np.uintp(local[i])
-        target = np.int64(entries.target[row])
+        target = np.int64(entries.target[first_target + row])
         weight = np.int64(1)
         if rules.weighted:
-            weight = np.int64(entries.weight[np.uintp(first_weight) + row])
+            weight = np.int64(entries.weight[np.uintp(first_row) + row])
         node.target[i] = target
         node.weight[i] = weight
         add_row(criterion, node.total, 0, target, weight, 0)
@@ -171,7 +172,7 @@ def key_bits(ranks):
 
 
 @borrowing
-def grow_one(rules, criterion, entries, first_weight, free, waiting, values, ranks, scratch, out):
+def grow_one(rules, criterion, entries, first_row, free, waiting, values, ranks, scratch, out):
     """Grow the subtree of the node on top of the stack; returns the next free node."""
     limits = rules.limits
     min_rows, bits = fewest_rows(limits), key_bits(ranks)
@@ -185,7 +186,7 @@ def grow_one(rules, criterion, entries, first_weight, free, waiting, values, ran
         s, t = out.begin[node], out.end[node]
         if level >= limits.max_depth or t - s < min_rows:
             continue
-        take_targets(rules, criterion, entries, first_weight, s, t, scratch)
+        take_targets(rules, criterion, entries, first_row, s, t, scratch)
         channels = scratch.total.size
         if not rules.regression and channels > 2:
             channels = number_classes(scratch, t - s)
@@ -268,7 +269,7 @@ def grow_drawn(rules, channels, entries, nodes, values, ranks, out):
         put_set(rules.interactions, nodes.means, j, waiting.columns)
         wait(waiting, 0, free, nodes.depth[j], rules.columns, nodes.key[j])
         free = grow_one(
-            rules, criterion, entries, nodes.first_weight[j], free + 1, waiting, values, ranks,
+            rules, criterion, entries, nodes.first_row[j], free + 1, waiting, values, ranks,
             scratch, out,
         )  # fmt: skip
     return free

@@ -54,13 +54,13 @@ class SmallNodes(NamedTuple):
     depth: Int64s  # (m,)
     key: Uint64s  # (m,) of random draws
     means: Bounds | None
-    first_weight: Int64s  # (m,) place of the weight of row 0: not 0 in trees with their own weights
+    first_row: Int64s  # (m,) place of row 0 among weights, and targets of regression, of all trees
 
     def take(self, chosen: Int64s) -> SmallNodes:
         """Return the given nodes."""
-        begin, end, depth, key, means, first_weight = self
+        begin, end, depth, key, means, first_row = self
         numbers = begin[chosen], end[chosen], depth[chosen], key[chosen]
-        return SmallNodes(*numbers, means and means.take(chosen), first_weight[chosen])
+        return SmallNodes(*numbers, means and means.take(chosen), first_row[chosen])
 
 
 class Growing(NamedTuple):

@@ -46,10 +46,19 @@ class FineCodes:
             self.code = np.empty((d, 0), np.uint16)
 
 
+def draws_few(categories: Int64s, max_features: int) -> bool:
+    """Return True if nodes that draw `max_features` columns count, or sort, these only.
+
+    A table of at most `drawn_rows` rows needs no codes then, where cuts are exact.
+    """
+    return max_features * tuning.TUNING.drawn_share <= categories.size and not categories.any()
+
+
 class CpuTable:
     """`gputree.backends.base.DeviceTable` on the host, of C-contiguous `values`.
 
-    `new_codes` allocates codes, uint8 of the shape that it is given; None: in memory.
+    `new_codes` allocates codes, uint8 of the shape that it is given; None: in memory. `bare` is the
+    table without codes.
     """
 
     name = "cpu"
@@ -65,6 +74,18 @@ class CpuTable:
         self.values, self.missing = values, missing
         self.categories = np.zeros(missing.size, np.int64) if categories is None else categories
         self.shape: tuple[int, int] = values.shape
+        d = self.shape[1]
+        self.bare = Table(
+            values=values,
+            codes=np.empty((0, d), CODE),
+            offset=np.zeros(d + 1, np.int64),
+            missing=missing,
+            single=np.empty(0, np.bool_),
+            by_code=np.zeros(d, np.bool_),
+            highest=np.empty((0, 0)),
+            lowest=np.empty((0, 0)),
+            categories=self.categories,
+        )
         self._new_codes = new_codes or codes_in_memory
         self._coded: dict[tuple[int, bool], Table] = {}
         self.bins: dict[tuple[int, bool], binning.Bins] = {}
@@ -83,21 +104,6 @@ class CpuTable:
         for key, table in coded.items():
             self._coded[key] = Table(*map(writable, table._replace(values=self.values)))
 
-    def bare(self) -> Table:
-        """The table without codes."""
-        d = self.shape[1]
-        return Table(
-            values=self.values,
-            codes=np.empty((0, d), CODE),
-            offset=np.zeros(d + 1, np.int64),
-            missing=self.missing,
-            single=np.empty(0, np.bool_),
-            by_code=np.zeros(d, np.bool_),
-            highest=np.empty((0, 0)),
-            lowest=np.empty((0, 0)),
-            categories=self.categories,
-        )
-
     def by_column(self) -> NDArray:
         """The values column by column, (d, n), for nodes that read few of many columns."""
         with self._lock:
@@ -108,20 +114,11 @@ class CpuTable:
     def ranks(self, max_bins: int, exact: bool, coded: bool, n_threads: int) -> Ranks:
         """Ranks of the table, `coded` or not, which tasks with the same arguments share."""
         key = (max_bins, exact) if coded else None
-        table = self.coded(max_bins, exact, n_threads) if coded else self.bare()
+        table = self.coded(max_bins, exact, n_threads) if coded else self.bare
         with self._lock:
             if key not in self._ranks:
                 self._ranks[key] = rank_table(table, n_threads)
             return self._ranks[key]
-
-    def draws_few(self, max_features: int) -> bool:
-        """Return True if nodes that draw `max_features` columns count, or sort, these only."""
-        share = tuning.TUNING.drawn_share
-        return max_features * share <= self.missing.size and not self.categories.any()
-
-    def grows_uncoded(self, max_features: int) -> bool:
-        """Return True if an exact tree of such nodes is grown without codes."""
-        return self.draws_few(max_features) and self.shape[0] <= tuning.TUNING.drawn_rows
 
     @property
     def is_wide(self) -> bool:
@@ -135,7 +132,8 @@ class CpuTable:
     ) -> None:
         """Code the table, unless trees need no codes; forests say how many columns nodes draw."""
         self.grows_many = max_features is not None
-        uncoded = self.is_wide or (max_features is not None and self.grows_uncoded(max_features))
+        drawn = max_features is not None and draws_few(self.categories, max_features)
+        uncoded = self.is_wide or (drawn and self.shape[0] <= tuning.TUNING.drawn_rows)
         if not exact or not uncoded:
             self.coded(max_bins, exact, n_threads)
 
@@ -146,7 +144,7 @@ class CpuTable:
         """
         with self._lock:
             if (max_bins, exact) not in self._coded:
-                arguments = self.bare(), self._new_codes, max_bins, exact, n_threads
+                arguments = self.bare, self._new_codes, max_bins, exact, n_threads
                 self._coded[max_bins, exact], bins = code(*arguments)
                 if self._keeps_bins:
                     self.bins[max_bins, exact] = bins

@@ -160,7 +160,7 @@ def fit_all(tasks: Tasks, rows: list[Any], given: Any) -> Bins:
 def code(part: Read, bins: Bins, layout: Layout) -> Table:
     """Return the table of a shard, coded."""
     values = rows_of(part).values
-    table = CpuTable(values, layout.missing, layout.categories).bare()
+    table = CpuTable(values, layout.missing, layout.categories).bare
     codes = np.empty(values.shape, np.uint8)
     bins = Bins(*(field.copy() for field in bins))
     encode_columns(table, bins, np.arange(bins.count.size), codes, 1)

@@ -47,7 +47,7 @@ class LocalShards:
     ) -> None:
         self.data, self.n_threads = table, n_threads
         self.spans = table.spans() if spans is None else spans
-        self.summary = TableSummary.of(table.whole.bare(), task, n_threads, None)
+        self.summary = TableSummary.of(table.whole.bare, task, n_threads, None)
 
         def shard(a: int, b: int) -> HostShard:
             rows, part = rows_of(task, slice(a, b)), between(entries, a, b)

@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 
 from gputree.arithmetic.fixed_point import (
     Ends,
-    Targets,
     Weights,
     coarse_unit,
     common_shift,
@@ -149,7 +148,7 @@ def weight_units(tasks: Tasks, parts: list[Any], found: RowSummary) -> tuple[Rou
     if lowest == highest:
         return Rounding(None, 0), Weights(None, 1.0, highest, found.n_rows)
     coarse = coarse_unit(highest, found.n_rows)
-    finest = finest_unit(coarse, tasks.combine(total_units, add_up, parts, coarse))
+    finest = finest_unit(coarse, tasks.combine(total_units, sum, parts, coarse))
     common, total = tasks.combine(rounded_sums, join_sums, parts, finest)
     shift = common_shift(common)
     weights = Weights(np.empty(0, np.int64), finest * 2.0**shift, 1.0, total >> shift)
@@ -159,11 +158,6 @@ def weight_units(tasks: Tasks, parts: list[Any], found: RowSummary) -> tuple[Rou
 def total_units(part: Read, coarse: float) -> int:
     """Weight of a part in coarse units."""
     return 0 if part.weight is None else count_units(part.weight, coarse)
-
-
-def add_up(found: list[int]) -> int:
-    """Weight of some parts together."""
-    return sum(found)
 
 
 def rounded_sums(part: Read, finest: float) -> tuple[int, int]:
@@ -179,11 +173,6 @@ def join_sums(found: list[tuple[int, int]]) -> tuple[int, int]:
     for bits, _ in found:
         common |= bits
     return common, sum(total for _, total in found)
-
-
-def target_units(criterion: str, weights: Weights, ends: Ends) -> Targets:
-    """Units of regression targets, without rows."""
-    return fix(criterion, np.empty(0), weights, ends)
 
 
 def in_units(
