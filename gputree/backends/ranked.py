@@ -5,7 +5,7 @@ the rows of a node by one column, and a sweep through it finds the losses of all
 the CPU, from one row to the next.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,11 +16,16 @@ Int32s = NDArray[np.int32]
 
 
 class NodeRows(NamedTuple):
-    """Rows by node, and by target in each; `weight` is None where every weight is one unit."""
+    """Rows by node; `weight` is None where every weight is one unit.
+
+    By quantiles, each of k targets has the rows of a node in its order, as do their weights:
+    `order` are their places in `row`, and None of one target, whose order `row` has.
+    """
 
     row: Int32s  # of the table
-    target: Int64s  # in fixed point, per unit of weight
-    weight: Int64s | None
+    target: NDArray[Any]  # (k, n) in fixed point, per unit of weight; (n, k) of sums
+    weight: Int64s | None  # (k, n); (n,) of sums
+    order: Int32s | None = None  # (k, n)
 
 
 class RankedNodes(NamedTuple):
@@ -34,5 +39,5 @@ class RankedNodes(NamedTuple):
     end: Int64s
     loss: Int64s  # at the quantile
     weight: Int64s
-    quantile: Int32s  # (N, 2): rows whose mean target the node predicts
+    quantile: Int32s  # (N, k, 2): rows whose mean target the node predicts; none of sums
     cut: Int32s  # (N, 2): rows next to the cut; twice the same before missing values

@@ -135,9 +135,6 @@ def check_cells(
 
 def forbid_dates(label: str, X: Any, names: Collection[str]) -> None:
     """Raise ValueError if a column holds dates or times, unless `names` takes it as text."""
-    import pyarrow as pa
-
-    from gputree.cli.cells import dates_in
     from gputree.datasets.conversion import is_date
 
     typed = {field.name: _first(X[field.name]) for field in X.schema if is_date(field.type)}
@@ -158,10 +155,6 @@ def forbid_dates(label: str, X: Any, names: Collection[str]) -> None:
 
 def _forbid_dates_as_target(label: str, name: str, target: Labels) -> None:
     """Raise ValueError where the target is of dates or times."""
-    import pyarrow as pa
-
-    from gputree.cli.cells import dates_in
-
     if target.dtype.kind != "U":
         return
     words = target.present()[0] if isinstance(target, CodedLabels) else target
@@ -207,9 +200,6 @@ def tell_other_task(name: str, task: str, target: Labels) -> None:
 
 def without_zeros(target: NDArray[Any]) -> NDArray[Any]:
     """A target of text that is integers with leading zeros as numbers; others as they are."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     from gputree.datasets.conversion import leading_zeros
 
     if target.dtype.kind != "U" or leading_zeros(target) is None:
@@ -244,9 +234,6 @@ def _warn_of_blanks(name: str, target: Labels) -> None:
 
 def unknown_categories(estimator: Any, X: Any) -> dict[str, str]:
     """Warnings by columns of text: of "?", and of columns none of whose words training had."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     found = {}
     pairs = zip(X.column_names, X.columns, estimator.columns_.categories, strict=True)
     for name, column, words in pairs:

@@ -9,6 +9,8 @@ import json
 import shutil
 from collections import Counter
 from collections.abc import Iterator
+from itertools import tee
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -25,12 +27,20 @@ from gputree.cli.tables import (
     feature_names,
     label_of,
     label_of_all,
-    require_one_target,
+    target_names,
 )
 from gputree.cli.training import files_of
 from gputree.cli.weights import add_weights, check_values
 from gputree.errors import InputError
-from gputree.evaluation import Answers, Lines, PerClass, Sums, TableSums, answers, in_blocks
+from gputree.evaluation import (
+    Answers,
+    Lines,
+    PerClass,
+    Sums,
+    TableSums,
+    answers_by_target,
+    in_blocks,
+)
 
 # Probabilities of the rows whose sums are added up at a time.
 BLOCK_CELLS = 1 << 18
@@ -71,7 +81,6 @@ def _evaluate(arguments: argparse.Namespace) -> None:
     check_inputs(arguments.model, *files)
     check_output(arguments.output, *files, arguments.model)
     estimator = load(arguments.model)
-    require_one_target(estimator)
     with watched_memory(arguments.memory):
         found, tables = _summed(estimator, arguments, files)
     escape_unknown_characters()
@@ -80,17 +89,28 @@ def _evaluate(arguments: argparse.Namespace) -> None:
 
 def _summed(
     estimator: Any, arguments: argparse.Namespace, files: list[str]
-) -> tuple[Sums, dict[str, Lines]]:
-    """Sums over the rows of all files, batch by batch, and the tables of the parts of the model."""
-    sums: Any = None
+) -> tuple[dict[str, Sums], dict[str, Lines]]:
+    """Sums over the rows of all files, batch by batch, and the tables of the parts of the model.
+
+    By the names of several targets.
+    """
+    k = getattr(estimator, "n_outputs_", 1)
+    sums: dict[str, Sums] = {}
+    names = target_names(estimator, arguments) if k > 1 else [""]
     tables = TableSums(feature_names(estimator, arguments.model))
     unknown: Counter[Any] = Counter()
-    rows = max(BLOCK_CELLS // getattr(estimator, "n_classes_", 1), 1)
-    for block in in_blocks(_answers(estimator, arguments, files, tables), rows):
-        sums = block.sums if sums is None else sums.joined(block.sums)
-        if block.labels is not None:
-            unknown.update(block.y[~np.isin(block.y, estimator.classes_)].tolist())
-    if sums is None:  # the error of weights that are all zero
+    rows = max(BLOCK_CELLS // int(np.max(getattr(estimator, "n_classes_", 1))), 1)
+    classes = getattr(estimator, "classes_", None)
+    classes = classes if isinstance(classes, list) else [classes]
+    streams = tee(_answers(estimator, arguments, files, tables), k)
+    of_targets = (in_blocks(map(itemgetter(j), stream), rows) for j, stream in enumerate(streams))
+    for blocks in zip(*of_targets, strict=True):
+        for j, block in enumerate(blocks):
+            before: Any = sums.get(names[j])
+            sums[names[j]] = block.sums if before is None else before.joined(block.sums)
+            if block.labels is not None:
+                unknown.update(block.y[~np.isin(block.y, classes[j])].tolist())
+    if not sums:  # the error of weights that are all zero
         check_values(np.zeros(1), arguments.weights, label_of_all(files))
     _tell_unknown(unknown)
     return sums, tables.tables
@@ -98,7 +118,7 @@ def _summed(
 
 def _answers(
     estimator: Any, arguments: argparse.Namespace, files: list[str], tables: TableSums
-) -> Iterator[Answers]:
+) -> Iterator[list[Answers]]:
     """Predictions of the rows of all files that have weight; `tables` sums up reports."""
     for file in files:
         given = argparse.Namespace(**{**vars(arguments), "data": file})
@@ -107,7 +127,7 @@ def _answers(
                 continue
             rows = table.columns, table.target, weight
             try:
-                found = answers(estimator, *rows)
+                found = answers_by_target(estimator, *rows)
                 tables.add(estimator._report_tables(*rows), weight, table.n_rows)
             except InputError as error:
                 raise InputError(f"{label_of(file)}: {error}") from error
@@ -123,8 +143,14 @@ def _tell_unknown(unknown: Counter[Any]) -> None:
 
 
 # ------------------------------------------------------------------------- text
-def _text(found: Sums, tables: dict[str, Lines]) -> str:
-    overall = {"rows": f"{found.rows:,}"}
+def _text(found: dict[str, Sums], tables: dict[str, Lines]) -> str:
+    parts = [part for named in found.items() for part in _texts_of_target(*named)]
+    return "\n\n".join([*parts, *evaluation.table_texts(tables)]) + "\n"
+
+
+def _texts_of_target(name: str, found: Sums) -> list[str]:
+    overall = {"target": name} if name else {}
+    overall["rows"] = f"{found.rows:,}"
     if found.weight is not None:
         overall["weight"] = amount(found.weight)
     overall |= {
@@ -136,7 +162,7 @@ def _text(found: Sums, tables: dict[str, Lines]) -> str:
         also = {name.replace("_", " "): shown(value) for name, value in _also(found).items()}
         classes, parts = PerClass(found), [*parts, aligned(also)]
         parts += [tabled(evaluation.score_rows(classes)), _confusion_text(classes)]
-    return "\n\n".join([*parts, *evaluation.table_texts(tables)]) + "\n"
+    return parts
 
 
 def _also(found: Sums) -> dict[str, float]:
@@ -169,29 +195,42 @@ def _overall(found: Sums) -> dict[str, Any]:
     return numbers | _also(found)
 
 
-def _json(found: Sums, tables: dict[str, Lines]) -> str:
-    content = {name: None if np.isnan(value) else value for name, value in _overall(found).items()}
+def _json(found: dict[str, Sums], tables: dict[str, Lines]) -> str:
+    content = [_content(*named) for named in found.items()]
+    whole = (content[0] if len(content) == 1 else {"targets": content}) | tables
+    return json.dumps(whole, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def _content(target: str, found: Sums) -> dict[str, Any]:
+    content: dict[str, Any] = {"target": target} if target else {}
+    content |= {name: None if np.isnan(value) else value for name, value in _overall(found).items()}
     if found.labels is not None:
         classes = PerClass(found)
         pairs = zip(classes.labels.tolist(), classes.scores, strict=True)
         content["classes"] = [{"class": label} | _named(scores) for label, scores in pairs]
         content["confusion_matrix"] = classes.matrix.tolist()
-    content |= tables
-    return json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    return content
 
 
-def _csv(found: Sums, _: dict[str, Lines]) -> str:
-    """One number a line: its name, class and predicted class."""
+def _csv(found: dict[str, Sums], _: dict[str, Lines]) -> str:
+    """One number a line: its name, class and predicted class; before it one of several targets."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["measure", "class", "predicted_class", "value"])
-    writer.writerows([name, "", "", value] for name, value in _overall(found).items())
+    several = len(found) > 1
+    writer.writerow([*["target"] * several, "measure", "class", "predicted_class", "value"])
+    for name, sums in found.items():
+        writer.writerows([*[name] * several, *line] for line in _numbers(sums))
+    return text.getvalue()
+
+
+def _numbers(found: Sums) -> Iterator[list[Any]]:
+    """Lines of CSV for one target."""
+    yield from ([name, "", "", value] for name, value in _overall(found).items())
     if found.labels is not None:
         classes = PerClass(found)
         for label, scores in zip(classes.labels.tolist(), classes.scores, strict=True):
-            writer.writerows([name, label, "", value] for name, value in _named(scores).items())
-        writer.writerows(["confusion", *one] for one in classes.confusions())
-    return text.getvalue()
+            yield from ([name, label, "", value] for name, value in _named(scores).items())
+        yield from (["confusion", *one] for one in classes.confusions())
 
 
 def _named(scores: tuple[Any, ...]) -> dict[str, Any]:

@@ -137,8 +137,8 @@ def columns_of_output(
                     columns |= _named("probability", found, targets, classes)
                 if arguments.quantiles:
                     found = estimator.predict_quantiles(X, [*arguments.quantiles.values()])
-                    pairs = zip(arguments.quantiles, found.T, strict=True)
-                    columns |= {f"quantile_{level}": values for level, values in pairs}
+                    for i, level in enumerate(arguments.quantiles):
+                        columns |= _named(f"quantile_{level}", found[..., i], targets)
                 if arguments.standard_error:
                     errors = estimator.predict_standard_error(X)
                     columns |= _named("standard_error", errors, targets, classes)

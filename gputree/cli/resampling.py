@@ -16,7 +16,7 @@ from gputree.base.texts import aligned, amount, shown, tabled
 from gputree.cli.models import parts, set_verbose
 from gputree.cli.report import UsageError, counted, say
 from gputree.cli.weights import Weight
-from gputree.evaluation import Answers, PerClass, answers
+from gputree.evaluation import Answers, Measure, PerClass, answers_by_target
 from gputree.inputs.labels import CodedLabels, Labels
 
 Split = tuple[NDArray[np.intp], NDArray[np.intp]]  # rows to train on, rows to predict
@@ -39,11 +39,12 @@ def resampling(
 ) -> Resampling | None:
     """The splits that were requested, stratified for classes; None where none were.
 
-    No fold has rows of weight zero.
+    Labels of several targets are not. No fold has rows of weight zero.
     """
     if holdout is None and cv is None:
         return None
-    rows = np.arange(y.size) if weight is None else np.flatnonzero(weight)
+    rows = np.arange(len(y)) if weight is None else np.flatnonzero(weight)
+    is_classes = is_classes and y.ndim == 1
     classes, code = _coded(y[rows]) if is_classes else (None, np.empty(rows.size))
     stratified = ", stratified" if is_classes else ""
     if cv is not None:
@@ -114,9 +115,17 @@ def _held_out(code: NDArray[Any], classes: NDArray[Any] | None, share: float, se
 
 
 def score_table(
-    estimator: Any, X: Any, y: Labels, weight: Weight, given: Resampling, watched: bool
+    estimator: Any,
+    table: tuple[Any, Labels, Weight],
+    names: list[str],
+    given: Resampling,
+    watched: bool,
 ) -> str:
-    """Scores on rows held out, for people: one model a split, like `estimator` but for its rows."""
+    """Scores on rows held out, for people: one model a split, like `estimator` but for its rows.
+
+    `table` has columns, targets of some names, and weights.
+    """
+    X, y, weight = table
     bar = new_bar(len(given.splits), watched, desc="trees on parts of the rows", unit="tree")
     found, tested = [], []
     with nullcontext() if bar is None else bar:
@@ -126,15 +135,29 @@ def score_table(
                 for rows in (train, test)
             )
             model = set_verbose(clone(estimator), 0).fit(*ours)
-            tested.append(answers(model, *theirs))
-            found.append((answers(model, *ours).measures, tested[-1].measures, parts(model)))
+            tested.append(answers_by_target(model, *theirs))
+            inside = _measures(names, answers_by_target(model, *ours))
+            found.append((inside, _measures(names, tested[-1]), parts(model)))
             if bar is not None:
                 bar.update()
-    table = _one(*found[0]) if len(found) == 1 else _many(found)
-    texts = [f"{given.heading}\n{tabled(table)}"]
-    if tested[0].labels is not None:
-        texts.append(_pooled(evaluation.pooled(tested)))
+    scores = _one(*found[0]) if len(found) == 1 else _many(found)
+    texts = [f"{given.heading}\n{tabled(scores)}"]
+    for name, of_target in zip(names, zip(*tested, strict=True), strict=True):
+        if of_target[0].labels is not None:
+            heading = "all held-out rows" + (f", {name}" if len(names) > 1 else "")
+            texts.append(f"{heading}\n{_pooled(evaluation.pooled(list(of_target)))}")
     return "\n\n".join(texts)
+
+
+def _measures(names: list[str], found: list[Answers]) -> dict[str, Measure]:
+    """Measures by their names; of several targets with those of the targets before."""
+    if len(found) == 1:
+        return found[0].measures
+    return {
+        f"{target} {name}": measure
+        for target, of_target in zip(names, found, strict=True)
+        for name, measure in of_target.measures.items()
+    }
 
 
 def _pooled(found: Answers) -> str:
@@ -149,7 +172,7 @@ def _pooled(found: Answers) -> str:
         tabled(evaluation.score_rows(classes)),
         tabled(evaluation.confusion_rows(classes)),
     ]
-    return "all held-out rows\n" + "\n\n".join(parts)
+    return "\n\n".join(parts)
 
 
 def _one(inside: dict[str, Any], outside: dict[str, Any], size: tuple[str, int]) -> list[list[str]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import codecs
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -22,6 +22,7 @@ from gputree.cli.cells import (
 from gputree.cli.memory import batch_bytes_of
 from gputree.cli.reading import STANDARD, add_format, format_of, table_origin
 from gputree.cli.report import HOW, UsageError, counted, parse_names, say
+from gputree.cli.targets import add_targets, join_targets, more_targets, take_targets
 from gputree.cli.weights import Weight, check_name, taken_out, with_column
 from gputree.datasets.file_format import WEIGHTS, FileFormat
 from gputree.errors import InputError
@@ -120,7 +121,7 @@ class _Reading(NamedTuple):
 
 
 def _reading_for(
-    estimator: Any, arguments: argparse.Namespace, target: str | None = None
+    estimator: Any, arguments: argparse.Namespace, targets: Sequence[str] = ()
 ) -> _Reading:
     """Columns as in training, of their kinds there, and markers and format of the table."""
     from gputree.columns.categories import hold_text
@@ -136,8 +137,9 @@ def _reading_for(
     weights = getattr(arguments, "weights", None)
     if weights is not None:
         numeric = [*numeric, weights]
-    if target is not None and getattr(estimator, "classes_", np.zeros(0)).dtype.kind in "UO":
-        text = [*text, target]  # "01" is no number here either
+    for target, classes in zip(targets, _classes_of(estimator, len(targets)), strict=False):
+        if classes is not None and classes.dtype.kind in "UO":
+            text = [*text, target]  # "01" is no number here either
     marks = [*arguments.missing, *getattr(estimator, "missing_marks_", ())]
     options = {
         "text": text,
@@ -145,20 +147,26 @@ def _reading_for(
         "missing": list(dict.fromkeys(marks)),
         "file_format": _format_for(estimator, arguments),
     }
-    columns = with_column([*features, *carried], weights)
+    columns = with_column([*features, *carried, *targets[1:]], weights)
     return _Reading(features, columns, carried, needs_all_rows, options)
 
 
-def table_for(estimator: Any, arguments: argparse.Namespace, target: str | None = None) -> Any:
+def _classes_of(estimator: Any, n_targets: int) -> list[Any]:
+    """Classes of each target; None of numbers."""
+    classes = getattr(estimator, "classes_", None)
+    return classes if isinstance(classes, list) else [classes] * n_targets
+
+
+def table_for(estimator: Any, arguments: argparse.Namespace, targets: Sequence[str] = ()) -> Any:
     """The whole table: the columns of training, then the column of `--weights`."""
     from gputree.datasets import read_table
 
-    reading = _reading_for(estimator, arguments, target)
+    reading = _reading_for(estimator, arguments, targets)
     typed = {*reading.options["text"], *reading.options["numeric"]}
     with with_hints(reading.options["missing"]):
         table = read_table(
             table_origin(arguments.data),
-            target,
+            targets[0] if targets else None,
             columns=reading.columns,
             whole=[name for name in reading.features if name not in typed],
             missing_target=getattr(arguments, "missing_target", "error"),
@@ -252,11 +260,11 @@ class _CategoryWarnings:
 # -------------------------------------------------------------- with a target
 def add_target(parser: Any) -> None:
     """Add `--target` of commands that have a model."""
-    parser.add_argument(
-        "--target",
-        metavar="COL",
-        help="the target column; default: that of training, or the only one that is no feature "
-        "of the model",
+    add_targets(
+        parser.add_argument,
+        "the target column; default: that of training, or the only one that is no feature of the "
+        "model",
+        required=False,
     )
     add_missing_target(parser)
 
@@ -278,9 +286,10 @@ def table_with_target(estimator: Any, arguments: argparse.Namespace) -> tuple[An
 
     And the weights of its rows, which may be a column of the model, too.
     """
+    require_one_target(estimator)
     check_name(arguments)
-    table = table_for(estimator, arguments, _target_of(estimator, arguments))
-    return _as_trained(estimator, arguments, table)
+    arguments, targets = _with_targets(estimator, arguments)
+    return _as_trained(estimator, arguments, table_for(estimator, arguments, targets))
 
 
 def tables_with_target(
@@ -319,18 +328,18 @@ def batches_with_target(
     from gputree.datasets.sources import ARFF, C45, source_of
 
     check_name(arguments)
-    target = _target_of(estimator, arguments)
+    arguments, targets = _with_targets(estimator, arguments)
     origin = table_origin(arguments.data)
-    reading = _reading_for(estimator, arguments, target)
+    reading = _reading_for(estimator, arguments, targets)
     kind = source_of(origin, reading.options["file_format"]).kind
-    if target is None or reading.needs_all_rows or kind in (*ARFF, *C45):
-        yield _as_trained(estimator, arguments, table_for(estimator, arguments, target))
+    if not targets or reading.needs_all_rows or kind in (*ARFF, *C45):
+        yield _as_trained(estimator, arguments, table_for(estimator, arguments, targets))
         return
     warnings, n_dropped = _CategoryWarnings(estimator, reading.features), 0
     with with_hints(reading.options["missing"]):
         for table in labelled_batches(
             origin,
-            target,
+            targets[0],
             reading.columns,
             missing_target=getattr(arguments, "missing_target", "error"),
             verbose=True,
@@ -348,37 +357,58 @@ def _as_trained(
     estimator: Any, arguments: argparse.Namespace, table: Any, is_part: bool = False
 ) -> tuple[Any, Weight]:
     """The table without weights, its target of the kind in training; and the weights."""
+    label = label_of(arguments.data)
     is_feature = arguments.weights in feature_names(estimator, arguments.model)
-    columns, weight = taken_out(
-        table.columns, arguments, label_of(arguments.data), keep=is_feature, is_part=is_part
-    )
+    table, targets = take_targets(label, table, arguments, is_part)
+    columns, weight = taken_out(table.columns, arguments, label, keep=is_feature, is_part=is_part)
     weight = table.weight if weight is None else weight
-    table = replace(table, columns=columns)
-    classes = getattr(estimator, "classes_", None)
-    if classes is None or classes.dtype.kind in "iuf":
-        table = replace(table, target=without_zeros(table.target))
-    kind = "numbers" if table.target.dtype.kind in "iuf" else "text"
-    wanted = "numbers" if classes is None or classes.dtype.kind in "iuf" else kind
-    if wanted != kind:
-        what = "was trained on a numeric target" if classes is None else "has numeric classes"
-        raise InputError(
-            f"{arguments.model} {what}; column {table.target_name!r} of "
-            f"{label_of(arguments.data)} holds others, such as {str(table.target[0])!r}."
-        )
-    return table, weight
+    names = [table.target_name, *more_targets(arguments)]
+    for j, classes in enumerate(_classes_of(estimator, len(names))):
+        if classes is not None and classes.dtype.kind not in "iuf":
+            continue
+        targets[j] = without_zeros(np.asarray(targets[j]))
+        if len(targets[j]) and targets[j].dtype.kind not in "iuf":
+            what = "was trained on a numeric target" if classes is None else "has numeric classes"
+            raise InputError(
+                f"{arguments.model} {what}; column {names[j]!r} of {label} holds others, such as "
+                f"{str(targets[j][0])!r}."
+            )
+    return replace(table, columns=columns, target=join_targets(targets)), weight
 
 
 def require_one_target(estimator: Any) -> None:
-    """Raise ValueError for a model of several targets, which no command compares with a table."""
+    """Raise ValueError for a model of several targets."""
     n_outputs = getattr(estimator, "n_outputs_", 1)
-    forbid_targets(n_outputs, "This command", "Score or prune it by rows in Python.")
+    forbid_targets(n_outputs, "This command", "Prune it by rows in Python.")
+
+
+def _with_targets(
+    estimator: Any, arguments: argparse.Namespace
+) -> tuple[argparse.Namespace, list[str]]:
+    """Arguments with the names of all targets, and these; none as of `_target_of`."""
+    n, names = getattr(estimator, "n_outputs_", 1), target_names(estimator, arguments)
+    if n > 1 and len(names) != n:
+        raise UsageError(f"--target must name the {n} target columns: repeat it. Got {len(names)}.")
+    if n == 1:
+        if len(names) > 1:
+            raise UsageError(f"The model has one target; got {len(names)} times --target.")
+        one = _target_of(estimator, arguments)
+        return arguments, [] if one is None else [one]
+    given = {"target": names[0], "more_targets": names[1:]}
+    return argparse.Namespace(**{**vars(arguments), **given}), names
+
+
+def target_names(estimator: Any, arguments: argparse.Namespace) -> list[str]:
+    """Names of the targets by `--target`, else by the model, if it has them."""
+    if arguments.target is not None:
+        return [arguments.target, *more_targets(arguments)]
+    return list(map(str, getattr(estimator, "target_names_in_", [])))
 
 
 def _target_of(estimator: Any, arguments: argparse.Namespace) -> str | None:
     """Name of the target column; None where a table lacks columns, which readers say."""
     from gputree.datasets.readers import read_names
 
-    require_one_target(estimator)
     if arguments.target is not None:
         return str(arguments.target)
     if arguments.data == STANDARD:

@@ -15,7 +15,7 @@ from gputree.cli.cells import tell_other_task
 from gputree.cli.report import UsageError
 from gputree.errors import InputError
 from gputree.inputs.labels import Labels
-from gputree.inputs.targets import join_labels
+from gputree.inputs.targets import columns_of, join_labels
 
 
 def add_targets(add: Any, text: str, required: bool = True) -> None:
@@ -53,10 +53,12 @@ def named_targets(arguments: argparse.Namespace, targets: list[Labels]) -> dict[
     return dict(zip([arguments.target, *more_targets(arguments)], targets, strict=True))
 
 
-def take_targets(label: str, table: Any, arguments: argparse.Namespace) -> tuple[Any, list[Labels]]:
+def take_targets(
+    label: str, table: Any, arguments: argparse.Namespace, is_part: bool = False
+) -> tuple[Any, list[Labels]]:
     """The table without the other targets, and the values of all targets.
 
-    Rows without one of them are an error, or are dropped.
+    Rows without one of them are an error, or are dropped: of a part of the rows maybe all.
     """
     names = more_targets(arguments)
     for name in names:
@@ -66,8 +68,8 @@ def take_targets(label: str, table: Any, arguments: argparse.Namespace) -> tuple
     weight = table.weight
     if weight is not None and arguments.missing_target == "drop":
         weight = weight[_present(table.columns, names)]
-    columns, targets, dropped = _taken(label, table.columns, table.target, arguments)
-    if len(columns) == 0:
+    columns, targets, dropped = _taken(label, table.columns, table.target, arguments, is_part)
+    if len(columns) == 0 and not is_part:
         raise InputError(f"No row of {label} has a value in every column of --target.")
     n_dropped = table.n_dropped + dropped
     return replace(table, columns=columns, weight=weight, n_dropped=n_dropped), targets
@@ -132,14 +134,6 @@ def join_targets(targets: list[Labels]) -> Labels:
     return targets[0] if len(targets) == 1 else join_labels(list(map(np.asarray, targets)))
 
 
-def columns_of(y: Labels) -> list[Labels]:
-    """The targets that `join_targets` has joined."""
-    if y.ndim == 1:
-        return [y]
-    plain = y.dtype.kind != "O"
-    return [column if plain else np.array(column.tolist()) for column in np.asarray(y).T]
-
-
 def task_of(arguments: argparse.Namespace, y: Labels) -> str:
     """The task, by its option or by the values of the targets, which all have one."""
     from gputree.datasets import infer_task
@@ -176,8 +170,6 @@ def _tasks_of_all(columns: list[Labels]) -> str:
 def require_one_target(arguments: argparse.Namespace) -> None:
     """Refuse options that are for one target, where there are several."""
     given = {
-        "--holdout": arguments.holdout,
-        "--cv": arguments.cv,
         "--classes": arguments.classes,
         "--costs": arguments.costs,
         "--rules": arguments.rules or None,

@@ -33,7 +33,7 @@ from gputree.cli.report import (
 from gputree.cli.tables import add_columns, add_missing_target, check_kinds
 from gputree.cli.targets import (
     add_targets,
-    columns_of,
+    more_targets,
     name_targets,
     named_targets,
     require_one_target,
@@ -43,6 +43,7 @@ from gputree.cli.training import Training, files_of, read_training, training_sco
 from gputree.cli.weights import add_weights, read_costs
 from gputree.errors import InputError
 from gputree.inputs.labels import Labels, distinct
+from gputree.inputs.targets import columns_of
 
 if TYPE_CHECKING:
     from gputree.compilation.waits import Wait
@@ -193,7 +194,8 @@ def _train_on(arguments: argparse.Namespace, files: list[str]) -> None:
         print(_summary(estimator, table, seconds, wait, score, arguments), file=out)
     if scored is not None:
         print("" if arguments.quiet else "\n", end="", file=out, flush=True)
-        print(score_table(estimator, X, y, weight, scored, watched), file=out)
+        names = [arguments.target, *more_targets(arguments)]
+        print(score_table(estimator, (X, y, weight), names, scored, watched), file=out)
 
 
 def _limit(

@@ -23,7 +23,6 @@ from gputree.cli.report import UsageError, say
 from gputree.cli.tables import columns_to_read, label_of, tell_dropped
 from gputree.cli.targets import (
     WithTargets,
-    columns_of,
     join_targets,
     more_targets,
     named_targets,
@@ -39,6 +38,7 @@ from gputree.cli.weights import (
 from gputree.datasets.file_format import WEIGHTS
 from gputree.errors import InputError
 from gputree.inputs.labels import Labels
+from gputree.inputs.targets import columns_of
 
 
 class Training(NamedTuple):

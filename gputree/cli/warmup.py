@@ -230,10 +230,6 @@ _LONGEST = ("categories", "forests", "c45")
 
 def add_warmup(parser: argparse.ArgumentParser) -> None:
     """Fill the parser of `gputree warmup`."""
-    from gputree.criteria.named import NAMED
-
-    criteria = ", ".join(NAMED).replace("squared_error", "regression")
-
     with_examples(
         parser,
         "Compile kernels in advance, in several processes, e.g. while a container image is built.",
@@ -245,7 +241,7 @@ def add_warmup(parser: argparse.ArgumentParser) -> None:
         "--kinds",
         type=parse_names,
         metavar="A,B,...",
-        help=f"{criteria}, weights (CART); categories (CART over them); "
+        help=f"{', '.join(_CART)}, weights (CART); categories (CART over them); "
         "forests; c45; id3; options (one or three classes, monotonic_cst, Shapley values); "
         "pruning; rules; scores (feature scores and MDLPDiscretizer); default: all",
     )
@@ -255,7 +251,6 @@ def add_warmup(parser: argparse.ArgumentParser) -> None:
 
 
 def _warm_up(arguments: argparse.Namespace) -> None:
-    from gputree.cli.warmup import KINDS, compile_kind
     from gputree.compilation.store import in_use
 
     chosen = arguments.kinds or list(KINDS)

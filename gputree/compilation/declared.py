@@ -25,7 +25,7 @@ def when_compiling(tell: Callable[[], object]) -> None:
 def declare() -> None:
     """Register everything with numba that was decorated since the last time."""
     while _undeclared:
-        with _declaring:  # threads of the pool may meet here
+        with _declaring:  # threads of the pool may declare at once
             if _undeclared:
                 _undeclared[0]()
                 del _undeclared[0]  # and not before: it may be interrupted

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from gputree.arithmetic.fixed_point import Targets, Weights
 from gputree.base.dtypes import Floats, Int64s
 from gputree.criteria.named import fix
-from gputree.errors import InputError
 
 # Sums over targets of squared weights stay below 2**63 while total**2 x targets does.
 SQUARE_BITS = 62
@@ -75,11 +74,6 @@ def class_criterion(name: str, n_classes: tuple[int, ...], weights: Weights) -> 
 
 def fix_several(name: str, y: NDArray[Any], weights: Weights) -> tuple[Any, list[Targets]]:
     """Return the criterion of regression by its name, and the columns of y in fixed point."""
-    if name not in _BY_NAME:
-        raise InputError(
-            f"criterion={name!r} takes one target; got y of {y.shape[1]} columns. Write "
-            "criterion='squared_error', or fit a tree for each target."
-        )
     targets = [fix(name, np.ascontiguousarray(column), weights) for column in y.T]
     unit = max(found.unit for found in targets)
     scale = np.array([found.unit / unit for found in targets])

@@ -36,7 +36,7 @@ class Pinball(NamedTuple):
 
 
 class RankedTargets(NamedTuple):
-    """Targets in fixed point, per unit of weight, with weights in the units that these allow."""
+    """Targets (k, n) in fixed point, per unit of weight, and weights in the units they allow."""
 
     criterion: Pinball
     target: Int64s
@@ -52,19 +52,21 @@ def fix_ranked(y: Floats, weights: Weights, quantile: float | None) -> RankedTar
     """Fixed point of the targets and weights of all rows that have weight.
 
     The absolute error is that of `quantile` None. Weights that are no small integers are rounded
-    again: see `_coarser`.
+    again: see `_coarser`. Of several targets, shape (k, n), the loss is the mean, in one unit.
     """
     level = Fraction(1, 2) if quantile is None else fraction_of(quantile)
     up, down = level.numerator, level.denominator - level.numerator
-    weights = _coarser(weights, y.size)
+    y = np.atleast_2d(y)
+    k, n = y.shape
+    weights = _coarser(weights, n)
     bits = MOST_BITS - (up + down).bit_length() - int(weights.total).bit_length()
-    low, high = float(y.min()), float(y.max())
+    bits -= (k - 1).bit_length()
+    low, high = y.min(axis=1), y.max(axis=1)
     centre = 0.5 * low + 0.5 * high
-    unit = power_of_two(max(high - centre, centre - low, LEAST_REACH)) * 2.0 ** -min(
-        bits, TARGET_BITS
-    )
-    target = np.rint((y - centre) / unit).astype(np.int64)
-    share = 1.0 if quantile is None else 1.0 / (up + down)
+    reach = float(np.maximum(high - centre, centre - low).max())
+    unit = power_of_two(max(reach, LEAST_REACH)) * 2.0 ** -min(bits, TARGET_BITS)
+    target = np.rint((y - centre[:, None]) / unit).astype(np.int64)
+    share = 1.0 / k if quantile is None else 1.0 / (k * (up + down))
     return RankedTargets(Pinball(up, down, unit * share), target, weights)
 
 

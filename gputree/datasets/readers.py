@@ -312,9 +312,8 @@ def read_batches(
     FileNotFoundError, ValueError
         As `read_table`; what is wrong further down is found when it is reached.
     """
+    source, empty = source_of(path, file_format), True
     kinds = Kinds(text, numeric, boolean, missing=missing, carried=carried)
-    empty = True
-    source = source_of(path, file_format)
     for batch in rows_of(source, columns, kinds, verbose, batch_bytes or scan_bytes(source)):
         empty = False
         yield batch

@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable
+from dataclasses import asdict
 from threading import RLock
 from typing import Any
 
@@ -75,17 +76,10 @@ class EditingSession:
             "summary": self._editor.summary(node),
             "pruning": self._editor.pruning(node),
             "alternatives": [
-                {
-                    "column": one.column,
-                    "condition": one.condition,
-                    "threshold": one.threshold,
-                    "categories": one.categories,
+                asdict(one)
+                | {
                     "worth": one.gain if one.gain_ratio is None else one.gain_ratio,
                     "measure": "gain" if one.gain_ratio is None else "gain ratio",
-                    "is_admitted": one.is_admitted,
-                    "is_used": one.is_used,
-                    "rows": one.rows,
-                    "agreement": one.agreement,
                 }
                 for one in found
             ],
@@ -156,11 +150,8 @@ def _in_words(edit: Edit) -> str:
     column, threshold = edit["column"], edit.get("threshold")
     name = f"x{column}" if isinstance(column, int) else column
     if threshold is not None:
-        return (
-            f"split by {name} <= {threshold:.6g}"
-            if isinstance(threshold, float)
-            else (f"split by {name} <= {threshold}")
-        )
+        shown = f"{threshold:.6g}" if isinstance(threshold, float) else threshold
+        return f"split by {name} <= {shown}"
     words = edit.get("categories")
     return f"split by {name}" + ("" if words is None else " in " + ", ".join(map(str, words)))
 

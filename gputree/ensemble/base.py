@@ -100,12 +100,9 @@ class Forest(ForestParameters, Reporting, StandardErrors):
 
     def _forbid_targets(self) -> None:
         """Raise ValueError for parameters that are for one target, where there are several."""
-        given = {
-            "quantreg": self.quantreg,
-            "max_samples by class": is_by_class(self.max_samples),
-        }
-        for name in (name for name, is_given in given.items() if is_given):
-            forbid_targets(self.n_outputs_, f"{name} of {type(self).__name__}", "Leave it out.")
+        if is_by_class(self.max_samples):
+            user = f"max_samples by class of {type(self).__name__}"
+            forbid_targets(self.n_outputs_, user, "Leave it out.")
 
     def _read_rows(self, X: Any, y: Any, sample_weight: Any) -> Any:
         """Learn the columns and the target; return the rows to grow on."""

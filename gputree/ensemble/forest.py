@@ -39,7 +39,7 @@ from gputree.inputs.tables import Table
 from gputree.inputs.targets import ends_of, labels_of_codes, listed, padded, target_columns
 from gputree.inputs.validation import check_labels, check_target_labels
 from gputree.prediction.forest import mean_answers
-from gputree.prediction.quantiles import LeafTargets
+from gputree.prediction.quantiles import LeafTargets, quantiles_of_targets
 
 DRAWN_CUTS_LACK = dict.fromkeys(
     SEARCH_PARAMETERS, "cuts are drawn, on the CPU. Leave it out, or use a random forest."
@@ -107,7 +107,7 @@ class ForestRegressor(ForestRegressionParameters, TableRegressor, Forest):
     _tree_class = DecisionTreeRegressor
     _lacks = FOREST_LACKS | REGRESSOR_LACKS
 
-    _leaf_targets: LeafTargets
+    _leaf_targets: list[LeafTargets]  # one a target
 
     @explained
     def predict(self, X: Any) -> NDArray[np.float64]:
@@ -138,6 +138,7 @@ class ForestRegressor(ForestRegressionParameters, TableRegressor, Forest):
         Returns
         -------
         targets : float64 array of shape (n_rows, n_quantiles); (n_rows,) for one float
+            Of several targets, of shape (n_rows, n_outputs, n_quantiles), or (n_rows, n_outputs).
 
         Raises
         ------
@@ -163,17 +164,20 @@ class ForestRegressor(ForestRegressionParameters, TableRegressor, Forest):
         if X is None:
             found = self._out_of_bag_quantiles(levels[order])
         else:
-            found = self._descend(partial(self._leaf_targets.quantiles, levels=levels[order]), X)
+            descent = partial(quantiles_of_targets, self._leaf_targets, levels=levels[order])
+            found = self._descend(descent, X)
         out = np.empty_like(found)
-        out[:, order] = found
-        return out if np.ndim(quantiles) else out[:, 0]
+        out[..., order] = found
+        out = out if self.n_outputs_ > 1 else out[:, 0]
+        return out if np.ndim(quantiles) else out[..., 0]
 
     def _out_of_bag_quantiles(self, levels: NDArray[np.float64]) -> NDArray[np.float64]:
         self._require_rows(self._draws.n, "predict_quantiles without X")
         threads = n_threads(self.n_jobs)
         drawn = [self._drawn(t) for t in range(len(self._trees))]
         trees = self._trees.packed(np.float64, threads)
-        return self._leaf_targets.out_of_bag(trees, drawn, threads, levels)
+        found = [of.out_of_bag(trees, drawn, threads, levels) for of in self._leaf_targets]
+        return np.stack(found, axis=1)
 
     def _keep_targets(self, table: Table, target: NDArray, weight: Weight) -> None:
         values, threads = to_host(table.values), n_threads(self.n_jobs)

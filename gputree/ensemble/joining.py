@@ -13,6 +13,7 @@ from gputree.ensemble.compact import CompactTree, Trees
 from gputree.ensemble.draws import Origin
 from gputree.errors import InputError, InputTypeError
 from gputree.inputs.targets import listed
+from gputree.prediction.quantiles import LeafTargets
 
 # What a fit with `oob_score` leaves.
 OUT_OF_BAG = ("oob_score_", "oob_decision_function_", "oob_prediction_")
@@ -30,7 +31,7 @@ def cut(forest: Any, place: slice) -> Any:
     made = _of_trees(forest, [forest._trees[t] for t in numbers], origins)
     is_of_table = all(origin.of.n == forest._draws.n for origin in origins)  # of the last fit
     if hasattr(forest, "_leaf_targets") and is_of_table:
-        made._leaf_targets = forest._leaf_targets.of_trees(np.array(numbers))
+        made._leaf_targets = [of.of_trees(np.array(numbers)) for of in forest._leaf_targets]
     return made
 
 
@@ -42,7 +43,8 @@ def join(first: Any, second: Any) -> Any:
     _warn_of_repeated(first, second)
     made = _of_trees(first, [*first._trees, *second._trees], [*first._origins, *second._origins])
     if hasattr(first, "_leaf_targets"):
-        made._leaf_targets = first._leaf_targets.joined(second._leaf_targets)
+        pairs = zip(first._leaf_targets, second._leaf_targets, strict=True)
+        made._leaf_targets = [of.joined(other) for of, other in pairs]
     return made
 
 
@@ -81,7 +83,7 @@ def _require_alike(first: Any, second: Any) -> None:
     targets: list[Any] = [getattr(forest, "_leaf_targets", None) for forest in (first, second)]
     if targets[0] is targets[1] is None:
         return
-    if None in targets or not targets[0].is_of_rows_of(targets[1]):
+    if None in targets or not all(map(LeafTargets.is_of_rows_of, *targets)):
         raise InputError(
             f"Both {kinds[0]}s must have kept the targets of the same rows (quantreg=True) to "
             "join them, or neither."

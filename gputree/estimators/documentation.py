@@ -190,7 +190,7 @@ PARAMETERS = entries(
         `bootstrap`.
     quantreg : bool, default=False
         Whether to keep the training targets and the leaf of each training row in each tree, for
-        `predict_quantiles`: 4 bytes a row and tree, and as many again once it is called.
+        `predict_quantiles`: 4 bytes a row, tree and target, and as many again once it is called.
     warm_start : bool, default=False
         Whether `fit` keeps the trees of the fit before and adds new ones up to `n_estimators`."""
 )

@@ -10,7 +10,7 @@ from gputree.backends import new_ranked_grower
 from gputree.backends.base import Limits
 from gputree.backends.ranked import NodeRows, RankedNodes
 from gputree.backends.rules import midpoints
-from gputree.base.dtypes import Int64s
+from gputree.base.memory import require_memory
 from gputree.base.progress import Progress
 from gputree.criteria.named import RANKED
 from gputree.criteria.pinball import RankedTargets, fix_ranked
@@ -39,6 +39,8 @@ _REFUSED = {
     ("categorical_split", "one_vs_rest"): "categories are ordered by what they predict. Write "
     "categorical_split='ordered'.",
 }
+# Of a row's target, at most: in fixed point, sorted, with its weight, and places in two orders.
+BYTES_OF_TARGET = 48
 _NOT_IN_MEMORY = "it is grown from a table in memory, on the CPU: not in batches or in partitions."
 
 
@@ -92,21 +94,39 @@ def forbid_ranked(criterion: str) -> None:
 def grow_ranked(
     table: Table, target: NDArray, sample_weight: NDArray | None, options: Options
 ) -> Grown:
-    """Grow a CART tree over ranked lists, as `gputree.estimators.growing.grow_tree` does."""
+    """Grow a CART tree over ranked lists, as `gputree.estimators.growing.grow_tree` does.
+
+    `target` has the shape (n,), or (n, k) of several targets.
+    """
     if table.sharding is not None or table.device not in (None, "cpu"):
         forbid_ranked(options.criterion)
     values: Any = table.on("cpu", options.n_threads)
     target, sample_weight = over_stored(table.rows, len(table.stored), target, sample_weight)
-    kept = np.arange(len(target)) if sample_weight is None else np.flatnonzero(sample_weight)
-    order = kept[np.argsort(target[kept], kind="stable")].astype(np.int32)
-    weights = fix_weights(None if sample_weight is None else sample_weight[order], order.size)
-    fixed = fix_ranked(target[order], weights, options.quantile)
+    target = target.reshape(len(target), -1)
+    n, k = target.shape
+    require_targets(n, k, BYTES_OF_TARGET)
+    kept = np.arange(n) if sample_weight is None else np.flatnonzero(sample_weight)
+    by_first = kept[np.argsort(target[kept, 0], kind="stable")].astype(np.int32)
+    weights = fix_weights(None if sample_weight is None else sample_weight[by_first], by_first.size)
+    fixed = fix_ranked(target[by_first].T, weights, options.quantile)
+    order = np.argsort(target[by_first].T, axis=1, kind="stable").astype(np.int32)
+    ordered = np.take_along_axis(fixed.target, order, axis=1)
+    weight = fixed.weights.weight
+    weight = None if weight is None else weight[order]
+    rows = NodeRows(by_first.copy(), ordered, weight, order if k > 1 else None)
     limits = new_limits(fixed.weights, options, rounded=False)
-    rows = NodeRows(order.copy(), fixed.target.copy(), _copied(fixed.weights.weight))
     grown = grow_lists(values, fixed.criterion, limits, rows, options)
     unit = weights.weight, weights.unit * weights.scale
-    found = _statistics(grown.ranked, fixed, target, _weights_of(grown.ranked, rows, order, *unit))
+    found = _statistics(
+        grown.ranked, fixed, target, _weights_of(grown.ranked, rows, by_first, *unit)
+    )
     return tree_of_lists(table, grown, found, options)
+
+
+def require_targets(n: int, k: int, bytes_of_target: int) -> None:
+    """Raise MemoryError where so many bytes for each target of n rows do not fit."""
+    purpose = f"Growing a tree of {n:,} rows by {k:,} targets"
+    require_memory(float(n) * k * bytes_of_target, purpose, "Use fewer rows or targets.")
 
 
 class GrownLists(NamedTuple):
@@ -144,15 +164,14 @@ def tree_of_lists(table: Table, grown: GrownLists, found: Statistics, options: O
     return Grown(close_tree(tree, grown.shape, options), report)
 
 
-def sum_of_nodes(grown: RankedNodes, values: Int64s) -> Int64s:
-    """Sums in all nodes of the values of rows, which are in the order of the leaves."""
-    sums = np.concatenate([[0], np.cumsum(values)])
-    found: Int64s = sums[grown.end] - sums[grown.begin]
+def over_nodes(grown: RankedNodes, of_leaves: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Sums of all nodes by those of leaves, of shape (leaves, S) in the order of their numbers."""
+    begin = grown.begin[grown.first_child < 0]
+    order = np.argsort(begin)
+    sums = np.vstack([np.zeros_like(of_leaves[:1]), np.cumsum(of_leaves[order], axis=0)])
+    first, last = np.searchsorted(begin[order], [grown.begin, grown.end])
+    found: NDArray[np.int64] = sums[last] - sums[first]
     return found
-
-
-def _copied(weight: NDArray | None) -> NDArray | None:
-    return None if weight is None else weight.copy()
 
 
 def _grown_nodes(grown: RankedNodes, values: NDArray) -> GrownNodes:
@@ -180,7 +199,8 @@ def _weights_of(
     if weight is not None:
         of_row = np.zeros(int(order.max()) + 1, np.int64)
         of_row[order] = weight
-        units = sum_of_nodes(grown, of_row[rows.row])
+        sums = np.concatenate([[0], np.cumsum(of_row[rows.row])])
+        units = sums[grown.end] - sums[grown.begin]
     return np.multiply(units, unit, dtype=np.float64)
 
 
@@ -188,6 +208,6 @@ def _statistics(
     grown: RankedNodes, fixed: RankedTargets, target: NDArray, weight: NDArray[np.float64]
 ) -> Statistics:
     """Quantiles of the targets themselves, weights and mean losses of nodes."""
-    low, high = (target[rows] for rows in grown.quantile.T)
+    low, high = (target[grown.quantile[..., side], np.arange(target.shape[1])] for side in range(2))
     quantile: NDArray[np.float64] = np.where(low == high, low, 0.5 * low + 0.5 * high)
-    return Statistics(quantile[:, None], weight, grown.loss * fixed.criterion.unit / grown.weight)
+    return Statistics(quantile, weight, grown.loss * fixed.criterion.unit / grown.weight)

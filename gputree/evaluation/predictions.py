@@ -19,6 +19,7 @@ from gputree.evaluation.sums import (
     sums_of_numbers,
 )
 from gputree.inputs.labels import Labels
+from gputree.inputs.targets import columns_of
 
 
 class Answers(NamedTuple):
@@ -63,18 +64,28 @@ class Answers(NamedTuple):
 
 def answers(estimator: Any, X: Any, y: Labels, weight: Weight = None) -> Answers:
     """Predict rows whose true values are known; rows of weight zero take no part."""
-    y, predicted = np.asarray(y), estimator.predict(X)
+    (found,) = answers_by_target(estimator, X, y, weight)
+    return found
+
+
+def answers_by_target(estimator: Any, X: Any, y: Labels, weight: Weight = None) -> list[Answers]:
+    """`answers` of each target; `y` has the shape (n,), or (n, n_outputs) of several."""
+    truth, predicted = columns_of(np.asarray(y)), columns_of(estimator.predict(X))
+    pairs = list(zip(truth, predicted, strict=True))
     if not hasattr(estimator, "classes_"):
         given = estimator.get_params(deep=False)
         level = given["quantile"] if given.get("criterion") == "quantile" else None
-        return _weighed(Answers(y, predicted, None, None, weight, quantile=level))
-    classes = estimator.classes_
-    labels = np.union1d(classes, y)
-    shares = np.zeros((y.size, labels.size))
-    shares[:, np.searchsorted(labels, classes)] = estimator.predict_proba(X)
-    return _weighed(
-        Answers(y, predicted, shares, labels, weight, _costs_of(estimator, y, predicted))
-    )
+        return [_weighed(Answers(*pair, None, None, weight, quantile=level)) for pair in pairs]
+    classes, known = estimator.classes_, estimator.predict_proba(X)
+    if not isinstance(classes, list):
+        classes, known = [classes], [known]
+    found = []
+    for pair, of_target, shares in zip(pairs, classes, known, strict=True):
+        labels = np.union1d(of_target, pair[0])
+        of_labels = np.zeros((pair[0].size, labels.size))
+        of_labels[:, np.searchsorted(labels, of_target)] = shares
+        found.append(Answers(*pair, of_labels, labels, weight, _costs_of(estimator, *pair)))
+    return list(map(_weighed, found))
 
 
 def pooled(parts: list[Answers]) -> Answers:

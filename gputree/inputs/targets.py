@@ -145,6 +145,14 @@ def join_labels(columns: Sequence[NDArray[Any]]) -> NDArray[Any]:
     return np.stack(columns, axis=1)
 
 
+def columns_of(y: Any) -> list[Any]:
+    """The columns that `join_labels` has joined; one target as it is."""
+    if y.ndim == 1:
+        return [y]
+    plain = y.dtype.kind != "O"
+    return [column if plain else np.array(column.tolist()) for column in np.asarray(y).T]
+
+
 def listed(classes: Classes) -> list[Any]:
     """Labels as Python's: a list, or one a target."""
     each: Callable[[NDArray[Any]], list[Any]] = np.ndarray.tolist

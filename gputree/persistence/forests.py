@@ -1,7 +1,7 @@
 """The codec of forests: one header, and the trees in their order."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import Any
 
@@ -39,9 +39,11 @@ def contents_of(forest: Forest) -> Contents:
     trees = forest._trees.expanded
     if not hasattr(forest, "_leaf_targets"):
         return Contents(header, trees)
-    return Contents(
-        header, trees, {name: getattr(forest._leaf_targets, name) for name in LEAF_TARGETS}
-    )
+    arrays = {
+        name: np.concatenate([getattr(of, name) for of in forest._leaf_targets], axis=-1)
+        for name in LEAF_TARGETS
+    }
+    return Contents(header, trees, arrays)
 
 
 def bootstrap_of(origins: Sequence[Origin]) -> dict[str, Any] | list[dict[str, Any]]:
@@ -80,7 +82,10 @@ def rebuild(contents: Contents) -> Forest:
     forest._origins = _origins(field_of(header, "bootstrap", dict, list), trees)
     forest._draws = forest._origins[-1].of
     if arrays is not None:
-        forest._leaf_targets = _leaf_targets(arrays, trees, forest._draws.n)
+        forest._leaf_targets = [
+            _leaf_targets(of_target, trees, forest._draws.n)
+            for of_target in _by_target(arrays, forest.n_outputs_)
+        ]
     return forest
 
 
@@ -141,6 +146,14 @@ def check_drawn(origins: Sequence[Origin], trees: Sequence[Tree]) -> None:
             raise InputError(
                 f"tree {t} has {rows} rows; {of.draws} draws of {of.n} n_rows give {expected}."
             )
+
+
+def _by_target(arrays: dict[str, NDArray], k: int) -> Iterator[dict[str, NDArray]]:
+    """Arrays of each of k targets, whose rows follow one another."""
+    if any(array.shape[-1] % k for array in arrays.values()):
+        raise InputError("the arrays of targets differ in length.")
+    for part in zip(*(np.split(array, k, axis=-1) for array in arrays.values()), strict=True):
+        yield dict(zip(arrays, part, strict=True))
 
 
 def _leaf_targets(arrays: dict[str, NDArray], trees: Sequence[Tree], n_rows: int) -> LeafTargets:

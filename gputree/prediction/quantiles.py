@@ -44,7 +44,7 @@ class Groups(NamedTuple):
 
 
 class LeafTargets:
-    """The training targets of a forest of T trees, with their leaf in each tree.
+    """One of the training targets of a forest of T trees, with their leaf in each tree.
 
     `target` and `weight` (n,) are of the rows that have weight, by ascending targets, `row` (n,)
     their places in the training table, and `leaf` (T, n) indices of nodes.
@@ -62,15 +62,20 @@ class LeafTargets:
         target: Floats,
         weight: Floats | None,
         n_threads: int,
-    ) -> LeafTargets:
-        """Collect the targets of all rows that have weight, in the bag or not."""
-        weight = np.ones(target.size) if weight is None else weight
-        order = np.argsort(target, kind="stable")
-        row: Int32s = order[weight[order] > 0.0].astype(ROW)
-        leaf = np.empty((len(trees), row.size), NODE)
+    ) -> list[LeafTargets]:
+        """Collect each target of all rows that have weight, in the bag or not.
+
+        `target` has the shape (n,), or (n, n_outputs).
+        """
+        columns = target.reshape(len(target), -1).T
+        weight = np.ones(len(target)) if weight is None else weight
+        orders = [np.argsort(column, kind="stable") for column in columns]
+        rows = np.stack([order[weight[order] > 0.0] for order in orders]).astype(ROW)
+        leaf = np.empty((len(rows), len(trees), rows.shape[1]), NODE)
         for t, tree in enumerate(trees):
-            leaf[t] = leaves([tree], values, n_threads)[row, 0]
-        return cls(target[row], weight[row], row, leaf)
+            leaf[:, t] = leaves([tree], values, n_threads)[rows, 0]
+        found = zip(columns, rows, leaf, strict=True)
+        return [cls(column[row], weight[row], row, of_row) for column, row, of_row in found]
 
     def of_trees(self, places: NDArray[np.integer]) -> LeafTargets:
         """Select trees."""
@@ -148,6 +153,11 @@ class LeafTargets:
             weight = self.weight[:0] if (self.weight == self.weight[0]).all() else self.weight
             self._packed = trees, Groups(self.target, weight, first, begin, members)
         return self._packed[1]
+
+
+def quantiles_of_targets(found: Sequence[LeafTargets], *rows: Any, levels: Floats) -> Floats:
+    """Quantiles of each of several targets, of shape (n_rows, n_outputs, levels)."""
+    return np.stack([of.quantiles(*rows, levels=levels) for of in found], axis=1)
 
 
 def _placed(tree: JoinedTrees, leaf: Int32s) -> Int32s:

@@ -17,20 +17,7 @@ from gputree.inputs.targets import forbid_targets
 from gputree.prediction.losses import node_loss
 from gputree.pruning.base import HELD_OUT, Pruner, Rows, ValidationPruner
 from gputree.tree import Tree
-
-
-def sum_over_subtrees(tree: Tree, values: Floats) -> Floats:
-    """Sum of `values` over the leaves of the subtree at each node; for a leaf its value."""
-    total = np.where(tree.is_leaf, values, 0.0)
-    _sum_up(tree.first_child, tree.n_children, total)
-    return total
-
-
-@kernel
-def _sum_up(first_child: Int32s, n_children: Int32s, total: Floats) -> None:
-    for node in range(total.size - 1, -1, -1):
-        for child in range(first_child[node], first_child[node] + n_children[node]):
-            total[node] += total[child]
+from gputree.tree.sums import add_up
 
 
 def best_pruning(
@@ -109,7 +96,8 @@ def collapse_splits(tree: Tree) -> Tree:
         )
     forbid_targets(tree.n_outputs, "collapse_splits", "Prune by CostComplexity.")
     errors = tree.weight - tree.statistics.max(axis=1)
-    return tree.collapse(sum_over_subtrees(tree, errors) >= errors - LEAST_SAVING)
+    of_leaves = add_up(tree.parent, np.where(tree.is_leaf, errors, 0.0))
+    return tree.collapse(of_leaves >= errors - LEAST_SAVING)
 
 
 @fill(held_out=HELD_OUT)

@@ -197,17 +197,3 @@ def test_as_many_classes_as_rows():
     # every cut of distinct labels is worth its split information: the middle one most
     assert sorted(tree.threshold[:3]) == [12499.5, 24999.5, 37499.5]
     assert tree.impurity[0] == pytest.approx(np.log2(n))
-
-
-@pytest.mark.parametrize("exponent", [-40, 40])
-def test_scale_of_weights_does_not_matter(exponent):
-    rng = np.random.default_rng(1)
-    X = rng.normal(size=(300, 2))
-    y = rng.integers(0, 100, 300)
-    weight = rng.integers(1, 5, 300).astype(float)
-    model = DecisionTreeClassifier(criterion="entropy", max_depth=3)
-    tree = model.fit(X, y, weight).tree_
-    scaled = model.fit(X, y, np.ldexp(weight, exponent)).tree_
-    np.testing.assert_array_equal(scaled.feature, tree.feature)
-    np.testing.assert_array_equal(scaled.threshold, tree.threshold)
-    np.testing.assert_allclose(scaled.gain, tree.gain, rtol=1e-9)

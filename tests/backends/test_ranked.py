@@ -1,5 +1,7 @@
 """Trees over ranked lists equal those of a search that scores every cut by its definition."""
 
+from itertools import product
+
 import numpy as np
 import pytest
 from hypothesis import example, given
@@ -10,6 +12,7 @@ from gputree.arithmetic.fixed_point import fix_weights
 from gputree.backends.base import Limits
 from gputree.backends.cpu.cut import drawn_columns
 from gputree.backends.cpu.ranked import grower
+from gputree.backends.cpu.ranked.directions import project
 from gputree.backends.cpu.ranked.grower import RankedGrower
 from gputree.backends.cpu.ranked.lists import partition_list, presort
 from gputree.backends.cpu.ranked.subsets import FEWEST, MOST
@@ -44,21 +47,21 @@ class Problem:
         self.X[r.random((n, d)) < r.choice([0.0, 0.2, 0.6])] = np.nan
         missing, categories = np.isnan(self.X).any(axis=0), 5 * self.nominal.astype(np.int64)
         self.table = CpuTable(self.X, missing, categories).bare
-        self.y = r.choice(
-            [r.normal(size=n), r.integers(0, 3, n) + 0.0, np.exp(2 * r.normal(size=n))]
-        )
+        kinds = [r.normal(size=n), r.integers(0, 3, n) + 0.0, np.exp(2 * r.normal(size=n))]
+        self.y = r.permuted(r.permutation(kinds)[: int(r.integers(1, 4))], axis=1)
         weight = r.choice([np.ones(n), r.integers(1, 4, n) + 0.0, np.exp(r.normal(size=n))])
         self.quantile = QUANTILES[int(r.integers(len(QUANTILES)))]
         self.fixed = fix_ranked(self.y, fix_weights(weight, n), self.quantile)
+        self.target, self.n_targets = self.fixed.target, len(self.y)
         units = self.fixed.weights.weight
         self.weight = np.ones(n, np.int64) if units is None else units
-        self.order = np.argsort(self.y, kind="stable").astype(np.int32)
+        self.order = np.argsort(self.y[0], kind="stable").astype(np.int32)
         self.limits = Limits(
             max_depth=int(r.integers(1, 5)),
             min_samples_split=int(r.integers(2, 5)),
             min_samples_leaf=int(r.integers(1, 3)),
             min_weight_leaf=int(self.weight.sum()) // 10 * int(r.integers(0, 2)),
-            min_decrease=float(r.choice([-np.inf, 0.05 * np.abs(self.y).sum()])),
+            min_decrease=float(r.choice([-np.inf, 0.05 * np.abs(self.y).mean() * n])),
             max_features=int(r.integers(1, d + 1)),
             rounded=False,
         )
@@ -66,27 +69,33 @@ class Problem:
     def grow(self, n_threads=1):
         """Nodes, and rows in the order of the leaves."""
         units, order = self.fixed.weights.weight, self.order
-        rows = NodeRows(
-            order.copy(), self.fixed.target[order], None if units is None else units[order]
-        )
+        places = np.argsort(self.y[:, order], axis=1, kind="stable").astype(np.int32)
+        target = np.take_along_axis(self.target[:, order], places, axis=1)
+        units = None if units is None else units[order][places]
+        rows = NodeRows(order.copy(), target, units, places if self.n_targets > 1 else None)
         growth = RankedGrower(self.table, self.fixed.criterion, self.limits, rows, n_threads)
         return growth.grow(7), rows.row
 
     def loss(self, rows):
-        """Loss of some rows at their quantile."""
-        return loss_of(self.fixed.criterion, self.fixed.target[rows], self.weight[rows])
+        """Loss of some rows at their quantiles."""
+        weight = self.weight[rows]
+        return sum(loss_of(self.fixed.criterion, of[rows], weight) for of in self.target)
 
     def category_order(self, rows, f):
-        """Rows of one column with the place of each row's category, by quantile and mean."""
-        criterion, found = self.fixed.criterion, []
-        for code in np.unique(self.X[rows, f]):
+        """Rows of one column with the place of each row's category, by quantiles and mean."""
+        criterion, found, codes = self.fixed.criterion, [], np.unique(self.X[rows, f])
+        quantiles, wholes = np.empty((codes.size, self.n_targets)), np.empty(codes.size)
+        for (c, code), (j, target) in product(enumerate(codes), enumerate(self.target)):
             group = rows[self.X[rows, f] == code]
-            group = group[np.argsort(self.fixed.target[group], kind="stable")]
+            group = group[np.argsort(target[group], kind="stable")]
             sums = (criterion.up + criterion.down) * np.cumsum(self.weight[group])
-            whole = int(self.weight[group].sum())
-            quantile = self.fixed.target[group][np.searchsorted(sums, criterion.up * whole)]
-            total = int((self.weight[group] * self.fixed.target[group]).sum())
-            found.append((quantile, total / whole, code))
+            wholes[c] = whole = int(self.weight[group].sum())
+            quantiles[c, j] = target[group][np.searchsorted(sums, criterion.up * whole)]
+        key = quantiles[:, 0] if self.n_targets == 1 else project(quantiles, wholes)
+        for c, code in enumerate(codes):
+            group = rows[self.X[rows, f] == code]
+            total = int((self.weight[group] * self.target[0][group]).sum())
+            found.append((key[c], total / wholes[c], code))
         places = {code: place for place, (_, _, code) in enumerate(sorted(found))}
         return np.array([places[code] for code in self.X[rows, f]])
 
@@ -173,7 +182,7 @@ class Problem:
 @given(st.integers(0, 10**6))
 def test_trees_are_those_of_all_cuts_by_definition(seed):
     problem = Problem(seed)
-    expected = problem.naive(np.arange(problem.y.size), 0, np.uint64(7))
+    expected = problem.naive(np.arange(len(problem.X)), 0, np.uint64(7))
     assert problem.nested(*problem.grow()) == expected
 
 
@@ -204,14 +213,15 @@ def test_nodes_predict_the_quantile_and_their_cuts_lie_between_rows(seed):
     nodes, row = problem.grow()
     for node in range(nodes.begin.size):
         rows = np.sort(row[nodes.begin[node] : nodes.end[node]])
-        low, high = problem.y[nodes.quantile[node]]
         level = 0.5 if problem.quantile is None else float(fraction_of(problem.quantile))
         whole = problem.weight[rows].sum()
-        assert problem.weight[rows[problem.y[rows] < low]].sum() < level * whole + 1e-9
-        assert problem.weight[rows[problem.y[rows] <= low]].sum() >= level * whole - 1e-9
-        if low < high:
-            assert level == 0.5
-            assert 2 * problem.weight[rows[problem.y[rows] <= low]].sum() == whole
+        for y, ends in zip(problem.y, nodes.quantile[node], strict=True):
+            low, high = y[ends]
+            assert problem.weight[rows[y[rows] < low]].sum() < level * whole + 1e-9
+            assert problem.weight[rows[y[rows] <= low]].sum() >= level * whole - 1e-9
+            if low < high:
+                assert level == 0.5
+                assert 2 * problem.weight[rows[y[rows] <= low]].sum() == whole
         f, child = nodes.feature[node], nodes.first_child[node]
         if child >= 0 and not problem.nominal[f]:
             left = row[nodes.begin[child] : nodes.end[child]]

@@ -1,10 +1,12 @@
 """Models of several targets on the command line: a column for each; what takes one says so."""
 
 import csv
+import json
 
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.metrics import r2_score
 
 from gputree import (
     DecisionTreeClassifier,
@@ -66,15 +68,66 @@ def test_lists_are_shown(said, model, table):
     assert said("explain", model, table).startswith("row 1: [no, a]\n")
 
 
-@pytest.mark.parametrize("command", ["evaluate", "edit", "prune"])
+@pytest.mark.parametrize("command", ["edit", "prune"])
 def test_commands_of_one_target_say_so(fails, model, table, command, tmp_path):
     words = {
-        "evaluate": ["evaluate", model, table, "--target", "first"],
         "edit": ["edit", model, "--data", table, "--target", "first", "--prune", "1"],
         "prune": ["prune", model, table, "--target", "first", "--pruning", "reduced_error"],
     }[command]
-    output = [] if command == "evaluate" else ["-o", tmp_path / "out"]
-    assert "takes one target, and this model has 2" in fails(*words, *output)
+    assert "takes one target, and this model has 2" in fails(*words, "-o", tmp_path / "out")
+
+
+TWO = ["--target", "first", "--target", "second"]
+
+
+def test_each_target_is_evaluated(gputree, misused, model, table, tmp_path):
+    """Scores are scikit-learn's, of rows with weights, in files one after another."""
+    rows = pd.read_csv(table).assign(w=[1, 2, 0, 3, 1, 1])
+    rows.loc[0, "first"], rows.loc[1, "second"] = "yes", "c"
+    rows.to_csv(table, index=False)
+    given = ["evaluate", model, table, table, *TWO, "--weights", "w"]
+    status, text, errors = gputree(*given, "--format", "json")
+    assert (status, "2 rows of classes that the model does not know" in errors) == (0, True)
+    found = json.loads(text)
+    assert found["column_usage"][0] == {"column": "x", "usage": 1.0}
+    truth, predicted = rows[["first", "second"]].to_numpy(), load_model(model).predict(ROWS)
+    for j, of_target in enumerate(found["targets"]):
+        right = (truth == predicted)[:, j]
+        assert of_target["target"] == TWO[2 * j + 1]
+        assert (of_target["rows"], of_target["weight"]) == (10, 16.0)
+        assert of_target["accuracy"] == pytest.approx(np.average(right, weights=rows.w))
+    lines = read(gputree(*given, "--format", "csv")[1])
+    assert lines["target"].count("second") > lines["target"].count("first") > 6
+    assert "target    second\nrows      10" in gputree(*given)[1]
+    assert "--target must name the 2 target columns: repeat it. Got 0." in misused(*given[:4])
+
+
+def test_names_of_targets_in_training_are_those_of_evaluation(said, misused, table, tmp_path):
+    rows = pd.read_csv(table).assign(first=[1.5, 2, 2, 3, 4, 1], second=[0.5, 1, 5, 1, 2, 2])
+    rows.to_csv(table, index=False)
+    said("train", table, *TWO, "--max-depth", 1, "-o", tmp_path / "out")
+    found = json.loads(said("evaluate", tmp_path / "out", table, "--format", "json"))
+    predicted = load_model(tmp_path / "out").predict(ROWS)
+    scores = r2_score(rows[["first", "second"]], predicted, multioutput="raw_values")
+    np.testing.assert_allclose([of_target["r2"] for of_target in found["targets"]], scores)
+    said("train", table, "--target", "first", "--ignore", "second", "-o", tmp_path / "one")
+    assert "one target; got 2 times" in misused("evaluate", tmp_path / "one", table, *TWO)
+
+
+@pytest.mark.parametrize("option", ["--cv=3", "--holdout=0.5"])
+def test_each_target_is_scored_on_rows_held_out(said, table, option):
+    """The first label is that of x, the second that of y: shallow trees predict the one or both."""
+    rows = pd.concat([pd.read_csv(table)] * 10)
+    rows.to_csv(table, index=False)
+    text = said("train", table, *TWO, option, "--quiet")
+    assert "stratified" not in text
+    for name in ("first", "second"):
+        assert f"{name} accuracy" in text
+        assert f"all held-out rows, {name}\nerrors                   0 (0.00%)" in text
+    rows.assign(first=rows.x, second=rows.y - 1e-3 * rows.x).to_csv(table, index=False)
+    text = said("train", table, *TWO, option, "--task", "regression", "--quiet")
+    assert "first MAE" in text
+    assert "second R2" in text
 
 
 def test_a_model_of_several_targets_is_trained(said, table, tmp_path):
@@ -138,7 +191,6 @@ def test_info_of_several_targets(said, gputree, table):
     ("words", "error"),
     [
         (["--target", "first"], "names 'first' twice"),
-        (["--target", "second", "--cv", "2"], "--cv takes one --target, got 2."),
         (["--target", "second", "--algorithm", "c45"], "--algorithm c45 takes one --target"),
         (["--target", "second", "--weights", "second"], "--weights and --target both name"),
     ],

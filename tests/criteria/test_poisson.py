@@ -23,7 +23,7 @@ from gputree.check.cases import counted, numbers
 from gputree.criteria import Poisson
 from gputree.criteria.named import target_impurity
 from gputree.prediction.losses import node_loss
-from gputree.pruning import CostComplexity, CostComplexityCV, ReducedError, RoutedRows
+from gputree.pruning import CostComplexityCV, ReducedError, RoutedRows
 
 RATES = st.one_of(
     st.just(0.0),
@@ -168,28 +168,6 @@ def test_missing_values_go_where_scikit_learn_sends_them():
     assert_same_tree(ours, theirs, rtol=1e-9)
 
 
-def test_no_side_is_without_events():
-    X = np.arange(8.0)[:, None]
-    tree = DecisionTreeRegressor(criterion="poisson").fit(X, [0, 0, 0, 0, 0, 1, 0, 0]).tree_
-    assert tree.n_nodes == 1
-    two = DecisionTreeRegressor(criterion="poisson").fit(X, [0, 0, 1, 0, 0, 0, 4, 0])
-    assert two.tree_.n_nodes == 3
-    assert (two.predict(X) > 0).all()
-    theirs = SklearnRegressor(criterion="poisson").fit(X, [0, 0, 1, 0, 0, 0, 4, 0])
-    np.testing.assert_allclose(two.predict(X), theirs.predict(X))
-
-
-def test_categories_are_ordered_by_their_rate():
-    rng = np.random.default_rng(0)
-    code = rng.integers(0, 12, 4000)
-    rate = rng.permutation(np.repeat([0.5, 4.0], 6))
-    y = rng.poisson(rate[code])
-    model = DecisionTreeRegressor(criterion="poisson", max_depth=1, categorical_features=[0])
-    model.fit(code[:, None].astype(float), y)
-    left = model.predict(np.arange(12.0)[:, None]) < 2
-    assert left.tolist() == (rate < 2).tolist()
-
-
 @pytest.mark.parametrize(
     ("y", "message"),
     [
@@ -238,18 +216,6 @@ def test_cross_validated_errors_are_deviances():
         held_out[test] = y[train].mean()
     found = mean_poisson_deviance(y, held_out) / mean_poisson_deviance(y, np.full(len(y), y.mean()))
     assert rows[0]["xerror"] == pytest.approx(found, rel=1e-10)
-
-
-def test_the_pruning_is_that_of_least_deviance():
-    """Reduced error keeps a pruning as good as the best one along the sequence."""
-    X, y, model = grown_on_counts(300)
-    model.fit(X[::2], y[::2])
-    pruned = ReducedError().prune(model, X[1::2], y[1::2])
-    path = model.cost_complexity_pruning_path(X[::2], y[::2])
-    others = [CostComplexity(alpha).prune(model) for alpha in path.ccp_alphas]
-    deviance = [mean_poisson_deviance(y[1::2], m.predict(X[1::2])) for m in (pruned, *others)]
-    assert deviance[0] <= min(deviance) * (1 + 1e-12)
-    assert 1 < pruned.get_n_leaves() < model.get_n_leaves()
 
 
 def test_negative_counts_on_validation_rows_are_refused():

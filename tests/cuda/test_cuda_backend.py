@@ -5,17 +5,14 @@ import pytest
 from cuda_emulator import launches
 from cuda_traffic import Traffic
 from devices import to_host, tune
-from hypothesis import given
-from hypothesis import strategies as st
-from strategies import PROBLEMS, make_task, problems
+from strategies import PROBLEMS, make_task
 from twins import assert_equal, assert_same_bins, pair, table
 
 from gputree.backends import binning
 from gputree.backends.base import Larger
-from gputree.backends.cuda import encode, finish, histogram, kernels, tuning, workspace
+from gputree.backends.cuda import finish, histogram, kernels, tuning, workspace
 from gputree.backends.cuda.backend import CudaBackend
 from gputree.backends.cuda.table import CudaTable
-from gputree.growth.assembly import GrownNodes, renumber
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -48,24 +45,6 @@ def test_codes_of_groups_of_columns(cuda_device, monkeypatch, dtype, d):
     assert_same_bins(sample, make_task("gini", sample), 256)
 
 
-@given(problems(), st.booleans(), st.integers(2, 8))
-def test_bins_of_heavy_values(cuda_device, problem, exact, max_bins):
-    _, sample = problem
-    classes = sample._replace(y=np.zeros(len(sample.y), np.uint8), weight=None)
-    assert_same_bins(classes, make_task("gini", classes, exact=exact), max_bins)
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_columns_with_holes_and_infinities_are_told(cuda_device, monkeypatch, dtype):
-    tune(monkeypatch, "cuda", inspecting=20)
-    values = np.ones((70, 5), dtype)
-    values[69, 0], values[2, 1], values[33, 2], values[0, 2] = np.nan, np.inf, -np.inf, -np.nan
-    values[:, 4] = [np.finfo(dtype).max, -np.finfo(dtype).max] * 35
-    missing, infinite = encode.inspect_columns(kernels.cupy().asarray(values))
-    assert missing.tolist() == [True, False, True, False, False]
-    assert infinite.tolist() == [False, True, True, False, False]
-
-
 def test_histograms_of_many_groups_of_columns(cuda_device, monkeypatch):
     """More than a grid's second dimension holds, of which the emulator has two here."""
     monkeypatch.setattr("cuda_emulator.library.MOST_BLOCKS_Y", 2)
@@ -94,6 +73,7 @@ def test_histograms(cuda_device, monkeypatch, criterion, weighted, shared_bytes)
         backend.histogram(np.array([100, 0]), np.array([250, 100]), whole, np.array([1, 0]))
         larger = Larger(whole, np.array([0]), np.array([2]), np.array([0]))
         backend.histogram(np.array([20]), np.array([60]), parts, np.array([2]), larger)
+        backend.score(parts, np.arange(3))
         cells.append((whole, parts))
     for expected, found in zip(*cells, strict=True):
         assert to_host(expected).dtype == to_host(found).dtype
@@ -120,43 +100,6 @@ def test_a_block_counts_fewer_rows_than_16_bits_hold():
     assert tuning.TUNING.chunk_rows < 1 << 16
 
 
-@pytest.mark.parametrize("leaf", [1, 15])
-@pytest.mark.parametrize(("criterion", "weighted"), PROBLEMS)
-def test_scores_and_splits(cuda_device, criterion, weighted, leaf):
-    sample = table(criterion, weighted)
-    task = make_task(criterion, sample, min_samples_leaf=leaf, min_weight_leaf=9, max_features=3)
-    begin, end = np.array([120, 0, 90]), np.array([250, 90, 120])
-    slots, keys = np.array([1, 0, 2]), np.array([1, 2**63 + 5, 77], np.uint64)
-    results = []
-    for backend in pair(sample, task, 12):
-        cells = backend.new_histograms(3)
-        backend.histogram(begin, end, cells, slots)
-        scores = backend.score(cells, slots)
-        results.append((*scores[:5], *backend.refine(begin, end, cells, slots, scores, keys)))
-    for place, (expected, found) in enumerate(zip(*results, strict=True)):
-        assert_equal(expected, found, place)
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("exact", [True, False])
-def test_partition(cuda_device, monkeypatch, dtype, exact):
-    tune(monkeypatch, "cuda", partition_rows=300)
-    sample = table("gini", False, n=900, dtype=dtype)
-    task = make_task("gini", sample, exact=exact)
-    begin, end = np.array([0, 500]), np.array([480, 900])
-    results = []
-    for backend in pair(sample, task, 10):
-        cells = backend.new_histograms(2)
-        slots, keys = np.arange(2), np.zeros(2, np.uint64)
-        backend.histogram(begin, end, cells, slots)
-        scores = backend.score(cells, slots)
-        splits = backend.refine(begin, end, cells, slots, scores, keys)
-        assert (splits.feature >= 0).all()
-        results.append((*backend.partition(begin, end, splits), backend.entries))
-    for expected, found in zip(*results, strict=True):
-        assert_equal(expected, found)
-
-
 @pytest.mark.parametrize("shared_bytes", [48 * 1024, 8])
 @pytest.mark.parametrize(("criterion", "weighted"), PROBLEMS)
 def test_node_statistics(cuda_device, monkeypatch, criterion, weighted, shared_bytes):
@@ -181,23 +124,6 @@ def test_blocks_process_fewer_entries_where_there_are_few(monkeypatch, rows, exp
     assert (last - first).max() <= expected
     tune(monkeypatch, "cuda", chunk_rows=50)
     assert workspace.chunk_rows(rows) == 50
-
-
-@pytest.mark.parametrize("max_features", [4, 2])
-@pytest.mark.parametrize(("criterion", "weighted"), PROBLEMS)
-def test_subtrees(cuda_device, monkeypatch, criterion, weighted, max_features):
-    tune(monkeypatch, "cuda", sorted_pairs=500)  # more than one batch
-    sample = table(criterion, weighted)
-    task = make_task(criterion, sample, max_features=max_features, max_depth=6)
-    begin, end, depth = np.array([150, 0, 60]), np.array([250, 60, 150]), np.array([0, 3, 6])
-    keys = np.array([1, 2**63 + 5, 77], np.uint64)
-    cpu, cuda = pair(sample, task)
-    expected, found = (b.finish(begin, end, depth, keys) for b in (cpu, cuda))
-    assert_equal(cpu.entries, cuda.entries)
-    for a, b in zip(expected.root, found.root, strict=True):  # numbered in different orders
-        trees = breadth_first(expected, int(a)), breadth_first(found, int(b))
-        for name, x, y in zip(GrownNodes._fields, *trees, strict=True):
-            assert_equal(x, y, name)
 
 
 def test_subtrees_wait_for_the_device_a_few_times(emulated_device, monkeypatch):
@@ -237,11 +163,3 @@ def test_coding_waits_for_the_device_once(emulated_device, monkeypatch):
         before = Traffic.now()
         backend.encode(16)
         assert Traffic.now().waits - before.waits == waits
-
-
-def breadth_first(subtrees, root):
-    """The subtree under `root`, numbered breadth-first."""
-    child = subtrees.first_child
-    moved = np.where(child < 0, -1, (child - root) % child.size)
-    fields = (np.roll(field, -root) for field in (moved, *subtrees[2:]))
-    return renumber(GrownNodes(*fields))[0]

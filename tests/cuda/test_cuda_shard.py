@@ -7,10 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from devices import tune
-from hypothesis import given
-from hypothesis import strategies as st
 from oracles import row_statistics
-from strategies import PROBLEMS, examples, make_task, random_problems
+from strategies import PROBLEMS, make_task
 from twins import assert_equal, table
 
 from gputree.backends.base import Splits
@@ -153,23 +151,6 @@ def test_cells(cuda_device, monkeypatch, criterion, weighted, dtype):
             part.count_intervals(sums, BEGIN, END, asked)
             for array, found in zip(expected, sums, strict=True):
                 assert_equal(array, found)
-
-
-@examples(10)
-@given(random_problems(max_rows=120), st.integers(0, 10**6))
-def test_cells_of_all_kinds_of_columns(cuda_device, problem, seed):
-    criterion, sample = problem
-    task = make_task(criterion, sample)
-    cpu, cuda = pair(sample, task, seed=seed)
-    n, rng = len(sample.y), np.random.default_rng(seed)
-    begin, end = np.array([n // 3, 0, 0, 1]), np.array([n, n // 3, 1, 1])
-    asked = random_intervals(rng, cpu.host, begin, end)
-    found = []
-    for part in (cpu, cuda):
-        found.append(empty_sums(task, int(asked.first[-1])))
-        part.count_intervals(found[-1], begin, end, asked)
-    for expected, array in zip(*found, strict=True):
-        assert_equal(expected, array)
 
 
 @pytest.mark.parametrize(("criterion", "weighted"), [("gini", False), ("squared_error", True)])

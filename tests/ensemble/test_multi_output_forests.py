@@ -134,10 +134,31 @@ def test_files(table, forests, tmp_path):
         assert_array_equal(again.predict(X), forest.predict(X))
 
 
+def test_quantiles_are_those_of_each_target(table, tmp_path):
+    """A forest of a target given twice is that of one, and has its quantiles twice."""
+    X, targets, _ = table
+    given = {"n_estimators": 6, "random_state": 0, "quantreg": True, "max_depth": 3}
+    forest = RandomForestRegressor(**given).fit(X, targets)
+    levels = [0.9, 0.1]
+    for rows in (X, None):
+        found = forest.predict_quantiles(rows, levels)
+        assert found.shape == (N, 2, 2)
+        assert_array_equal(forest.predict_quantiles(rows, 0.9), found[..., 0])
+    twice = RandomForestRegressor(**given).fit(X, np.stack([targets[:, 0]] * 2, axis=1))
+    once = RandomForestRegressor(**given).fit(X, targets[:, 0])
+    for rows in (X, None):
+        expected = once.predict_quantiles(rows, levels)
+        assert_array_equal(twice.predict_quantiles(rows, levels), np.stack([expected] * 2, axis=1))
+    one = [of.target for of in forest._leaf_targets]
+    assert_array_equal(one, np.sort(targets.T, axis=1))
+    save_model(forest, tmp_path / "forest.gputree")
+    for again in (load_model(tmp_path / "forest.gputree"), forest[:3] + forest[3:]):
+        found = again.predict_quantiles(X, levels)
+        assert_array_equal(found, forest.predict_quantiles(X, levels))
+
+
 def test_parameters_of_one_target(table):
     X, targets, labels = table
-    with pytest.raises(ValueError, match="quantreg of RandomForestRegressor takes one target"):
-        RandomForestRegressor(quantreg=True).fit(X, targets)
     with pytest.raises(ValueError, match="max_samples by class of RandomForestClassifier takes"):
         RandomForestClassifier(max_samples="balanced").fit(X, labels)
     with pytest.raises(ValueError, match="splitter='binned'"):

@@ -202,7 +202,7 @@ def test_damaged_files(fitted, tmp_path, name, change, message):
     path = tmp_path / "forest.gputree"
     save_model(fitted[0], path)
     parts, key = unpack(path), f"leaf_targets/{name}.npy"
-    array = change(getattr(fitted[0]._leaf_targets, name))
+    array = change(getattr(fitted[0]._leaf_targets[0], name))
     pack(path, parts | {key: npy_bytes(array)})
     with pytest.raises(ValueError, match=message):
         load_model(path)

@@ -106,14 +106,6 @@ def test_every_parameter_of_c45_is_taken():
     assert not any(its[name] for name in C50)
 
 
-def test_class_weight_weighs_the_first_trial():
-    X, y = mixed_table(0, 60)
-    share = {"low": 3.0, "middle": 1.0, "high": 0.5}
-    weight = np.array([share[label] for label in y])
-    boosted = BoostedC45Classifier(n_trials=3, class_weight=share).fit(X, y)
-    assert same_trees(boosted, oracle(X, y, 3, weight)[0])
-
-
 # ------------------------------------------------------------ what may change nothing
 def test_the_table_is_coded_once(monkeypatch):
     X, y = load_wine(return_X_y=True)
@@ -135,20 +127,6 @@ def test_a_coded_table():
     even = BoostedC45Classifier(n_trials=4).fit(table[::2], y[::2])
     assert same_trees(even, BoostedC45Classifier(n_trials=4).fit(X[::2], y[::2]))
     np.testing.assert_array_equal(even.predict_proba(table[1::2]), even.predict_proba(X[1::2]))
-
-
-@pytest.mark.full
-def test_a_table_in_batches(tmp_path):
-    """Use several thousand rows, so that all rules of C5.0 have a say."""
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(4000, 4)).round(2)
-    y = ((X[:, 0] > 0) ^ (rng.random(4000) < 0.2)).astype(int)
-    batches = lambda: ((X[i : i + 900], y[i : i + 900]) for i in range(0, 4000, 900))  # noqa: E731
-    table = CodedTable.from_batches(batches, folder=tmp_path)
-    boosted = BoostedC45Classifier(n_trials=3).fit(table, table.target)
-    plain = BoostedC45Classifier(n_trials=3, n_jobs=1).fit(X, y)
-    assert len(plain.estimators_) == 3
-    assert same_trees(boosted, plain)
 
 
 # ------------------------------------------------------------------- early ends
@@ -188,13 +166,6 @@ def test_a_later_tree_that_errs_for_half_of_the_weight_is_not_kept():
     assert same_trees(boosted, oracle(X, y, 30, **params)[0])
 
 
-def test_errors_go_half_way_to_a_half():
-    """One leaf for 3 : 2 rows."""
-    X, y = np.zeros((5, 1)), np.array([0, 0, 0, 1, 1])
-    errors = BoostedC45Classifier(n_trials=4).fit(X, y).estimator_errors_
-    np.testing.assert_allclose(errors, [0.4, 0.45, 0.475, 0.4875], rtol=1e-12)
-
-
 # --------------------------------------------------------------- C5.0's rules
 def test_trees_after_the_first_have_about_as_many_leaves():
     """A node of weight w has one leaf where r w < 1.5, r being 1.1 leaves a weight of the first."""
@@ -212,19 +183,6 @@ def test_trees_after_the_first_have_about_as_many_leaves():
     grown = [sum(t.unpruned_tree_.n_leaves for t in m.estimators_[1:]) for m in (bound, free)]
     assert grown[0] < grown[1] / 2
     assert not any("_leaves_per_weight" in vars(tree) for tree in bound.estimators_)
-
-
-def test_a_column_of_job_numbers_is_not_tested():
-    """It would win each trial, and prune to one leaf."""
-    rng = np.random.default_rng(0)
-    size = rng.normal(size=200)
-    number = np.array([f"job {i // 2}" for i in range(200)], object)
-    y = np.where(size + 0.5 * rng.normal(size=200) > 0, "yes", "no")
-    X = np.column_stack([number, size.astype(object)])
-    with pytest.warns(UserWarning, match=r"excludes column 0 \(100 categories\) of X"):
-        boosted = BoostedC45Classifier(n_trials=3).fit(X, y)
-    for tree in boosted.estimators_:
-        assert set(tree.tree_.feature[~tree.tree_.is_leaf]) == {1}
 
 
 # ------------------------------------------------------------------------ votes

@@ -67,17 +67,6 @@ def test_the_type_of_y_declares_classes_where_it_is_asked(kind, y):
     assert kind().fit(X, y).classes_.tolist() == ["b", "d"]
 
 
-@pytest.mark.full
-@given(random_mixed_tables())
-def test_the_classes_of_y_declared_grow_the_same_tree(table):
-    for kind in KINDS:
-        plain = kind(device="cpu").fit(table.X, table.y, table.weight)
-        listed = kind(device="cpu", classes=np.unique(table.y)[::-1]).fit(
-            table.X, table.y, table.weight
-        )
-        assert plain.tree_.equals(listed.tree_)
-
-
 @given(random_mixed_tables(), st.integers(1, 3))
 def test_more_classes_do_not_change_the_trees_of_cart_and_id3(table, more):
     for kind in (DecisionTreeClassifier, ID3Classifier):

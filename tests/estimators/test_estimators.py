@@ -9,7 +9,7 @@ from sklearn.datasets import load_iris
 
 from gputree import DecisionTreeClassifier, DecisionTreeRegressor
 from gputree.base.threads import n_threads
-from gputree.pruning import CostComplexity, PenalizedLoss
+from gputree.pruning import CostComplexity
 
 KINDS = [DecisionTreeClassifier, DecisionTreeRegressor]
 
@@ -63,13 +63,6 @@ def test_attributes(kind):
 # ------------------------------------------------------------- the same tree
 
 
-@pytest.mark.full
-def test_entropy_by_two_names():
-    X, y, _ = make_table(DecisionTreeClassifier)
-    a = DecisionTreeClassifier(criterion="entropy").fit(X, y).tree_
-    assert a.equals(DecisionTreeClassifier(criterion="log_loss").fit(X, y).tree_)
-
-
 @pytest.mark.parametrize("kind", KINDS)
 def test_more_bins_than_values_are_exact(kind):
     X, y, _ = make_table(kind)
@@ -113,14 +106,6 @@ def test_shares_of_columns(max_features, same_as):
     assert trees[0].equals(trees[1])
 
 
-# -------------------------------------------------------------------- predict
-
-
-def test_equal_classes_predict_the_first():
-    model = DecisionTreeClassifier().fit(np.zeros((4, 1)), ["b", "a", "b", "a"])
-    assert model.predict([[0.0]]).tolist() == ["a"]
-
-
 # -------------------------------------------------------------------- pruning
 @pytest.mark.parametrize("kind", KINDS)
 def test_pruning_while_fitting_and_after(kind):
@@ -134,31 +119,10 @@ def test_pruning_while_fitting_and_after(kind):
     assert fitted.get_n_leaves() < full.get_n_leaves()
 
 
-def test_pruning_by_name():
-    X, y, _ = make_table(DecisionTreeClassifier)
-    by_name = DecisionTreeClassifier(pruning="penalized_loss").fit(X, y)
-    assert by_name.tree_.equals(DecisionTreeClassifier(pruning=PenalizedLoss()).fit(X, y).tree_)
-
-
 # ----------------------------------------------------------------------- rest
 def test_threads_for_jobs(monkeypatch):
     monkeypatch.setenv("NUMBA_NUM_THREADS", "4")
     assert [n_threads(jobs) for jobs in (None, 1, 3, 8, -1, -2, -9)] == [4, 1, 3, 8, 4, 3, 1]
-
-
-def test_quiet_where_nobody_watches(capsys):
-    X, y, _ = make_table(DecisionTreeClassifier)
-    DecisionTreeClassifier(device="cpu", verbose=1).fit(X, y)  # "auto" says what it is
-    captured = capsys.readouterr()
-    assert captured.out == captured.err == ""
-
-
-def test_a_second_fit_forgets_the_first():
-    X, y, _ = make_table(DecisionTreeClassifier)
-    model = DecisionTreeClassifier(max_depth=3).fit(X, y).fit(X[:, :2], y > 0)
-    assert model.n_features_in_ == 2
-    assert model.classes_.tolist() == [False, True]
-    assert model.predict_proba(X[:, :2]).shape == (len(y), 2)
 
 
 @pytest.mark.parametrize(

@@ -17,21 +17,6 @@ def golf(**given) -> C45Classifier:
     return C45Classifier(**given).fit(X, y)
 
 
-def test_a_report_is_what_it_counts():
-    X, y = load_golf(return_X_y=True)
-    model = golf(max_depth=1, collapse=False, pruning=None)
-    found = model.report(X, y)
-    right = int((model.predict(X) == y).sum())
-    assert found.size == {"leaves": 3, "nodes": 4, "depth": 1}
-    assert (found.rows, found.weight) == (14, None)
-    assert found.tables == {"column_usage": [{"column": "x0", "usage": 1.0}]}
-    assert found.measures["right"] == right == 10
-    assert found.measures["errors"] == 4
-    assert found.measures["accuracy"] == found.measures["right"] / 14 == model.score(X, y)
-    assert found.classes.matrix.sum() == 14
-    assert np.trace(found.classes.matrix) == right
-
-
 @given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2)), min_size=2, max_size=30))
 def test_kappa_and_errors_are_those_of_the_definition(pairs):
     """The tree predicts its column; two of three classes may be missing."""

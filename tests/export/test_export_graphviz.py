@@ -71,11 +71,6 @@ def test_graphviz_draws_the_words():
             assert found[f"{model.tree_.parent[node]}->{node}"] == [operand]
 
 
-def test_a_tree_of_one_leaf():
-    for model, y in ((DecisionTreeRegressor(), [2.0, 2.0]), (DecisionTreeClassifier(), ["a", "a"])):
-        assert len(statements(export_graphviz(model.fit([[0.0], [1.0]], y)))) == 1
-
-
 def test_missing_values():
     golf = load_golf()
     golf.data[:3, 0] = None

@@ -112,12 +112,6 @@ def test_the_slider_shows_the_prunings_of_the_path():
         assert len(leaves) == pruned.n_leaves
 
 
-def test_categories_of_a_bare_tree_are_codes():
-    model = ID3Classifier().fit(GOLF.data, GOLF.target)
-    (column, *_) = data_of(export_html(model.tree_))["columns"]
-    assert column == ["x0", ["0", "1", "2"], 0.0, 0.0]
-
-
 def test_words_are_those_of_the_text():
     model = DecisionTreeClassifier(max_depth=2).fit(IRIS.data, IRIS.target)
     data = data_of(export_html(model, feature_names=IRIS.feature_names))

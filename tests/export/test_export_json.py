@@ -112,11 +112,6 @@ def test_a_file(tmp_path):
         read_json(tmp_path)
 
 
-def test_no_text():
-    with pytest.raises(ValueError, match="The text is not a valid gputree JSON document"):
-        read_json("")
-
-
 @pytest.mark.parametrize("source", [None, [], {}, b"{}"])
 def test_what_is_no_document(source):
     kind = type(source).__name__

@@ -14,7 +14,6 @@ from ordered_tables import LEVELS, asked, ordered_table
 from programs import PROGRAMS, Library, booster_of, columns_of, needs_compiler, predictions
 
 from gputree import (
-    BoostedC45Rules,
     C45Classifier,
     C45Rules,
     DecisionTreeClassifier,
@@ -211,10 +210,3 @@ def test_levels_that_are_numbers_read_as_numbers_only_where_they_ascend():
         assert 's <= "3"' in written(levels)[0]
     for levels in ([1, 2, 3, 7], ["1", "2", "3", "7"]):
         assert "1 < s <= 3" in written(levels)[3]
-
-
-@pytest.mark.full
-def test_boosted_rules_of_a_file(tmp_path):
-    model = BoostedC45Rules(n_trials=2).fit(X, LABELS)
-    save_model(model, tmp_path / "rules.gputree")
-    np.testing.assert_array_equal(answers(load_model(tmp_path / "rules.gputree")), answers(model))

@@ -8,7 +8,7 @@ from hypothesis import given
 from multiway_trees import multiway_cases, visit
 
 from gputree import C45Classifier, DecisionTreeClassifier, DecisionTreeRegressor, ID3Classifier
-from gputree.datasets import load_auto_mpg, load_fish, load_golf, load_iris, load_loan
+from gputree.datasets import load_auto_mpg, load_golf, load_iris, load_loan
 from gputree.export import explain, path_rules, to_dict
 from gputree.export.describe import describe
 from gputree.export.explanation import _explanation
@@ -127,13 +127,6 @@ def test_only_leaves_without_rows_have_no_confidence(case):
 LOAN = load_loan()
 
 
-def test_the_fish_table():
-    fish = load_fish()
-    model = ID3Classifier().fit(fish.data, fish.target)
-    expected = {"no surfacing": {0: "no", 1: {"flippers": {0: "no", 1: "yes"}}}}
-    assert to_dict(model, feature_names=fish.feature_names) == expected
-
-
 def test_numbers_and_their_digits():
     iris = load_iris()
     model = DecisionTreeClassifier(max_depth=1).fit(iris.data[:, 2:3], iris.target)
@@ -150,11 +143,6 @@ def test_missing_values_apart():
     words = np.array(["u", "u", None], object)[:, None]
     model = ID3Classifier().fit(words, [0, 0, 1])
     assert to_dict(model) == {"x0": {"u": 0, None: 1}}
-
-
-def test_a_leaf_is_its_answer():
-    model = DecisionTreeRegressor().fit([[1.0], [2.0]], [0.1, 0.1])
-    assert to_dict(model, decimals=None) == 0.1
 
 
 def test_subsets_are_tuples():
@@ -189,12 +177,6 @@ def test_known_values_find_their_answers(case):
         assert found is None or found == label
 
 
-def test_names_are_counted():
-    model = ID3Classifier().fit(LOAN.data, LOAN.target)
-    with pytest.raises(ValueError, match="feature_names must contain 4 elements, got 1"):
-        to_dict(model, feature_names=["age"])
-
-
 # -------------------------------------------------------------------------------- paths of rows
 GOLF = load_golf()
 ROWS = [
@@ -220,13 +202,6 @@ def test_steps_are_the_nodes_that_a_row_visits(case):
             assert (step.share < above[parent]) <= (
                 "missing" in step.note or "unknown" in step.note
             )
-
-
-@pytest.mark.parametrize("kind", [C45Classifier, ID3Classifier, DecisionTreeClassifier])
-def test_answers_are_those_of_predict(kind):
-    model = kind().fit(GOLF.data, GOLF.target)
-    told = explain(model, ROWS, feature_names=GOLF.feature_names)
-    assert [item.prediction for item in told] == model.predict(np.array(ROWS, object)).tolist()
 
 
 def test_a_known_row_in_words():

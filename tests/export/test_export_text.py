@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from hand_made_trees import chain, make_tree
 from sklearn.base import BaseEstimator
-from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
@@ -60,10 +59,6 @@ def test_iris():
     )
 
 
-def test_a_single_leaf():
-    assert text_of(iris_tree(max_depth=1).collapse(np.ones(3, bool))) == "setosa (150/100)\n"
-
-
 def test_regression():
     model = DecisionTreeRegressor(max_depth=1).fit(CARS.data[:, [3]], CARS.target)
     low, high = (
@@ -91,15 +86,6 @@ def test_names_default_to_the_estimators():
     assert export_text(Fitted(), feature_names=["a"], class_names=["n", "y"]).startswith(
         "a <= 2.5: n"
     )
-
-
-def test_every_leaf_and_condition_appears_once():
-    tree = iris_tree()
-    lines = text_of(tree).splitlines()
-    assert len(lines) == tree.n_nodes - 1
-    weights = [float(w) for line in lines for w in re.findall(r"\((\d+)", line)]
-    assert sum(weights) == 150
-    assert len(weights) == tree.n_leaves
 
 
 def test_max_depth_counts_what_it_leaves_out():
@@ -315,11 +301,6 @@ def test_exact_numbers_read_back():
 def test_bad_options(options, message):
     with pytest.raises(ValueError, match=message):
         export_text(stump(), **options)
-
-
-def test_unfitted():
-    with pytest.raises(NotFittedError):
-        export_text(DecisionTreeClassifier())
 
 
 def test_the_root_has_no_condition():

@@ -53,10 +53,13 @@ def assert_same(a: Tree, b: Tree, but=()):
             np.testing.assert_array_equal(value, getattr(b, name), err_msg=name)
 
 
+@pytest.mark.parametrize("n_targets", [1, 3])
 @pytest.mark.parametrize("limits", [{}, {"min_samples_leaf": 4}, {"min_impurity_decrease": 0.02}])
-def test_losses_are_those_of_scikit_learn(limits):
+def test_losses_are_those_of_scikit_learn(limits, n_targets):
     """Targets are continuous: their best cuts are seldom tied above the last levels."""
     X, y = table(0, 120)
+    if n_targets > 1:
+        y = np.stack([y, X[:, 1] + np.roll(y, 7), 3.0 + np.roll(y, 3) ** 2], axis=1)
     for depth in (1, 2, 3):
         theirs = sklearn_tree.DecisionTreeRegressor(
             criterion="absolute_error", max_depth=depth, **limits
@@ -64,6 +67,41 @@ def test_losses_are_those_of_scikit_learn(limits):
         ours = new_tree(max_depth=depth, **limits).fit(X, y)
         expected = mean_absolute_error(y, theirs.fit(X, y).predict(X))
         assert mean_absolute_error(y, ours.predict(X)) == pytest.approx(expected, rel=1e-12)
+
+
+@given(
+    st.integers(0, 10**6),
+    st.sampled_from([{}, {"min_samples_leaf": 3}, {"max_leaf_nodes": 5}, {"max_features": 2}]),
+    st.sampled_from([None, 0.5, 0.9]),
+)
+def test_a_target_given_twice_or_four_times_grows_the_tree_of_one(seed, limits, quantile):
+    """Targets of few bits: of each, as many are exact as weights and other targets leave."""
+    X, y = table(seed, 40)
+    y, r = np.round(8.0 * y) / 8.0, np.random.default_rng(seed)
+    X[r.random(X.shape) < 0.1] = np.nan
+    X[:, 2] = r.integers(0, 6, 40)
+    weight = r.choice([np.ones(40), r.integers(1, 4, 40) + 0.0, np.exp(r.normal(size=40))])
+    given = {"categorical_features": [2], "max_depth": 4, "random_state": 1, **limits}
+    if quantile is not None:
+        given |= {"criterion": "quantile", "quantile": quantile}
+    one = new_tree(**given).fit(X, y, weight).tree_
+    for k in (2, 4):
+        several = new_tree(**given).fit(X, np.stack([y] * k, axis=1), weight).tree_
+        assert_same(one, several, but=("statistics",))
+        np.testing.assert_array_equal(several.statistics, one.statistics.repeat(k, axis=1))
+
+
+def test_impurities_of_several_targets_are_means_of_theirs():
+    """Each in its units, and also where one of them has a quantile between two rows."""
+    X, y = table(6, 60)
+    Y = np.stack([y, 100.0 * np.roll(y, 5) - 7.0, np.round(y)], axis=1)
+    tree, weight = new_tree(max_depth=3).fit(X, Y).tree_, np.ones(60)
+    at_leaf = new_tree(max_depth=3).fit(X, Y).apply(X)
+    for leaf in np.flatnonzero(tree.is_leaf):
+        rows = at_leaf == leaf
+        losses = [2.0 * pinball(part, weight[rows], 0.5) for part in Y[rows].T]
+        np.testing.assert_allclose(tree.impurity[leaf], np.mean(losses))
+        np.testing.assert_allclose(tree.statistics[leaf], np.median(Y[rows], axis=0))
 
 
 def test_medians_of_an_even_number_of_rows_are_means_as_in_scikit_learn():
@@ -134,6 +172,9 @@ def test_best_first_growth_takes_the_largest_decreases():
 
 def test_files_texts_and_pruning(tmp_path):
     X, y = table(4)
+    two = new_tree("quantile", quantile=0.9, max_depth=3).fit(X, np.stack([y, -y], axis=1))
+    save_model(two, tmp_path / "two.gputree")
+    assert_same(load_model(tmp_path / "two.gputree").tree_, two.tree_)
     model = new_tree("quantile", quantile=0.9).fit(X, y)
     save_model(model, tmp_path / "tree.gputree")
     again = load_model(tmp_path / "tree.gputree")
@@ -151,9 +192,11 @@ def test_files_texts_and_pruning(tmp_path):
         new_tree("quantile", pruning=ReducedError(0.3)).fit(X, y)
 
 
+@pytest.mark.parametrize("n_targets", [1, 2])
 @pytest.mark.parametrize("criterion", ["absolute_error", "quantile"])
-def test_forests_are_the_means_of_their_trees_for_any_number_of_threads(criterion):
+def test_forests_are_the_means_of_their_trees_for_any_number_of_threads(criterion, n_targets):
     X, y = table(5, 40)
+    y = y if n_targets == 1 else np.stack([y, 2.0 * y + 1.0], axis=1)
     given = {
         "n_estimators": 3, "criterion": criterion, "random_state": 3, "device": "cpu",
         "max_depth": 3,

@@ -442,7 +442,6 @@ def test_memory_for_all_targets_is_required_before_it_is_taken(monkeypatch, clas
         ({"splitter": "random"}, "splitter='random'"),
         ({"splitter": "binned"}, "splitter='binned'"),
         ({"categorical_split": "exhaustive"}, "categorical_split='exhaustive'"),
-        ({"criterion": "absolute_error"}, "criterion='absolute_error' takes one target"),
     ],
 )
 def test_what_several_targets_do_not_take_is_named(parameters, message):

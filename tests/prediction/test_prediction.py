@@ -73,17 +73,6 @@ def test_rows_that_arrive_are_left_out(seed, levels, n_rows):
     assert leaves.tolist() == [heaviest(tree, row) for row in values]
 
 
-def test_deep_chain():
-    tree = chain(2000)
-    assert tree.max_depth == 2000
-    values = np.array([-5.0, 0.0, 0.5, 7.0, 1000.25, 1998.5, 1999.0, 1999.5, 1e9, np.nan])
-    leaves = prediction.apply(tree, values[:, None])
-    assert leaves.tolist() == [heaviest(tree, [v]) for v in values]
-    assert tree.depth[leaves].tolist() == [1, 1, 2, 8, 1002, 2000, 2000, 2000, 2000, 2000]
-    lengths = np.diff(prediction.decision_path(tree, values[:, None]).indptr)
-    np.testing.assert_array_equal(lengths, tree.depth[leaves] + 1)
-
-
 @given(
     st.floats(allow_nan=False),
     st.floats(allow_nan=False, width=32).map(np.float32),

@@ -48,14 +48,6 @@ def test_pruning_starts_from_the_tree_as_grown(fitted):
     assert again.tree_.n_leaves > stump.tree_.n_leaves
 
 
-@pytest.mark.parametrize("pruner", [ReducedError(), ValidationPrePruning()])
-def test_validation_rows_improve_on_them(pruner, fitted, table):
-    X, y = table[0][1::2], table[1][1::2]
-    stump = CostComplexity(0.2).prune(fitted)
-    pruned = pruner.prune(stump, X, y)  # routed through the unpruned tree all the same
-    assert 1 < pruned.tree_.n_leaves < fitted.tree_.n_leaves
-
-
 def test_an_unseen_label_is_an_error_everywhere(fitted, table):
     X = table[0][1::2]
     assert ReducedError().prune(fitted, X, np.full(len(X), "unseen")).tree_.n_leaves == 1
@@ -169,18 +161,6 @@ def grown(rows):
 def save_and_load(model, folder):
     save_model(model, folder / "model.gputree")
     return load_model(folder / "model.gputree")
-
-
-@pytest.mark.full
-@pytest.mark.parametrize("name", METHODS)
-def test_a_loaded_model_is_pruned_like_the_fitted_one(name, grown, rows, tmp_path):
-    pruner, takes = METHODS[name]
-    pruned = pruner.prune(save_and_load(grown, tmp_path), *rows[takes])
-    assert pruned.tree_.equals(pruner.prune(grown, *rows[takes]).tree_)
-    assert 1 < pruned.get_n_leaves() < grown.get_n_leaves()
-    assert pruned.unpruned_tree_.equals(grown.tree_)
-    X, _ = rows["held"]
-    assert set(pruned.predict(X)) <= {"benign", "malignant"}
 
 
 @pytest.mark.parametrize("name", METHODS)

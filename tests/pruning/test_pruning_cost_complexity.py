@@ -18,10 +18,9 @@ from sklearn import datasets
 from sklearn.base import clone
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from sklearn_trees import from_sklearn
-from strategies import examples
 
 import gputree
-from gputree.pruning import CostComplexity, CostComplexityCV, cost_complexity_path
+from gputree.pruning import CostComplexity, cost_complexity_path
 
 SAME = 1e-12  # relative
 NOTHING = 1e-15  # of the root's impurity: a gain of nothing, rounded
@@ -152,25 +151,6 @@ def test_tree_is_the_smallest_that_minimises_cost(case, quarters):
     )
 
 
-@given(trees(max_inner=20), st.lists(st.floats(0, 1), min_size=2, max_size=2))
-def test_trees_are_nested_along_alpha_and_pruning_again_changes_nothing(tree, alphas):
-    smaller, larger = (CostComplexity(a).prune_tree(tree) for a in sorted(alphas, reverse=True))
-    smaller.check()
-    assert CostComplexity(max(alphas)).prune_tree(larger).equals(smaller)
-    assert CostComplexity(max(alphas)).prune_tree(smaller).equals(smaller)
-
-
-@given(trees(max_inner=20))
-@examples(50)
-def test_every_alpha_of_the_path_gives_the_tree_of_its_step(tree):
-    path = cost_complexity_path(tree)
-    risk = tree.weight * tree.impurity / tree.weight[0]
-    for alpha in path.ccp_alphas[1:]:
-        last = np.flatnonzero(path.ccp_alphas == alpha)[-1]
-        leaves = leaves_after(tree, CostComplexity(max(alpha, 0.0)).prune_tree(tree))
-        assert sum(risk[t] for t in leaves) == pytest.approx(path.impurities[last], abs=1e-12)
-
-
 @pytest.mark.full
 def test_a_million_nodes():
     n = 2**20 - 1
@@ -214,16 +194,6 @@ def test_cp_1_leaves_the_root_where_risks_round_apart():
         X = (y > y.mean())[:, None].astype(float)
         model = gputree.DecisionTreeRegressor(pruning=CostComplexity(cp=1.0), n_jobs=1).fit(X, y)
         assert model.get_n_leaves() == 1
-
-
-def test_cp_is_the_column_of_the_table_of_cross_validation():
-    X, y = datasets.make_classification(300, 6, n_informative=4, random_state=0)
-    pruner = CostComplexityCV(cv=3, random_state=0)
-    model = gputree.DecisionTreeClassifier(random_state=0).fit(X, y)
-    pruner.prune(model, X, y)
-    table = pruner.cp_table_
-    for cp, leaves in zip(table["cp"], table["n_leaves"], strict=True):
-        assert CostComplexity(cp=cp).prune(model).get_n_leaves() == leaves
 
 
 def test_cp_and_alpha_exclude_each_other():

@@ -235,40 +235,6 @@ def test_what_leaves_scores_as_they_are(kind):
     np.testing.assert_array_equal(kind(frame, y, sample_weight=weight, n_jobs=1), scores)
 
 
-@pytest.mark.full
-@pytest.mark.parametrize("kind", CLASS_SCORES)
-def test_scores_of_large_tables(kind):
-    """Histograms, cells and sorting find the cut that plain sorting finds."""
-    rng = np.random.default_rng(3)
-    X = rng.normal(size=(70_000, 3))
-    X[:, 1] = np.round(X[:, 1], 1)
-    X[rng.random(70_000) < 0.1, 2] = np.nan
-    y = (X[:, 0] + rng.normal(size=70_000) > 0.7).astype(int)
-    by = gini_gain if kind is gini_gain else information_gain
-    expected = [naive_score(kind, sorted_cut(by, c, y), y, np.ones(y.size)) for c in X.T]
-    assert kind(X, y) == pytest.approx(expected, abs=1e-12)
-
-
-def sorted_cut(kind, column, y):
-    """Branches of the best cut of two classes, by cumulative counts."""
-    missing = np.where(np.isnan(column), 2, 0)
-    known = np.flatnonzero(missing == 0)
-    rows = known[np.argsort(column[known], kind="stable")]
-    n = np.arange(1, rows.size)
-    ones = np.cumsum(y[rows])
-    total, ones = ones[-1], ones[:-1]
-
-    def side(n, ones):
-        share = np.stack([ones / n, 1 - ones / n])
-        if kind is gini_gain:
-            return n * (1 - (share**2).sum(axis=0))
-        return -n * (share * np.log2(np.where(share > 0, share, 1))).sum(axis=0)
-
-    inside = side(n, ones) + side(rows.size - n, total - ones)
-    inside[np.diff(column[rows]) == 0] = np.inf
-    return np.where(column > column[rows[np.argmin(inside)]], 1, missing)
-
-
 def test_branches_of_mdl_are_bins():
     X, y = load_iris(return_X_y=True)
     X = X.copy()

@@ -7,9 +7,8 @@ import pytest
 from hand_made_trees import make_tree, multiway_tree
 from hypothesis import given
 from multiway_trees import multiway_cases
-from sklearn.datasets import load_iris
 
-from gputree import C45Classifier, DecisionTreeClassifier
+from gputree import DecisionTreeClassifier
 from gputree.base.dtypes import BRANCH_SPLIT, LEAF, MISSING_STOPS, THRESHOLD_SPLIT
 from gputree.tree import Tree
 from gputree.tree.importance import impurity_importances
@@ -150,14 +149,6 @@ def test_a_root_alone_has_none():
     assert tree.feature_importances_.dtype == np.float64
 
 
-def test_they_follow_pruning():
-    X, y = load_iris(return_X_y=True)
-    tree = DecisionTreeClassifier(ccp_alpha=0.2).fit(X, y)
-    assert tree.get_n_leaves() < tree.unpruned_tree_.n_leaves
-    expected = naive_importances(tree.tree_)
-    assert tree.feature_importances_ == pytest.approx(expected / expected.sum())
-
-
 @given(multiway_cases())
 def test_importances_of_branches(case):
     """Any number of children, fractional weights, nodes without weight."""
@@ -166,20 +157,3 @@ def test_importances_of_branches(case):
     assert impurity_importances(tree, normalize=False) == pytest.approx(expected, abs=1e-12)
     if expected.sum() > 1e-12:
         assert impurity_importances(tree).sum() == pytest.approx(1.0)
-
-
-def test_missing_values_lower_the_importance_of_their_column():
-    """C4.5 multiplies a gain by the fraction of rows whose value is not missing."""
-    rng = np.random.default_rng(0)
-    X = rng.integers(0, 2, (400, 2)).astype(float)
-    y = X[:, 0].astype(int)
-    whole = C45Classifier(pruning=None, collapse=False).fit(X, y)
-    assert whole.feature_importances_.tolist() == [1.0, 0.0]
-    X[:100, 0] = np.nan
-    holes = C45Classifier(pruning=None, collapse=False).fit(X, y)
-    tree = holes.tree_
-    assert tree.feature[0] == 0
-    gain = impurity_importances(tree, normalize=False)[0]
-    known = y[100:].mean()
-    entropy = -known * np.log2(known) - (1 - known) * np.log2(1 - known)
-    assert gain == pytest.approx(0.75 * entropy)

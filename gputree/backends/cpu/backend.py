@@ -14,6 +14,7 @@ from gputree.backends.base import (
     Floats,
     Int64s,
     Larger,
+    Rows,
     Splits,
     Subtrees,
     Task,
@@ -469,11 +470,13 @@ class CpuBackend:
         self.cell_counts = None
         return self._finish(SmallNodes(begin, end, depth, keys, bounds, np.zeros_like(begin)))
 
-    def grow_whole(self, sizes: Int64s, keys: Uint64s, tasks: list[Task]) -> Subtrees | None:
+    def grow_whole(
+        self, sizes: Int64s, keys: Uint64s, tasks: list[Task]
+    ) -> tuple[Subtrees, Int64s] | None:
         """Grow trees of `sizes` entries, one after another, from their roots on as small nodes.
 
         Their `tasks` differ in weights, and by these in targets that are no classes, or have no
-        weights. None where they must be grown one by one.
+        weights. Also returns the places of row 0 of each. None where they must be grown one by one.
         """
         end, none = np.cumsum(sizes), np.zeros_like(sizes)
         roots = Bounds.of_roots(self.task.limits, self.task.interactions, sizes.size)
@@ -486,9 +489,9 @@ class CpuBackend:
             nodes = nodes._replace(first_row=np.arange(sizes.size) * weighted[0].size)
             self.rows = self.rows._replace(weight=np.concatenate(weighted))
             if self.rows.square is not None:
-                target = np.concatenate([task.rows.target for task in tasks])
-                self.rows = self.rows._replace(target=target)
-        return self._finish(nodes)
+                columns = zip(*(task.rows for task in tasks), strict=True)
+                self.rows = Rows(*map(np.concatenate, columns))
+        return self._finish(nodes), nodes.first_row
 
     def _finish(self, nodes: SmallNodes) -> Subtrees:
         """Build the subtrees of small nodes."""

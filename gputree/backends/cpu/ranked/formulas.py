@@ -35,7 +35,9 @@ def group_keys(criterion, elements, begin, rows, s):
 
 
 @stub
-def search_subsets(criterion, limits, elements, begin, rows, s, opened, sides, order):
+def search_subsets(
+    criterion, limits, elements, begin, rows, s, totals, opened, sides, order
+):  # fmt: skip
     """Change the `order` of few groups so that a prefix of it is the best of their subsets."""
 
 
@@ -85,5 +87,5 @@ def gain_of(criterion, cut, out, node, totals, opened):
 
 
 @stub
-def partition_targets(criterion, rows, s, ranks, left, sides):
+def partition_targets(criterion, rows, s, ranks, sides):
     """Partition the targets and weights of a node's rows, as `partition_values`."""

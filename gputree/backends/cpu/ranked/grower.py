@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree.arithmetic.bits import child_key
-from gputree.backends.base import Limits
+from gputree.backends.base import Limits, Rows
 from gputree.backends.cpu.cut import drawn_columns
 from gputree.backends.cpu.layout import Table
-from gputree.backends.cpu.partition import node_categories
+from gputree.backends.cpu.partition import node_categories, node_statistics
 from gputree.backends.cpu.ranked.counts import MOST_CODES, Codes, code_column
 from gputree.backends.cpu.ranked.formulas import no_cut, precedes
 from gputree.backends.cpu.ranked.lists import MOST_RANKS, presort
@@ -28,10 +28,10 @@ from gputree.backends.cpu.ranked.nodes import (
     split_node,
 )
 from gputree.backends.interactions import Interactions
-from gputree.backends.ranked import NodeRows, RankedNodes
+from gputree.backends.ranked import Int32s, NodeRows, RankedNodes
 from gputree.base.dtypes import Int64s
 from gputree.base.memory import require_memory
-from gputree.base.threads import even_spans, run
+from gputree.base.threads import even_spans, run, spans
 from gputree.criteria.multi_output import OF_SUMS
 from gputree.errors import InputError
 
@@ -56,7 +56,7 @@ class Open(NamedTuple):
 
 
 class RankedGrower:
-    """Growth over some rows of a table, given in the order of their targets.
+    """Growth over some rows of a table.
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ class RankedGrower:
         Its type is that of the sweep.
     limits : Limits
     rows : NodeRows
-        Ascending by target. They are used up; afterwards they are in the order of the leaves.
+        They are used up; afterwards they are in the order of the leaves.
     interactions : Interactions or None
     """
 
@@ -109,7 +109,7 @@ class RankedGrower:
         if self._n_threads > 1:
             shared = n // (SUBTREES_PER_THREAD * self._n_threads)
             whole = min(whole, max(shared, FEWEST_SHARED))
-        parts: list[RankedNodes] = [new_nodes(1)]  # of one node each
+        parts: list[RankedNodes] = [self._new_nodes(1)]  # of one node each
         interactions = self._ranked.interactions
         root = 0 if interactions is None else interactions.root
         level, small = [Open(0, 0, n, 0, np.uint64(key), root)], []
@@ -126,6 +126,19 @@ class RankedGrower:
         """Categories of a column in each node, as of `gputree.backends.base.Backend`."""
         row = self._ranked.rows.row
         return node_categories(self._table, row, begin, end, feature, self._n_threads)
+
+    def node_statistics(
+        self, ends: tuple[Int64s, Int64s], place: Int32s, criterion: Any, target: Any
+    ) -> Int64s:
+        """Sums of one target in the nodes of some ends, as of `gputree.backends.base.Backend`.
+
+        `place` are the rows in the order of the leaves, and `target` has fields of `Rows`.
+        """
+        out = np.zeros((ends[0].size, 4), np.int64)
+        given = criterion, Rows(*target), place, *ends, out
+        parts = spans(ends[1] - ends[0], self._n_threads, FEWEST_SHARED)
+        self._run(lambda a, b: node_statistics(*given, a, b), parts)
+        return out
 
     def _split(self, level: list[Open], parts: list[RankedNodes]) -> list[Open]:
         """Split the nodes of a level; returns their children."""
@@ -147,7 +160,7 @@ class RankedGrower:
         for (node, *_), cut, left, of_node in zip(found, cuts, lefts, ranks, strict=True):
             if left:
                 parts[node.number].first_child[0] = first = len(parts)
-                parts += [new_nodes(1), new_nodes(1)]
+                parts += [self._new_nodes(1), self._new_nodes(1)]
                 middle, keys = node.s + left, child_key(np.array([node.key]), np.arange(2))
                 columns = 0
                 if ranked.interactions is not None:
@@ -198,11 +211,16 @@ class RankedGrower:
             done += 1
         return cuts
 
+    def _new_nodes(self, size: int) -> RankedNodes:
+        ranked = self._ranked
+        of_sums = isinstance(ranked.criterion, OF_SUMS)
+        return new_nodes(size, 0 if of_sums else len(ranked.rows.target))
+
     def _grow_subtree(self, node: Open) -> RankedNodes:
         limits, rows = self._ranked.limits, node.t - node.s
         most = 2 * (rows // max(limits.min_samples_leaf, 1)) + 1
         levels = min(max(limits.max_depth - node.depth, 0), 40)
-        out = new_nodes(min(most, (2 << levels) - 1))
+        out = self._new_nodes(min(most, (2 << levels) - 1))
         root = node.s, node.t, node.depth, node.key, node.columns
         count = grow_subtree(self._ranked, *root, out)
         return RankedNodes._make(field[:count].copy() for field in out)

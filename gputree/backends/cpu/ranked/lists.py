@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.backends.cpu.jit import borrowing, inner
+from gputree.backends.cpu.jit import borrowing, inner, pick
 from gputree.backends.cpu.ranked.formulas import group_keys, search_subsets
 from gputree.backends.cpu.sort import radix_argsort
 
@@ -41,11 +41,10 @@ def is_nominal(nominal, f):
 
 
 @inner
-def arrange(nominal, ranked, elements, known, s, opened, scratch):
+def arrange(nominal, ranked, elements, known, s, totals, opened, scratch):
     """Write to `scratch` a list with its groups of equal values by their two keys, then by values.
 
-    Few groups in an order that has their best subset first. The elements of a group ascend:
-    presorted lists are stable.
+    Few groups in an order that has their best subset first.
     """
     if nominal is None:  # no column is: the rest is not compiled
         return
@@ -63,7 +62,7 @@ def arrange(nominal, ranked, elements, known, s, opened, scratch):
     order = np.argsort(second, kind="mergesort")
     order = order[np.argsort(first[order], kind="mergesort")]
     search_subsets(
-        criterion, ranked.limits, elements, groups, rows, s, opened, scratch.sides, order
+        criterion, ranked.limits, elements, groups, rows, s, totals, opened, scratch.sides, order
     )
     place = 0
     # the first `place` elements are those of the first groups in the order
@@ -98,20 +97,23 @@ def renumber(ranks):
 
 
 @borrowing
-def partition_values(values, first, ranks, left, spare):
-    """Partition values over the ranks of a node, from place `first` on, stably; `left` go left.
+def partition_values(values, first, ranks, order, j, spare):
+    """Partition the values of a node's rows, from place `first` on, stably.
 
-    The values may be None.
+    They are in the order of the ranks, or of ``order[j]``; None are left alone.
     """
     if values is None:
         return
-    for rank in range(ranks.size):
-        new = ranks[rank]
-        if new >= 0:
-            values[first + new] = values[first + rank]
+    left = right = 0
+    for place in range(ranks.size):
+        value = values[first + place]
+        if ranks[pick(order, (j, first + place), place)] >= 0:
+            values[first + left] = value
+            left += 1
         else:
-            spare[~new] = values[first + rank]
-    for i in range(ranks.size - left):
+            spare[right] = value
+            right += 1
+    for i in range(right):
         values[first + left + i] = spare[i]
 
 

@@ -8,6 +8,8 @@ Either side is a set of ranks, as bits, with a pointer p to its quantile, and tw
 so that the loss is ``lead + balance * y_p``, and p is the quantile where the balance is not
 negative, but would be without p. When a row moves from one side to the other, the pointers move by
 few ranks; of rows without weights by one at most.
+
+Several targets are swept one after the other, each in its own ranks, and their losses are added up.
 """
 
 from __future__ import annotations
@@ -19,9 +21,10 @@ from numpy.typing import NDArray
 
 from gputree.arithmetic.bits import highest_bit, lowest_bit
 from gputree.backends.cpu.cut import admits
-from gputree.backends.cpu.jit import borrowing, pasted, pick
+from gputree.backends.cpu.jit import borrowing, pasted, pick, where_given
 from gputree.backends.cpu.ranked import formulas
-from gputree.backends.cpu.ranked.lists import RANK, partition_values
+from gputree.backends.cpu.ranked.directions import project
+from gputree.backends.cpu.ranked.lists import RANK, partition_list, partition_values
 from gputree.base.dtypes import Int64s
 from gputree.compilation import overload
 from gputree.criteria.dispatch import formula
@@ -34,10 +37,15 @@ NO_LOSS = np.int64(2**62)
 
 
 class Targets(NamedTuple):
-    """Targets of a node's ranks, and weights of all places, of which it has those from `first`."""
+    """Target j of a node's ranks by it, and weights of all places: the node's from `first` on.
+
+    `rank` are the ranks by each target of those in lists; None where they are the same.
+    """
 
     target: Int64s
-    weight: Int64s | None
+    weight: Int64s | None  # (k, n)
+    rank: NDArray[np.int32] | None  # (k, rows)
+    j: int
     first: int
 
 
@@ -106,9 +114,16 @@ def last_rank(bits, rank):
 
 
 @pasted
+def rank_by(of, element):
+    """Rank of an element's row by a target."""
+    rank = element & RANK
+    return np.int64(pick(of.rank, (of.j, rank), rank))
+
+
+@pasted
 def units_of(of, rank):
     """Weight of a rank in units."""
-    return pick(of.weight, of.first + rank, 1)
+    return pick(of.weight, (of.j, of.first + rank), 1)
 
 
 @pasted
@@ -179,24 +194,37 @@ def whole_side(criterion, of):
     return Side(p, balance, lead), whole
 
 
-@borrowing
-def quantile_of(criterion, elements, of):
-    """Quantile and mean of the targets of some elements, which ascend."""
-    whole = total = np.int64(0)
-    for i in range(elements.size):
-        rank = elements[i] & RANK
-        whole += units_of(of, rank)
-        total += units_of(of, rank) * of.target[rank]
-    below, i = np.int64(0), -1
-    while (criterion.up + criterion.down) * below < criterion.up * whole:
-        i += 1
-        below += units_of(of, elements[i] & RANK)
-    return np.float64(of.target[elements[i] & RANK]), np.float64(total) / np.float64(whole)
+class NodeSides(NamedTuple):
+    """Sides of all rows of a node by each of k targets, and ranks by these of those in lists."""
+
+    side: Int64s  # (k, 3)
+    rank: NDArray[np.int32] | None  # (k, rows), None of one target
+
+
+def _no_ranks(order, k, size):
+    return None
+
+
+@where_given(_no_ranks)
+def new_ranks(order, k, size):
+    """Memory for ranks by k targets, which is None where no rows are ordered again."""
+    return np.empty((k, size), np.int32)
 
 
 @formula(formulas.new_totals, Pinball, how=overload)
 def new_totals(criterion, rows, size):
-    return np.int64(0)  # all are scalars
+    k = rows.target.shape[0]
+    return NodeSides(np.empty((k, 3), np.int64), new_ranks(rows.order, k, size))
+
+
+def _no_losses(order, size):
+    return None
+
+
+@where_given(_no_losses)
+def new_losses(order, size):
+    """Memory for losses of cuts by some of the targets."""
+    return np.empty(size, np.int64)
 
 
 class Sides(NamedTuple):
@@ -205,12 +233,26 @@ class Sides(NamedTuple):
     left: NDArray[np.uint64]
     right: NDArray[np.uint64]
     values: Int64s
+    loss: Int64s | None  # of cuts, by the targets before
 
 
 @formula(formulas.new_sides, Pinball, how=overload)
 def new_sides(criterion, rows, size):
-    words = (size >> 6) + 1
-    return Sides(np.empty(words, np.uint64), np.empty(words, np.uint64), np.empty(size, np.int64))
+    words = (size >> WORD) + 1
+    return Sides(
+        np.empty(words, np.uint64), np.empty(words, np.uint64), np.empty(size, np.int64),
+        new_losses(rows.order, size),
+    )  # fmt: skip
+
+
+@borrowing
+def empty_left(sides, size):
+    """Put all ranks of a node on the right."""
+    words = (size >> WORD) + 1
+    for word in range(words):
+        sides.left[word] = 0
+        sides.right[word] = ALL
+    sides.right[words - 1] = (ONE << np.uint64(size & IN_WORD)) - ONE
 
 
 @formula(formulas.new_counts, Pinball)
@@ -225,19 +267,38 @@ def no_codes(criterion, ranked, s, t, totals, opened, counts, cut, column, rank)
 
 @formula(formulas.measure_targets, Pinball)
 def measure_targets(criterion, rows, s, t, out, node):
-    side, whole = whole_side(criterion, Targets(rows.target[s:t], rows.weight, s))
-    p = q = side.quantile
-    if criterion.up == criterion.down and side.balance == 0:
-        q += 1  # the median is the mean of the two in the middle
-    of = Targets(rows.target[s:t], rows.weight, s)
-    out.loss[node], out.weight[node] = loss_of(side, of), whole
-    out.quantile[node, 0], out.quantile[node, 1] = rows.row[s + p], rows.row[s + q]
+    out.loss[node] = 0
+    for j in range(rows.target.shape[0]):
+        of = Targets(rows.target[j, s:t], rows.weight, None, j, s)
+        side, whole = whole_side(criterion, of)
+        p = q = side.quantile
+        if criterion.up == criterion.down and side.balance == 0:
+            q += 1  # the median is the mean of the two in the middle
+        out.loss[node] += loss_of(side, of)
+        out.weight[node] = whole
+        out.quantile[node, j, 0] = rows.row[s + pick(rows.order, (j, s + p), p)]
+        out.quantile[node, j, 1] = rows.row[s + pick(rows.order, (j, s + q), q)]
 
 
 @formula(formulas.open_node, Pinball)
 def open_node(criterion, rows, s, t, totals):
-    """Side of all rows, and their weight."""
-    return whole_side(criterion, Targets(rows.target[s:t], rows.weight, s))
+    """Weight of all rows; their sides by each target, and ranks."""
+    whole = np.int64(0)
+    for j in range(rows.target.shape[0]):
+        of = Targets(rows.target[j, s:t], rows.weight, None, j, s)
+        side, whole = whole_side(criterion, of)
+        totals.side[j, 0], totals.side[j, 1], totals.side[j, 2] = side
+        invert(rows.order, j, s, t, totals.rank)
+    return whole
+
+
+@borrowing
+def invert(order, j, s, t, ranks):
+    """Write the ranks by target j of those in lists, where they differ."""
+    if order is None:
+        return
+    for p in range(t - s):
+        ranks[j, order[j, s + p]] = p
 
 
 @formula(formulas.precedes, Pinball)
@@ -247,7 +308,7 @@ def loss_precedes(criterion, a, b):
 
 @formula(formulas.is_best, Pinball)
 def is_best(criterion, cut, rows, size, opened):
-    return cut.loss == 0 and 2 * cut.evenness == opened[1]
+    return cut.loss == 0 and 2 * cut.evenness == opened
 
 
 @formula(formulas.gain_of, Pinball)
@@ -257,19 +318,60 @@ def gain_of(criterion, cut, out, node, totals, opened):
 
 
 @formula(formulas.partition_targets, Pinball)
-def partition_targets(criterion, rows, s, ranks, left, sides):
-    partition_values(rows.target, s, ranks, left, sides.values)
-    partition_values(rows.weight, s, ranks, left, sides.values)
+def partition_targets(criterion, rows, s, ranks, sides):
+    for j in range(rows.target.shape[0]):
+        partition_values(rows.target[j], s, ranks, rows.order, j, sides.values)
+        partition_weights(rows.weight, s, ranks, rows.order, j, sides.values)
+        partition_order(rows.order, j, s, ranks, sides.values)
+
+
+@borrowing
+def partition_weights(weight, s, ranks, order, j, spare):
+    """Partition the weights in the order of target j, where rows have some."""
+    if weight is not None:
+        partition_values(weight[j], s, ranks, order, j, spare)
+
+
+@borrowing
+def partition_order(order, j, s, ranks, spare):
+    """Partition the places in the order of target j, where they are given."""
+    if order is not None:
+        partition_list(order[j, s : s + ranks.size], ranks, spare)
 
 
 @formula(formulas.group_keys, Pinball, how=overload)
 def quantiles_and_means(criterion, elements, begin, rows, s):
-    """Quantiles and means of groups, whose elements ascend: presorted lists are stable."""
-    of = Targets(rows.target[s : s + elements.size], rows.weight, s)
-    quantile, mean = np.empty(begin.size - 1), np.empty(begin.size - 1)
-    for g in range(begin.size - 1):
-        quantile[g], mean[g] = quantile_of(criterion, elements[begin[g] : begin[g + 1]], of)
-    return quantile, mean
+    """Quantiles of groups, of several targets along their principal direction; and first means."""
+    m, k, size = begin.size - 1, rows.target.shape[0], elements.size
+    group = np.full(size, -1)  # of missing values
+    for g in range(m):
+        for i in range(begin[g], begin[g + 1]):
+            group[elements[i] & RANK] = g
+    quantile, mean, weight = np.empty((m, k)), np.empty(m), np.empty(m)
+    for j in range(k):
+        of = Targets(rows.target[j, s : s + size], rows.weight, None, j, s)
+        whole, total, below = np.zeros(m, np.int64), np.zeros(m, np.int64), np.zeros(m, np.int64)
+        for p in range(size):
+            g = group[pick(rows.order, (j, s + p), p)]
+            if g >= 0:
+                whole[g] += units_of(of, p)
+                total[g] += units_of(of, p) * of.target[p]
+        # `below` is the weight of each group before rank p
+        for p in range(size):
+            g = group[pick(rows.order, (j, s + p), p)]
+            if g < 0:
+                continue
+            goal = criterion.up * whole[g]
+            if (criterion.up + criterion.down) * below[g] < goal:
+                below[g] += units_of(of, p)
+                quantile[g, j] = np.float64(of.target[p])
+        if j == 0:
+            for g in range(m):
+                weight[g] = np.float64(whole[g])
+                mean[g] = np.float64(total[g]) / weight[g]
+    if k == 1:
+        return quantile[:, 0].copy(), mean
+    return project(quantile, weight), mean
 
 
 @formula(formulas.sweep, Pinball)
@@ -278,34 +380,49 @@ def sweep(
     column, column_rank,
 ):  # fmt: skip
     """Move row after row to the left, with the sums and the quantile of each side."""
-    size = elements.size
-    of = Targets(rows.target[s : s + size], rows.weight, s)
+    size, k, whole = elements.size, rows.target.shape[0], opened
     left, right = sides.left, sides.right
-    node, whole = opened
-    words = (size >> WORD) + 1
-    for word in range(words):
-        left[word] = 0
-        right[word] = ALL
-    right[words - 1] = (ONE << np.uint64(size & IN_WORD)) - ONE
-    a, b, moved = Side(np.int64(0), np.int64(0), np.int64(0)), node, np.int64(0)
     first = known - size if missing_left else 0
-    # the sides are those of the rows before element i, of weight `moved` on the left; missing ones
-    # move first, as elements below 0
-    for i in range(first, known):
-        rank = np.int64(elements[i if i >= 0 else size + i] & RANK)
-        n = i - first + 1
-        if n == size:
-            break
-        a = added(criterion, a, left, of, rank)
-        b = removed(criterion, b, right, of, rank)
-        moved += units_of(of, rank)
-        if i < 0 or (i + 1 < known and elements[i + 1] < 0):
-            continue
-        loss = loss_of(a, of) + loss_of(b, of)
-        if loss > cut.loss or not admits(limits, n, size, moved, whole):
-            continue
-        evenness, place = min(moved, whole - moved), np.int64(i + 1)
-        found = RankedCut(loss, evenness, column_rank, column, missing_left, place)
-        if precedes(found, cut):
-            cut = found
+    # `sides.loss` are the losses of cuts by the targets before j
+    for j in range(k):
+        of = Targets(rows.target[j, s : s + size], rows.weight, totals.rank, j, s)
+        empty_left(sides, size)
+        a, b, moved = Side(np.int64(0), np.int64(0), np.int64(0)), side_of(totals, j), np.int64(0)
+        # the sides are those of the rows before element i, of weight `moved` on the left; missing
+        # ones move first, as elements below 0
+        for i in range(first, known):
+            rank = rank_by(of, elements[i if i >= 0 else size + i])
+            n = i - first + 1
+            if n == size:
+                break
+            a = added(criterion, a, left, of, rank)
+            b = removed(criterion, b, right, of, rank)
+            moved += units_of(of, rank)
+            if i < 0 or (i + 1 < known and elements[i + 1] < 0):
+                continue
+            loss = loss_of(a, of) + loss_of(b, of)
+            if j > 0:
+                loss += pick(sides.loss, n, 0)
+            if j + 1 < k:
+                keep_loss(sides.loss, n, loss)
+                continue
+            if loss > cut.loss or not admits(limits, n, size, moved, whole):
+                continue
+            evenness, place = min(moved, whole - moved), np.int64(i + 1)
+            found = RankedCut(loss, evenness, column_rank, column, missing_left, place)
+            if precedes(found, cut):
+                cut = found
     return cut
+
+
+@pasted
+def side_of(totals, j):
+    """Side of all rows of a node by target j."""
+    return Side(totals.side[j, 0], totals.side[j, 1], totals.side[j, 2])
+
+
+@borrowing
+def keep_loss(losses, n, loss):
+    """Keep the loss of a cut after n rows for the next target."""
+    if losses is not None:
+        losses[n] = loss

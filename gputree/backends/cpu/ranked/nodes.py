@@ -65,8 +65,8 @@ class Ranked(NamedTuple):
     interactions: Any  # `Interactions`, or None
 
 
-def new_nodes(size: int) -> RankedNodes:
-    """Memory for so many nodes."""
+def new_nodes(size: int, n_quantiles: int) -> RankedNodes:
+    """Memory for so many nodes, which predict so many quantiles."""
     return RankedNodes(
         first_child=np.full(size, -1),
         feature=np.full(size, -1, np.int32),
@@ -76,7 +76,7 @@ def new_nodes(size: int) -> RankedNodes:
         end=np.empty(size, np.int64),
         loss=np.empty(size, np.int64),
         weight=np.empty(size, np.int64),
-        quantile=np.empty((size, 2), np.int32),
+        quantile=np.empty((size, n_quantiles, 2), np.int32),
         cut=np.zeros((size, 2), np.int32),
     )
 
@@ -144,7 +144,7 @@ def search_column(ranked, s, t, key, f, totals, opened, scratch, cut):
     if is_constant(elements, known):
         return cut
     if is_nominal(nominal, f):
-        arrange(nominal, ranked, elements, known, s, opened, scratch)
+        arrange(nominal, ranked, elements, known, s, totals, opened, scratch)
         elements = scratch.arranged[: t - s]
     for missing_left in range(1 + (known < t - s)):
         cut = sweep(
@@ -197,7 +197,7 @@ def split(ranked, s, t, cut, out, node, totals, opened, scratch):
         elements = lists[cut.column, s:t]
         known = known_end(elements)
         if is_nominal(nominal, cut.column):
-            arrange(nominal, ranked, elements, known, s, opened, scratch)
+            arrange(nominal, ranked, elements, known, s, totals, opened, scratch)
             elements = scratch.arranged[:n]
         after = cut.place if cut.place < known else cut.place - 1
         low = np.int64(rows.row[s + (elements[cut.place - 1] & RANK)])
@@ -209,8 +209,8 @@ def split(ranked, s, t, cut, out, node, totals, opened, scratch):
     out.cut[node, 0], out.cut[node, 1] = low, high
     left = renumber(ranks)
     out.missing_left[node] = missing_goes_left(some_missing, cut.missing_left, left, n - left)
-    partition_values(rows.row, s, ranks, left, scratch.elements)
-    partition_targets(criterion, rows, s, ranks, left, scratch.sides)
+    partition_values(rows.row, s, ranks, None, 0, scratch.elements)
+    partition_targets(criterion, rows, s, ranks, scratch.sides)
     return left
 
 

@@ -13,9 +13,7 @@ from gputree.arithmetic.bits import lowest_bit
 from gputree.backends.cpu.cut import admits
 from gputree.backends.cpu.jit import borrowing
 from gputree.backends.cpu.ranked import formulas
-from gputree.backends.cpu.ranked.lists import RANK
 from gputree.backends.cpu.ranked.losses import (
-    ALL,
     IN_WORD,
     NO_LOSS,
     ONE,
@@ -23,8 +21,11 @@ from gputree.backends.cpu.ranked.losses import (
     Side,
     Targets,
     added,
+    empty_left,
     loss_of,
+    rank_by,
     removed,
+    side_of,
     units_of,
 )
 from gputree.compilation import overload
@@ -41,7 +42,9 @@ FEWEST, MOST = 4, 7
 
 
 @formula(formulas.search_subsets, *OF_SUMS, how=overload)
-def keep_order(criterion, limits, elements, begin, rows, s, opened, sides, order):
+def keep_order(
+    criterion, limits, elements, begin, rows, s, totals, opened, sides, order
+):  # fmt: skip
     """Keep the order: several targets have no sums of sides of which rows are taken again."""
 
 
@@ -53,7 +56,7 @@ def move(criterion, elements, first, last, sides, bits, of, rest):
     """
     (to, off), (to_bits, off_bits), weight = sides, bits, np.int64(0)
     for i in range(first, last):
-        rank = np.int64(elements[i] & RANK)
+        rank = rank_by(of, elements[i])
         weight += units_of(of, rank)
         rest -= 1
         to = added(criterion, to, to_bits, of, rank)
@@ -88,7 +91,9 @@ def is_before(mask, evenness, other, other_evenness):
 
 
 @formula(formulas.search_subsets, Pinball, how=overload)
-def search_subsets(criterion, limits, elements, begin, rows, s, opened, sides, order):
+def search_subsets(
+    criterion, limits, elements, begin, rows, s, totals, opened, sides, order
+):  # fmt: skip
     """Try all subsets of few groups; the first groups of `order` become the best one.
 
     The lowest loss, then the most even one, then a prefix of the given order, then the lowest mask.
@@ -96,9 +101,7 @@ def search_subsets(criterion, limits, elements, begin, rows, s, opened, sides, o
     k, size, known = order.size, elements.size, begin[begin.size - 1]
     if k < FEWEST or k > MOST:
         return
-    of = Targets(rows.target[s : s + size], rows.weight, s)
-    left, right = sides.left, sides.right
-    node, whole = opened
+    left, right, whole = sides.left, sides.right, opened
     by_size = np.empty(k, np.int64)
     # the groups before g ascend: NumPy's sort would take seconds to compile
     for g in range(k):
@@ -107,40 +110,44 @@ def search_subsets(criterion, limits, elements, begin, rows, s, opened, sides, o
             by_size[place] = by_size[place - 1]
             place -= 1
         by_size[place] = g
-    every, words = (1 << k) - 1, (size >> WORD) + 1
+    every, last_target = (1 << k) - 1, rows.target.shape[0] - 1
     best, best_loss, best_evenness = 0, NO_LOSS, np.int64(0)
-    for missing_left in range(1 + (known < size)):
-        for word in range(words):
-            left[word] = 0
-            right[word] = ALL
-        right[words - 1] = (ONE << np.uint64(size & IN_WORD)) - ONE
-        # on the left are the groups of `mask`, and the rows without a value if `missing_left`: n
-        # rows of weight `moved`; the largest group, which goes first, stays there
-        a, b, moved, n, mask = EMPTY, node, np.int64(0), 0, 0
-        for step in range(-1, 1 << (k - 1)):
-            g, to_left = 0, True
-            first, last = known, size if missing_left else known
-            if step >= 0:
-                g = by_size[k - 1 if step == 0 else lowest_bit(np.uint64(step))]
-                first, last = begin[order[g]], begin[order[g] + 1]
-                to_left = mask >> g & 1 == 0
-                mask ^= 1 << g
-            sides, bits, rest = ((a, b), (left, right), size - n)
-            if not to_left:
-                sides, bits, rest = ((b, a), (right, left), n)
-            to, off, weight = move(criterion, elements, first, last, sides, bits, of, rest)
-            if to_left:
-                a, b, moved, n = to, off, moved + weight, n + last - first
-            else:
-                a, b, moved, n = off, to, moved - weight, n - last + first
-            if step < 0 or n == size:
-                continue
-            loss, evenness = loss_of(a, of) + loss_of(b, of), min(moved, whole - moved)
-            if loss > best_loss or not admits(limits, n, size, moved, whole):
-                continue
-            found = mask if mask & 1 else every ^ mask  # the first group is on the left
-            if loss < best_loss or is_before(found, evenness, best, best_evenness):
-                best, best_loss, best_evenness = found, loss, evenness
+    losses = np.zeros((2, 1 << (k - 1)), np.int64)
+    # `losses` are those by the targets before j
+    for j in range(last_target + 1):
+        of = Targets(rows.target[j, s : s + size], rows.weight, totals.rank, j, s)
+        for missing_left in range(1 + (known < size)):
+            empty_left(sides, size)
+            # on the left are the groups of `mask`, and the rows without a value if `missing_left`:
+            # n rows of weight `moved`; the largest group, which goes first, stays there
+            a, b, moved, n, mask = EMPTY, side_of(totals, j), np.int64(0), 0, 0
+            for step in range(-1, 1 << (k - 1)):
+                g, to_left = 0, True
+                first, last = known, size if missing_left else known
+                if step >= 0:
+                    g = by_size[k - 1 if step == 0 else lowest_bit(np.uint64(step))]
+                    first, last = begin[order[g]], begin[order[g] + 1]
+                    to_left = mask >> g & 1 == 0
+                    mask ^= 1 << g
+                pair, bits, rest = ((a, b), (left, right), size - n)
+                if not to_left:
+                    pair, bits, rest = ((b, a), (right, left), n)
+                to, off, weight = move(criterion, elements, first, last, pair, bits, of, rest)
+                if to_left:
+                    a, b, moved, n = to, off, moved + weight, n + last - first
+                else:
+                    a, b, moved, n = off, to, moved - weight, n - last + first
+                if step < 0 or n == size:
+                    continue
+                losses[missing_left, step] += loss_of(a, of) + loss_of(b, of)
+                loss, evenness = losses[missing_left, step], min(moved, whole - moved)
+                if j < last_target or loss > best_loss:
+                    continue
+                if not admits(limits, n, size, moved, whole):
+                    continue
+                found = mask if mask & 1 else every ^ mask  # the first group is on the left
+                if loss < best_loss or is_before(found, evenness, best, best_evenness):
+                    best, best_loss, best_evenness = found, loss, evenness
     place = 0
     by_size[:] = order
     for side in range(2):

@@ -99,10 +99,11 @@ def new_sides(criterion, rows, size):
 
 
 @formula(formulas.partition_targets, *OF_SUMS)
-def partition_targets(criterion, rows, s, ranks, left, sides):
-    target, spare, k = rows.target, sides.targets, rows.target.shape[1]
+def partition_targets(criterion, rows, s, ranks, sides):
+    target, spare, k, left = rows.target, sides.targets, rows.target.shape[1], 0
     for rank in range(ranks.size):
         new = ranks[rank]
+        left += new >= 0
         for j in range(k):
             if new >= 0:
                 target[s + new, j] = target[s + rank, j]
@@ -111,7 +112,7 @@ def partition_targets(criterion, rows, s, ranks, left, sides):
     for i in range(ranks.size - left):
         for j in range(k):
             target[s + left + i, j] = spare[i, j]
-    partition_values(rows.weight, s, ranks, left, sides.weights)
+    partition_values(rows.weight, s, ranks, None, 0, sides.weights)
 
 
 @borrowing
