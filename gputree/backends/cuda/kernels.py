@@ -80,7 +80,7 @@ HEADERS = {
         "draw.cuh",
         "warp.cuh",
         "record.cuh",
-        "ahead.cuh",
+        "opening.cuh",
     ),
     "categories": ("values.cuh", "atomics.cuh", *_CUT, *_SUBSETS),
     "cells": ("table.cuh", "atomics.cuh", "values.cuh", "add_row.cuh"),
@@ -348,7 +348,7 @@ LEVEL, SCORES = _declared("views.cuh", "Level", "Scores")
 (VISITS,) = _declared("cut.cuh", "Visits")
 (FOUND,) = _declared("found.cuh", "Found")
 (LARGER,) = _declared("score.cu", "Larger")
-*_, OPENING = _declared("ahead.cuh", "Above", "OpenNodes", "Pieces", "Opening")
+*_, OPENING = _declared("opening.cuh", "Above", "OpenNodes", "Pieces", "Opening")
 (SIDES,) = _declared("partition.cu", "Sides")
 SEARCH, RUN_MEMORY = _declared("subsets.cuh", "Search", "RunMemory")
 (PAIRS,) = _declared("categories.cu", "Pairs")
