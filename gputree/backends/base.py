@@ -329,7 +329,10 @@ class Backend(Protocol):
     def histogram(
         self, begin: Int64s, end: Int64s, out: Any, slots: Int64s, larger: Larger | None = None
     ) -> None:
-        """Add the histogram of node j to ``out[slots[j]]``, which is zero; then subtract."""
+        """Add the histogram of node j to ``out[slots[j]]``, which is zero; then subtract.
+
+        Larger siblings are complete once they are scored.
+        """
 
     def score(self, histograms: Any, slots: Int64s, bounds: Bounds | None = None) -> Any:
         """Best boundary and highest bound of every column of every node, on the device.

@@ -176,6 +176,6 @@ def test_a_tree_waits_once_for_its_levels(emulated_device):
         launches.clear()
         grown(backend, sample, task, finish_rows=1, max_leaf_nodes=max_leaf_nodes)
         waits.append(transfers["waits"] - before)
-        queued.append(launches["open_level"])
-    assert queued == [5, 0]
+        queued.append(launches["place_entries"] > launches["mark_sides"])  # the first is opened
+    assert queued == [True, False]
     assert waits[0] <= 3 < waits[1]

@@ -1,8 +1,8 @@
 """Levels that are split one after another on the device, while the host does not wait.
 
 The nodes of a level, their pieces and the histograms that are subtracted follow from the splits
-above, so a kernel makes them; all else is launched as for a level that the host sends, with upper
-bounds as sizes. The host reads the splits of all levels in one copy.
+above, so a block makes them while others move the entries above; all else is launched as for a
+level that the host sends, with upper bounds as sizes. The host reads all splits in one copy.
 """
 
 from __future__ import annotations
@@ -14,15 +14,16 @@ import numpy as np
 
 from gputree.backends.base import Ahead, Int64s, Uint64s
 from gputree.backends.cuda import tuning
-from gputree.backends.cuda.histogram import Counting, count, new_histograms, subtract
-from gputree.backends.cuda.kernels import ABOVE, CHUNKS, OPEN_NODES, PIECES, Packed
+from gputree.backends.cuda.histogram import ALL_COUNTED, Counting, count, new_histograms
+from gputree.backends.cuda.kernels import CHUNKS, LARGER, OPENING, Packed
 from gputree.backends.cuda.layout import Grower, LevelPlan, pack_constraints
 from gputree.backends.cuda.level import Results, SearchExtent, Tally
 from gputree.backends.cuda.memory import LEVEL_SHARE
-from gputree.backends.cuda.partition import RECORD_WORDS, place, splits_of
+from gputree.backends.cuda.partition import NOT_OPENED, RECORD_WORDS, place, splits_of
 from gputree.backends.cuda.refine import open_search, queue_search
 from gputree.backends.cuda.score import score_nodes
 from gputree.backends.cuda.workspace import (
+    NO_PARTS,
     DeviceChunks,
     NodePieces,
     Shaped,
@@ -44,6 +45,11 @@ class LevelLog(NamedTuple):
     end: Any
     keys: Any
     results: Any  # see `Results`
+
+    @property
+    def nodes(self) -> tuple[Any, ...]:
+        """Number, entries and keys of the nodes."""
+        return self.numbers, self.begin, self.end, self.keys.view(np.uint64)
 
     @classmethod
     def listed(cls, log: Any, sizes: list[int]) -> list[LevelLog]:
@@ -100,23 +106,25 @@ def grow_ahead(
     )
     *arranged, log = workspace.plan.allocate(arrays, lambda: bytes_of(*arrays))
     log.data.memset_async(0, log.nbytes)  # levels may have fewer nodes
-    lists = _LevelArrays.of(arranged)
-    above, parents = ABOVE.pack(*sent, None), None
-    for level, m in zip(LevelLog.listed(log, sizes), sizes, strict=True):
-        plan, counted = _open(grower, above, level, lists, _most_pieces(rows, m), fewest)
+    half, logs, larger = len(arranged) // 2, LevelLog.listed(log, sizes), ALL_COUNTED
+    lists = QueuedLevel.of(arranged[:half]), QueuedLevel.of(arranged[half:])
+    opening = _opening((*sent, None), fewest, logs[0], lists[0])
+    place(grower, NO_PARTS, None, None, opening=opening)
+    for i, (level, m) in enumerate(zip(logs, sizes, strict=True)):
+        plan, counted = _plan(level, lists[i % 2], _most_pieces(rows, m))
         cells = new_histograms(grower, m)
         count(grower, counting, counted, cells)
-        if parents is not None:
-            whole, part = lists.nodes[2:4]
-            subtract(grower, parents, cells, whole[:m], part, number=plan.number)
-        scores = score_nodes(grower, m, cells, pack_constraints(grower, ()), number=plan.number)
+        constraints = pack_constraints(grower, ())
+        scores = score_nodes(grower, m, cells, larger, constraints, number=plan.number)
         search = open_search(
             grower, SearchExtent(m, rows, rows), cells, plan, scores, level.results
         )
         queue_search(grower, search, is_first=True)
-        place(grower, plan.parts, search.records, search.lefts)
-        above = ABOVE.pack(level.numbers, level.begin, level.end, plan.keys, search.records)
-        parents = cells
+        below, opening = lists[(i + 1) % 2], NOT_OPENED
+        if i + 1 < len(logs):
+            opening = _opening((*level.nodes, search.records), fewest, logs[i + 1], below)
+        place(grower, plan.parts, search.records, search.lefts, opening=opening)
+        larger = LARGER.pack(cells, *below.nodes[2:4])
         del scores, search
     return _read(grower, LevelLog.listed(log.get(), sizes))
 
@@ -137,32 +145,30 @@ def _within_memory(grower: Grower, rows: int, most: int, sizes: list[int]) -> li
 NODE_ARRAYS = 6
 
 
-class _LevelArrays(NamedTuple):
-    """Arrays for one level after another: of nodes, and of pieces counted, searched and split."""
+class QueuedLevel(NamedTuple):
+    """Arrays for every second level."""
 
     nodes: list[Any]
-    start: list[Any]  # of pieces: the first one of each node
-    pieces: list[list[Any]]  # owners, first entries and ends
-    packed: list[Packed]
+    pieces: list[tuple[Any, ...]]  # counted, searched and split: fields of Pieces
 
     @classmethod
-    def of(cls, arrays: list[Any]) -> _LevelArrays:
-        """Arrange the arrays of `_arrays`."""
+    def of(cls, arrays: list[Any]) -> QueuedLevel:
+        """Arrange one set of the arrays of `_arrays`."""
         tuned = tuning.TUNING
         by_rows = tuned.chunk_rows, tuned.fewest_chunk_rows, filling_chunks()
         cuts = by_rows, by_rows, (tuned.partition_rows, tuned.partition_rows, 1)
-        kinds = [arrays[i : i + 4] for i in range(NODE_ARRAYS, len(arrays), 4)]
-        packed = [PIECES.pack(*cut, *kind) for cut, kind in zip(cuts, kinds, strict=True)]
-        return cls(
-            arrays[:NODE_ARRAYS], [kind[0] for kind in kinds], [kind[1:] for kind in kinds], packed
-        )
+        pieces = [
+            (*cut, *arrays[i : i + 4])
+            for cut, i in zip(cuts, range(NODE_ARRAYS, len(arrays), 4), strict=True)
+        ]
+        return cls(arrays[:NODE_ARRAYS], pieces)
 
 
 def _arrays(rows: int, sizes: list[int]) -> list[Shaped]:
-    """Arrays of the widest level, and the logs of all."""
+    """Arrays of the widest level, twice: one is read while the next is opened; and all logs."""
     m, i8 = max(sizes), np.int64
     lists = [size for number in _most_pieces(rows, m) for size in (m, number, number, number)]
-    return [(size, i8) for size in (*NODE_ARRAYS * (m,), *lists, LevelLog.words(sizes))]
+    return [(size, i8) for size in (*2 * (*NODE_ARRAYS * (m,), *lists), LevelLog.words(sizes))]
 
 
 def _most_pieces(rows: int, m: int) -> tuple[int, int, int]:
@@ -173,29 +179,24 @@ def _most_pieces(rows: int, m: int) -> tuple[int, int, int]:
     return most, most, rows // tuned.partition_rows + m
 
 
-def _open(
-    grower: Grower,
-    above: Packed,
-    level: LevelLog,
-    lists: _LevelArrays,
-    most: tuple[int, int, int],
-    fewest: int,
+def _opening(above: tuple[Any, ...], fewest: int, level: LevelLog, lists: QueuedLevel) -> Packed:
+    """Pack the level that is made of the nodes above: see `Opening`."""
+    nodes = level.begin.size, *level.nodes, *lists.nodes
+    return OPENING.pack(above, fewest, nodes, *lists.pieces, level.results, len(Tally._fields))
+
+
+def _plan(
+    level: LevelLog, lists: QueuedLevel, most: tuple[int, int, int]
 ) -> tuple[LevelPlan, DeviceChunks]:
-    """Make the nodes of a level from those above, and `most` pieces; returns those counted, too."""
-    keys, (low, high, *_) = level.keys.view(np.uint64), lists.nodes
-    nodes = OPEN_NODES.pack(
-        level.begin.size, level.numbers, level.begin, level.end, keys, *lists.nodes
-    )
-    grower.kernels(
-        "ahead", "open_level", (1,), above, fewest, nodes, *lists.packed, level.results,
-        len(Tally._fields),
-    )  # fmt: skip
+    """Plan of a level that is opened, of at most so many pieces; and those that are counted."""
     counted, searched, split = [
-        DeviceChunks(size, CHUNKS.pack(*lists.pieces[i], level.numbers[i + 1 :]))
+        DeviceChunks(size, CHUNKS.pack(*lists.pieces[i][4:], level.numbers[i + 1 :]))
         for i, size in enumerate(most)
     ]
-    parts = NodePieces(split, level.begin, lists.start[2])
-    return LevelPlan(searched, parts, keys, low, high, [], number=level.numbers), counted
+    number, begin, _, keys = level.nodes
+    low, high, *_ = lists.nodes
+    parts = NodePieces(split, begin, lists.pieces[2][3])
+    return LevelPlan(searched, parts, keys, low, high, [], number=number), counted
 
 
 def _read(grower: Grower, logs: list[LevelLog]) -> Queued:

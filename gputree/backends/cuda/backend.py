@@ -55,6 +55,7 @@ class CudaBackend:
         self.scanned_pairs = 0
         self.ahead_levels = tuning.TUNING.ahead_levels  # that are queued at once
         self.marked: list[Marked] = []  # nodes refined since the last partition
+        self.larger = histograms_.ALL_COUNTED  # histograms that scoring subtracts
         self._take(entries)
 
     @on_own_device
@@ -126,12 +127,15 @@ class CudaBackend:
     def histogram(
         self, begin: Int64s, end: Int64s, out: Any, slots: Int64s, larger: Larger | None = None
     ) -> None:
-        histograms_.histogram(self.grower, self.counting, begin, end, out, slots, larger)
+        self.larger = histograms_.histogram(
+            self.grower, self.counting, begin, end, out, slots, larger
+        )
 
     # ----------------------------------------------------------- splits
     @on_own_device
     def score(self, histograms: Any, slots: Int64s, bounds: Bounds | None = None) -> DeviceScores:
-        return score(self.grower, histograms, slots, bounds)
+        larger, self.larger = self.larger, histograms_.ALL_COUNTED
+        return score(self.grower, histograms, larger, slots, bounds)
 
     @on_own_device
     def refine(

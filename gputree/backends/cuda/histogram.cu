@@ -1,4 +1,4 @@
-// Additive histograms of row statistics by (column, bin), and the larger sibling's by subtraction.
+// Additive histograms of row statistics by (column, bin).
 
 // Add entries first .. last to `cells`, which begin at the first bin of column 4 * first_word.
 // Codes are read as words of four columns: neighbouring threads read neighbouring words.
@@ -107,17 +107,4 @@ extern "C" __global__ void __launch_bounds__(256) histogram_global(
         table, rows, entries, chunks.first[c], chunks.last[c], group[0], group[1], channels,
         out + (node_first + table.offset[4 * group[0]]) * channels
     );
-}
-
-// One thread a statistic. out[slots] = whole[whole_slots] - out[part_slots], `width` each, at j where
-// `slots` is null; not where a whole slot is -1, nor of nodes behind `number`.
-extern "C" __global__ void __launch_bounds__(256) subtract(
-    const Cell* whole, const i64* whole_slots, Cell* out, const i64* part_slots, const i64* slots,
-    i64 nodes, i64 width, const i64* number
-) {
-    const i64 cell = i64(blockIdx.x) * blockDim.x + threadIdx.x, j = cell / width;
-    if (j >= nodes || is_behind(number, j) || whole_slots[j] < 0) return;
-    const i64 i = cell % width;
-    out[slot_of(slots, j) * width + i] =
-        whole[whole_slots[j] * width + i] - out[part_slots[j] * width + i];
 }

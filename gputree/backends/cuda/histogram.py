@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from gputree.backends.base import Int64s, Larger
 from gputree.backends.cuda import tuning
 from gputree.backends.cuda.encode import WORD, values_of
-from gputree.backends.cuda.kernels import INTERVALS, LANES, cupy
+from gputree.backends.cuda.kernels import INTERVALS, LANES, LARGER, Packed, cupy
 from gputree.backends.cuda.layout import Grower, to_device
 from gputree.backends.cuda.workspace import DeviceChunks, bytes_of, cut, send
 
@@ -33,6 +33,10 @@ def column_groups(offset: Int64s, cell_bytes: int) -> Int64s | None:
     even = np.searchsorted(edges, np.linspace(0, edges[-1], len(bounds) + 1))
     fits = np.diff(edges[even]).max() <= tuning.TUNING.shared_bytes
     return np.unique(even) if fits else np.array([*bounds, words])
+
+
+# Histograms of which none is a difference.
+ALL_COUNTED = LARGER.pack(None, None, None)
 
 
 def new_histograms(grower: Grower, m: int) -> Any:
@@ -62,16 +66,22 @@ def histogram(
     out: Any,
     slots: Int64s,
     larger: Larger | None,
-) -> None:
-    """Add the entries of node j to the zeroed ``out[slots[j]]``; then subtract."""
-    rest = () if larger is None else larger[1:]
+) -> Packed:
+    """Add the entries of node j to the zeroed ``out[slots[j]]``; returns what scoring subtracts."""
+    rest = () if larger is None else _differences(out.shape[0], larger)
     sent = grower.workspace.counted.send(
         (*cut(begin, end), slots, *rest), lambda: _most_bytes(grower)
     )
     owner, first, last, slot_of_node, *differences = sent
     count(grower, counting, DeviceChunks.over(owner, first, last), out, slot_of_node)
-    if larger is not None:
-        subtract(grower, larger.whole, out, *differences)
+    return ALL_COUNTED if larger is None else LARGER.pack(larger.whole, *differences)
+
+
+def _differences(m: int, larger: Larger) -> tuple[Int64s, Int64s]:
+    """Histogram above each of m histograms, -1 of those counted, and the one subtracted from it."""
+    whole, part = np.full(m, -1), np.zeros(m, np.int64)
+    whole[larger.slots], part[larger.slots] = larger.whole_slots, larger.part_slots
+    return whole, part
 
 
 def count(
@@ -83,18 +93,6 @@ def count(
         "histogram", counting.kernel, (chunks.number * groups,), grower.table.packed,
         grower.statistics, grower.entries, chunks.packed, slots, counting.groups, groups,
         *counting.sizes, out, shared=counting.shared,
-    )  # fmt: skip
-
-
-def subtract(
-    grower: Grower, whole: Any, out: Any, sources: Any, parts: Any, targets: Any = None,
-    number: Any = None,
-) -> None:  # fmt: skip
-    """Make histograms at `targets` or in order: those at `sources` of `whole`, less `parts`."""
-    nodes, width = sources.size, out.shape[1]
-    grower.kernels.each(
-        "histogram", "subtract", nodes * width, whole, sources, out, parts, targets, nodes, width,
-        number,
     )  # fmt: skip
 
 

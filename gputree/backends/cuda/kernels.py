@@ -74,8 +74,14 @@ HEADERS = {
     "refine": ("values.cuh", *_CUT, *_INSIDE),
     "sub_bins": ("values.cuh", "atomics.cuh", *_CUT, "add_row.cuh", *_INSIDE),
     "choose": (*_CUT, "interactions.cuh", "record.cuh", "found.cuh"),
-    "ahead": ("draw.cuh", "warp.cuh", "record.cuh"),
-    "partition": ("table.cuh", "values.cuh", "warp.cuh", "record.cuh"),
+    "partition": (
+        "table.cuh",
+        "values.cuh",
+        "draw.cuh",
+        "warp.cuh",
+        "record.cuh",
+        "ahead.cuh",
+    ),
     "categories": ("values.cuh", "atomics.cuh", *_CUT, *_SUBSETS),
     "cells": ("table.cuh", "atomics.cuh", "values.cuh", "add_row.cuh"),
     "statistics": ("table.cuh", "atomics.cuh"),
@@ -85,7 +91,7 @@ HEADERS = {
 }
 
 # Modules whose kernels depend only on values, codes and entries.
-PLAIN = frozenset({"encode", "ahead", "partition", "lists/score", "lists/partition"})
+PLAIN = frozenset({"encode", "partition", "lists/score", "lists/partition"})
 
 # Modules that are compiled separately for tables with categorical columns.
 WITH_CATEGORIES = frozenset({"finish"})
@@ -341,7 +347,8 @@ TABLE, ROWS, CHUNKS = _declared("table.cuh", "Table", "Rows", "Chunks")
 LEVEL, SCORES = _declared("views.cuh", "Level", "Scores")
 (VISITS,) = _declared("cut.cuh", "Visits")
 (FOUND,) = _declared("found.cuh", "Found")
-ABOVE, OPEN_NODES, PIECES = _declared("ahead.cu", "Above", "OpenNodes", "Pieces")
+(LARGER,) = _declared("score.cu", "Larger")
+*_, OPENING = _declared("ahead.cuh", "Above", "OpenNodes", "Pieces", "Opening")
 (SIDES,) = _declared("partition.cu", "Sides")
 SEARCH, RUN_MEMORY = _declared("subsets.cuh", "Search", "RunMemory")
 (PAIRS,) = _declared("categories.cu", "Pairs")

@@ -99,15 +99,20 @@ __device__ __forceinline__ bool is_opened(const u8* opened, const i64* records, 
     return opened ? opened[j] != 0 : ((const Record*)records)[j].column >= 0;
 }
 
-// Grid: chunks of entries. Put each entry of opened nodes, of which there is a copy with its side,
-// in its place; chunk[j] is the first chunk of node j.
-extern "C" __global__ void __launch_bounds__(256) place_entries(
+// Grid: the next level, which one block opens if it has nodes; then chunks of entries. Put each entry
+// of opened nodes, of which there is a copy with its side, in its place; chunk[j] is the first chunk
+// of node j.
+extern "C" __global__ void __launch_bounds__(256, 6) place_entries(
     const i32* sided, Chunks chunks, const i64* begin, const i64* chunk, const u8* opened,
-    const i64* records, const i64* lefts, i32* entries
+    const i64* records, const i64* lefts, i32* entries, const __grid_constant__ Opening opening
 ) {
     __shared__ u32 warp_lefts[8];
     __shared__ i64 warp_sums[8];
-    const i64 c = blockIdx.x;
+    const i64 c = i64(blockIdx.x) - 1;
+    if (c < 0) {
+        if (opening.level.most > 0) open_level(opening);
+        return;
+    }
     if (chunks.lack(c)) return;
     const i64 j = chunks.owner[c], last = chunks.last[c];
     if (!is_opened(opened, records, j)) return;

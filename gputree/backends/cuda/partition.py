@@ -16,7 +16,7 @@ from gputree.backends.base import Int64s, Splits
 from gputree.backends.cuda import tuning
 from gputree.backends.cuda.categories import Sides, sides_of
 from gputree.backends.cuda.encode import values_of
-from gputree.backends.cuda.kernels import SIDES, cupy
+from gputree.backends.cuda.kernels import OPENING, SIDES, Packed, cupy
 from gputree.backends.cuda.layout import Grower, HostTable, batches, to_device
 from gputree.backends.cuda.workspace import DeviceChunks, NodePieces, allocate, bytes_of, cut, send
 from gputree.backends.rules import thresholds
@@ -160,11 +160,22 @@ def _move(grower: Grower, marked: Marked, opened: NDArray[np.bool_]) -> None:
     place(grower, marked.parts, marked.records, marked.lefts, chosen)
 
 
-def place(grower: Grower, parts: NodePieces, records: Any, lefts: Any, opened: Any = None) -> None:
-    """Move the marked entries of nodes: of those `opened`, uint8, or of all that have a split."""
+# No level that is opened.
+NOT_OPENED = OPENING.pack(*[None if word.types else 0 for word in OPENING.words])
+
+
+def place(
+    grower: Grower, parts: NodePieces, records: Any, lefts: Any, opened: Any = None,
+    opening: Packed = NOT_OPENED,
+) -> None:  # fmt: skip
+    """Move the marked entries of nodes: of those `opened`, uint8, or of all that have a split.
+
+    The next level is opened in the same launch, if there is one.
+    """
     grower.kernels(
-        "partition", "place_entries", (parts.chunks.number,), grower.sided, parts.chunks.packed,
-        parts.begin, parts.chunk, opened, records, lefts, grower.entries,
+        "partition", "place_entries", (1 + parts.chunks.number,), grower.sided,
+        parts.chunks.packed, parts.begin, parts.chunk, opened, records, lefts, grower.entries,
+        opening,
     )  # fmt: skip
 
 

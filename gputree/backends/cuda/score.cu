@@ -16,11 +16,33 @@ __device__ void accumulate(const Column& column, const Cell* cells, i64 channels
     __syncwarp();
 }
 
-// Grid: nodes x columns; block: one warp. Node j has its histogram at its slot;
+// Histograms that are differences: at slot s, that of whole[s] above less that of part[s], which may
+// be in the place of its result.
+struct Larger {
+    const Cell* above;  // null without any
+    const i64* whole;   // -1 of histograms that were counted
+    const i64* part;
+};
+
+// A warp: set the cells of column f at slot s, which no other warp of the launch reads, if the
+// histogram is a difference.
+__device__ void subtract(
+    const Larger& larger, const Table& table, i64 s, i64 f, i64 channels, Cell* histograms
+) {
+    if (!larger.above || larger.whole[s] < 0) return;
+    const i64 width = table.offset[table.columns] * channels, end = table.offset[f + 1] * channels;
+    const Cell* above = larger.above + larger.whole[s] * width;
+    const Cell* part = histograms + larger.part[s] * width;
+    for (i64 i = table.offset[f] * channels + threadIdx.x; i < end; i += 32)
+        histograms[s * width + i] = above[i] - part[i];
+    __syncwarp();
+}
+
+// Grid: nodes x columns; block: one warp. Node j has its histogram at its slot, or gets it there;
 // `totals` is written by the first column. Columns that may not split their node are excluded;
 // there are no nodes behind `number`.
 extern "C" __global__ void __launch_bounds__(32, 1) score_columns(
-    Rules rules, Table table, const Cell* histograms, const i64* slots, i64* cumulatives,
+    Rules rules, Table table, Cell* histograms, Larger larger, const i64* slots, i64* cumulatives,
     i64* totals, Monotonic monotonic, Interactions interactions, const i64* sets, Scores scores,
     const i64* number
 ) {
@@ -28,6 +50,8 @@ extern "C" __global__ void __launch_bounds__(32, 1) score_columns(
     const i64 columns = table.columns, channels = rules.channels;
     const i64 f = blockIdx.x % columns, j = blockIdx.x / columns;
     if (is_behind(number, j)) return;
+    const i64 slot = slot_of(slots, j);
+    subtract(larger, table, slot, f, channels, histograms);
     const bool may_split = interactions.of(sets, j, columns).includes(f);
     if (!may_split) {
         if (threadIdx.x == 0) scores.exclude(blockIdx.x);
@@ -35,7 +59,7 @@ extern "C" __global__ void __launch_bounds__(32, 1) score_columns(
     }
     const i64 width = table.offset[columns] * channels;
     const int lane = threadIdx.x;
-    const Cell* cells = histograms + slot_of(slots, j) * width;
+    const Cell* cells = histograms + slot * width;
     i64* cumulative = cumulatives + j * width;
     const Column column = column_of(table, f);
     const Constraint constraint = monotonic.of(j, f);

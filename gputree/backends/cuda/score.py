@@ -29,7 +29,9 @@ class DeviceScores(NamedTuple):
         return SCORES.pack(*self[1:5])
 
 
-def score(grower: Grower, histograms: Any, slots: Int64s, bounds: Bounds | None) -> DeviceScores:
+def score(
+    grower: Grower, histograms: Any, larger: Packed, slots: Int64s, bounds: Bounds | None
+) -> DeviceScores:
     """Score every column that may split a node, for nodes with the constraints `bounds`."""
     m, workspace = slots.size, grower.workspace
     order, sent = own_slots(slots), []
@@ -37,13 +39,16 @@ def score(grower: Grower, histograms: Any, slots: Int64s, bounds: Bounds | None)
         most = bytes_of(*4 * ((grower.most_nodes, np.int64),))
         sent = workspace.bounds.send(given, lambda: most)
     constraints = pack_constraints(grower, sent if order is None else sent[1:])
-    return score_nodes(grower, m, histograms, constraints, None if order is None else sent[0])
+    return score_nodes(
+        grower, m, histograms, larger, constraints, None if order is None else sent[0]
+    )
 
 
 def score_nodes(
     grower: Grower,
     m: int,
     histograms: Any,
+    larger: Packed,  # histograms that are not counted, but differences
     constraints: tuple[Packed, Any],  # see `pack_constraints`
     slots: Any = None,
     number: Any = None,
@@ -56,8 +61,8 @@ def score_nodes(
     scores = DeviceScores._make([*arrays, monotonic, sets])
     grower.kernels(
         "score", "score_columns", (m * grower.table.columns,), grower.rules, grower.table.packed,
-        histograms, slots, scores.cumulative, scores.total, monotonic, grower.interactions, sets,
-        scores.pack(), number, threads=LANES,
+        histograms, larger, slots, scores.cumulative, scores.total, monotonic,
+        grower.interactions, sets, scores.pack(), number, threads=LANES,
     )  # fmt: skip
     return scores
 

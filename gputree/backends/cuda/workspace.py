@@ -282,3 +282,6 @@ class NodePieces(NamedTuple):
     def over(cls, owner: Any, first: Any, last: Any, begin: Any, chunk: Any) -> NodePieces:
         """Arrange arrays on the device, in the order of `listed`."""
         return cls(DeviceChunks.over(owner, first, last), begin, chunk)
+
+
+NO_PARTS = NodePieces(DeviceChunks(0, CHUNKS.pack(None, None, None, None)), None, None)

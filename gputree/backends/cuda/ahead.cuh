@@ -36,6 +36,11 @@ struct Pieces {
     i64* last;
 };
 
+// Number of pieces of at most `size` rows: rows are fewer than 2**31.
+__device__ __forceinline__ u32 pieces_of(i64 rows, u32 size) {
+    return (u32(rows) + size - 1) / size;
+}
+
 // A block: cut nodes into pieces; returns how many there are.
 __device__ i64 cut_nodes(const Pieces& pieces, i64 nodes, const i64* begin, const i64* end) {
     i64 rows = 0, number = 0;
@@ -43,26 +48,38 @@ __device__ i64 cut_nodes(const Pieces& pieces, i64 nodes, const i64* begin, cons
         const i64 j = j0 + threadIdx.x;
         sum_before(j < nodes ? end[j] - begin[j] : 0, rows);
     }
-    const i64 share = (rows + pieces.filling - 1) / pieces.filling;
-    const i64 least = share > pieces.fewest ? share : pieces.fewest;
-    const i64 size = least < pieces.most ? least : pieces.most;
+    const u32 share = pieces_of(rows, u32(pieces.filling));
+    const u32 least = share > pieces.fewest ? share : u32(pieces.fewest);
+    const u32 size = least < pieces.most ? least : u32(pieces.most);
     // the pieces of the nodes before j0 are numbered
     for (i64 j0 = 0; j0 < nodes; j0 += blockDim.x) {
         const i64 j = j0 + threadIdx.x;
-        const i64 n = j < nodes ? (end[j] - begin[j] + size - 1) / size : 0;
-        const i64 start = sum_before(n, number);
+        const i64 start = sum_before(j < nodes ? pieces_of(end[j] - begin[j], size) : 0, number);
         if (j < nodes) pieces.start[j] = start;
     }
     __syncthreads();
-    for (i64 j = threadIdx.x >> 5; j < nodes; j += blockDim.x >> 5)
-        for (i64 i = begin[j] + (threadIdx.x & 31) * size; i < end[j]; i += 32 * size) {
-            const i64 c = pieces.start[j] + (i - begin[j]) / size;
+    const u32 lane = threadIdx.x & 31;
+    for (i64 j = threadIdx.x >> 5; j < nodes; j += blockDim.x >> 5) {
+        const i64 last = end[j];
+        i64 c = pieces.start[j] + lane;
+        for (i64 i = begin[j] + lane * size; i < last; i += 32 * size, c += 32) {
             pieces.owner[c] = j;
             pieces.first[c] = i;
-            pieces.last[c] = i + size < end[j] ? i + size : end[j];
+            pieces.last[c] = i + size < last ? i + size : last;
         }
+    }
     return number;
 }
+
+// A level that one block opens while the others still move the entries of the level above.
+struct Opening {
+    Above above;
+    i64 fewest;
+    OpenNodes level;
+    Pieces counted, searched, split;  // of the level: no memory of pieces of the level above
+    i64* tally;
+    i64 words;  // of the tally
+};
 
 // Siblings: the entries begin .. middle and middle .. end.
 struct Siblings {
@@ -74,15 +91,13 @@ struct Siblings {
     __device__ __forceinline__ int larger() const { return rows(1) >= rows(0); }
 };
 
-// One block: open the children of `fewest` rows or more of the nodes above. Of two that are open,
-// the smaller is counted; a larger one alone is its parent less its sibling, which is counted in its
+// A block: open the children of `fewest` rows or more of the nodes above. Of two that are open, the
+// smaller is counted; a larger one alone is its parent less its sibling, which is counted in its
 // place. Nodes beyond `most` are left out, and the level's search begins with an empty `tally`.
-extern "C" __global__ void __launch_bounds__(256, 1) open_level(
-    const __grid_constant__ Above above, i64 fewest, const __grid_constant__ OpenNodes level,
-    const __grid_constant__ Pieces counted, const __grid_constant__ Pieces searched,
-    const __grid_constant__ Pieces split, i64* tally, i64 words
-) {
-    const i64 parents = *above.number;
+__device__ void open_level(const Opening& opening) {
+    const Above& above = opening.above;
+    const OpenNodes& level = opening.level;
+    const i64 parents = *above.number, fewest = opening.fewest;
     i64 opened = 0;  // children of the parents before j0
     for (i64 j0 = 0; j0 < parents; j0 += blockDim.x) {
         const i64 j = j0 + threadIdx.x;
@@ -116,13 +131,13 @@ extern "C" __global__ void __launch_bounds__(256, 1) open_level(
     }
     const i64 nodes = opened < level.most ? opened : level.most;
     __syncthreads();
-    const i64 counts = cut_nodes(counted, nodes, level.count_begin, level.count_end);
-    const i64 searches = cut_nodes(searched, nodes, level.begin, level.end);
-    const i64 splits = cut_nodes(split, nodes, level.begin, level.end);
-    if (threadIdx.x < words) tally[threadIdx.x] = 0;
-    if (threadIdx.x != 0) return;
-    level.numbers[0] = nodes;
-    level.numbers[1] = counts;
-    level.numbers[2] = searches;
-    level.numbers[3] = splits;
+#pragma unroll 1  // three times the code takes more registers than the entries that move
+    for (int kind = 0; kind < 3; ++kind) {
+        const i64* begin = kind ? level.begin : level.count_begin;
+        const i64* end = kind ? level.end : level.count_end;
+        const i64 number = cut_nodes((&opening.counted)[kind], nodes, begin, end);
+        if (threadIdx.x == 0) level.numbers[1 + kind] = number;
+    }
+    if (threadIdx.x < opening.words) opening.tally[threadIdx.x] = 0;
+    if (threadIdx.x == 0) level.numbers[0] = nodes;
 }
