@@ -177,7 +177,7 @@ def _number(
     if targets is not None:
         centres = [of_tree.targets.centre for of_tree in units if of_tree.targets is not None]
         targets = targets._replace(centre=np.repeat(centres, sizes))  # type: ignore[arg-type]
-        found = _target_statistics(whole.sums, units[0].weights, targets, options.criterion)
+        found = target_statistics(whole.sums, units[0].weights, targets, options.criterion)
         roots = np.repeat(found.impurity[nodes[:-1]], sizes // 2)
         bounds = found.impurity[whole.is_split], roots, whole.missing_left
         whole = whole._replace(gain=bound_gains(whole.gain, *bounds))
