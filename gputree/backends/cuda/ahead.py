@@ -107,7 +107,7 @@ def grow_ahead(
     *arranged, log = workspace.plan.allocate(arrays, lambda: bytes_of(*arrays))
     log.data.memset_async(0, log.nbytes)  # levels may have fewer nodes
     half, logs, larger = len(arranged) // 2, LevelLog.listed(log, sizes), ALL_COUNTED
-    lists = LevelArrays.of(arranged[:half]), LevelArrays.of(arranged[half:])
+    lists = QueuedLevel.of(arranged[:half]), QueuedLevel.of(arranged[half:])
     opening = _opening((*sent, None), fewest, logs[0], lists[0])
     place(grower, NO_PARTS, None, None, opening=opening)
     for i, (level, m) in enumerate(zip(logs, sizes, strict=True)):
@@ -145,14 +145,14 @@ def _within_memory(grower: Grower, rows: int, most: int, sizes: list[int]) -> li
 NODE_ARRAYS = 6
 
 
-class LevelArrays(NamedTuple):
+class QueuedLevel(NamedTuple):
     """Arrays for every second level."""
 
     nodes: list[Any]
     pieces: list[tuple[Any, ...]]  # counted, searched and split: fields of Pieces
 
     @classmethod
-    def of(cls, arrays: list[Any]) -> LevelArrays:
+    def of(cls, arrays: list[Any]) -> QueuedLevel:
         """Arrange one set of the arrays of `_arrays`."""
         tuned = tuning.TUNING
         by_rows = tuned.chunk_rows, tuned.fewest_chunk_rows, filling_chunks()
@@ -179,14 +179,14 @@ def _most_pieces(rows: int, m: int) -> tuple[int, int, int]:
     return most, most, rows // tuned.partition_rows + m
 
 
-def _opening(above: tuple[Any, ...], fewest: int, level: LevelLog, lists: LevelArrays) -> Packed:
-    """Pack the level that is made of the nodes above: see Opening of ahead.cuh."""
+def _opening(above: tuple[Any, ...], fewest: int, level: LevelLog, lists: QueuedLevel) -> Packed:
+    """Pack the level that is made of the nodes above: see `Opening`."""
     nodes = level.begin.size, *level.nodes, *lists.nodes
     return OPENING.pack(above, fewest, nodes, *lists.pieces, level.results, len(Tally._fields))
 
 
 def _plan(
-    level: LevelLog, lists: LevelArrays, most: tuple[int, int, int]
+    level: LevelLog, lists: QueuedLevel, most: tuple[int, int, int]
 ) -> tuple[LevelPlan, DeviceChunks]:
     """Plan of a level that is opened, of at most so many pieces; and those that are counted."""
     counted, searched, split = [
