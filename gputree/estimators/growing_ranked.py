@@ -164,16 +164,6 @@ def tree_of_lists(table: Table, grown: GrownLists, found: Statistics, options: O
     return Grown(close_tree(tree, grown.shape, options), report)
 
 
-def over_nodes(grown: RankedNodes, of_leaves: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Sums of all nodes by those of leaves, of shape (leaves, S) in the order of their numbers."""
-    begin = grown.begin[grown.first_child < 0]
-    order = np.argsort(begin)
-    sums = np.vstack([np.zeros_like(of_leaves[:1]), np.cumsum(of_leaves[order], axis=0)])
-    first, last = np.searchsorted(begin[order], [grown.begin, grown.end])
-    found: NDArray[np.int64] = sums[last] - sums[first]
-    return found
-
-
 def _grown_nodes(grown: RankedNodes, values: NDArray) -> GrownNodes:
     """Nodes with thresholds between the values next to a cut; infinity before missing values."""
     split = np.flatnonzero(grown.first_child >= 0)

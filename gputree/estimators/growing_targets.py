@@ -26,10 +26,10 @@ from gputree.estimators.growing import (
 from gputree.estimators.growing_ranked import (
     GrownLists,
     grow_lists,
-    over_nodes,
     require_targets,
     tree_of_lists,
 )
+from gputree.growth.assembly import over_leaves
 from gputree.inputs.tables import Table
 
 _ON_CPU = "trees of several targets are grown on the CPU"
@@ -130,7 +130,7 @@ def _class_statistics(
     sums = np.zeros((leaf.size, offset[-1]), np.int64)
     weight = np.ones(rows.row.size, np.int64) if rows.weight is None else rows.weight
     _add_classes(grown.begin[leaf], grown.end[leaf], rows.target, weight, sums)
-    sums = over_nodes(grown, sums)
+    sums = over_leaves(grown.first_child, sums)
     parts = [sums[:, a:b] for a, b in zip(offset, offset[1:], strict=False)]
     impurity = np.zeros(len(sums))
     for part in parts:
@@ -158,18 +158,16 @@ def _target_statistics(
 ) -> Statistics:
     """Means, weights and mean impurities of nodes; `place` are their rows, among all."""
     nodes = grown.ranked
-    leaf = np.flatnonzero(nodes.first_child < 0)
-    ends = nodes.begin[leaf], nodes.end[leaf]
-    of_leaves = []
+    begin = np.sort(nodes.begin[nodes.first_child < 0])  # of leaves, one after another
+    ends = begin, np.append(begin[1:], nodes.end[0])
+    first, last = np.searchsorted(begin, [nodes.begin, nodes.end])
+    parts = []
     for found in targets:
         of_rows = found.target, weights.weight, found.square, found.square_rest
-        one = new_criterion(criterion, 0, weights, found)
-        of_leaves.append(grown.grower.node_statistics(ends, place, one, of_rows))
-    sums = np.split(over_nodes(nodes, np.hstack(of_leaves)), len(targets), axis=1)
-    parts = [
-        target_statistics(of_target, weights, found, criterion)
-        for of_target, found in zip(sums, targets, strict=True)
-    ]
+        one, sums = new_criterion(criterion, 0, weights, found), np.zeros((begin.size + 1, 4), int)
+        of_leaves = grown.grower.node_statistics(ends, place, one, of_rows)
+        np.cumsum(of_leaves, axis=0, out=sums[1:])
+        parts.append(target_statistics(sums[last] - sums[first], weights, found, criterion))
     means = np.hstack([part.statistics for part in parts])
     impurity = np.mean([part.impurity for part in parts], axis=0)
     return Statistics(means, parts[0].weight, impurity)

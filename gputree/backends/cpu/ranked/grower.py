@@ -128,14 +128,14 @@ class RankedGrower:
         return node_categories(self._table, row, begin, end, feature, self._n_threads)
 
     def node_statistics(
-        self, ends: tuple[Int64s, Int64s], place: Int32s, criterion: Any, target: Any
+        self, ends: tuple[Int64s, Int64s], place: Int32s, criterion: Any, of_rows: Any
     ) -> Int64s:
         """Sums of one target in the nodes of some ends, as of `gputree.backends.base.Backend`.
 
-        `place` are the rows in the order of the leaves, and `target` has fields of `Rows`.
+        `place` are the rows in the order of the leaves, and `of_rows` fields of `Rows`.
         """
         out = np.zeros((ends[0].size, 4), np.int64)
-        given = criterion, Rows(*target), place, *ends, out
+        given = criterion, Rows(*of_rows), place, *ends, out
         parts = spans(ends[1] - ends[0], self._n_threads, FEWEST_SHARED)
         self._run(lambda a, b: node_statistics(*given, a, b), parts)
         return out
