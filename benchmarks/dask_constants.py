@@ -23,7 +23,7 @@ from distributed import Client, wait
 
 from benchmarks.dask_cluster import cluster
 from gputree.backends import new_backend
-from gputree.backends.base import Limits, Task
+from gputree.backends.base import Limits, Rows, Task
 from gputree.backends.cpu.table import CpuTable
 from gputree.backends.sharded import tuning
 from gputree.backends.sharded.histograms import add_up
@@ -51,7 +51,7 @@ def counting(rows: int, columns: int, classes: int) -> None:
     rng = np.random.default_rng(0)
     X = rng.standard_normal((rows, columns), np.float32)
     y = rng.integers(0, classes, rows).astype(np.uint8)
-    task = Task(Gini(classes, 1.0), NO_LIMITS, y, None, None, None, False)
+    task = Task(Gini(classes, 1.0), NO_LIMITS, Rows(y, None, None, None), False)
     backend = new_backend(CpuTable(X, np.zeros(columns, np.bool_)), task, 1, None)
     backend.encode(256)
     rng.shuffle(backend.entries)  # as in deep nodes

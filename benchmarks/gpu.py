@@ -38,7 +38,7 @@ from benchmarks.common import synchronize
 from benchmarks.data import classes_table
 from gputree import DecisionTreeClassifier
 from gputree.backends import get_backend, has_device, new_table
-from gputree.backends.base import Limits, Task
+from gputree.backends.base import Limits, Rows, Task
 from gputree.backends.cuda.kernels import Kernels
 from gputree.base.progress import Progress
 from gputree.compilation import tiers
@@ -130,7 +130,7 @@ def new_task(y: NDArray, case: Case) -> Task:
         max_features=COLUMNS,
         rounded=False,
     )
-    return Task(Gini(CLASSES, 1.0), limits, y, None, None, None, case.splitter == "exact")
+    return Task(Gini(CLASSES, 1.0), limits, Rows(y, None, None, None), case.splitter == "exact")
 
 
 def grow_once(device: str, values: Any, y: NDArray, case: Case, threads: int, staged: bool) -> Run:

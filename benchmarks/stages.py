@@ -11,7 +11,7 @@ from benchmarks.common import BACKENDS, skip_without_device, synchronize, timer
 from benchmarks.compare.timing import THREADS
 from benchmarks.data import classes_table
 from gputree.backends import get_backend, new_table
-from gputree.backends.base import Backend, Limits, Task
+from gputree.backends.base import Backend, Limits, Rows, Task
 from gputree.criteria import Gini
 
 MAX_BINS = 256
@@ -32,10 +32,7 @@ def new_backend(rows: int, columns: int, classes: int, name: str) -> Backend:
     task = Task(
         criterion=Gini(classes, 1.0),
         limits=limits,
-        target=y,
-        weight=None,
-        square=None,
-        square_rest=None,
+        rows=Rows(y, None, None, None),
         exact=True,
     )
     table = new_table(name, X, np.zeros(columns, np.bool_))

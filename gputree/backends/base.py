@@ -82,16 +82,26 @@ class Limits(NamedTuple):
     monotonic: Monotonic | None = None
 
 
+class Rows(NamedTuple):
+    """Statistics of rows in fixed point: of all rows of a table, or of some."""
+
+    target: NDArray[Any]  # class index, or weight x target
+    weight: Int64s | None  # None where every weight is one unit
+    square: Int64s | None  # weight x squared target; regression only
+    square_rest: Int64s | None  # rest of `square` below its unit, in 2**-30 of it
+
+    def take(self, rows: NDArray[Any] | slice) -> Rows:
+        """Return the statistics of some of the rows."""
+        return Rows._make([None if column is None else column[rows] for column in self])
+
+
 @dataclass(frozen=True)
 class Task:
     """Problem to solve on a table: criterion, limits, and the statistics of all of its n rows."""
 
     criterion: Criterion  # its type selects the formulas, see `gputree.criteria`
     limits: Limits
-    target: NDArray[Any]  # class index, or weight x target in fixed point
-    weight: Int64s | None  # in fixed point; None where every weight is one unit
-    square: Int64s | None  # weight x squared target in fixed point; regression only
-    square_rest: Int64s | None  # rest of `square` below its unit, in 2**-30 of it
+    rows: Rows
     exact: bool  # True: cuts inside bins are searched for, too
     max_device_memory: int | None = None  # bytes, on a device; None: a part of the free ones
     search: SubsetSearch | None = None  # of category subsets; None without nominal columns
@@ -101,7 +111,7 @@ class Task:
     @property
     def n_classes(self) -> int:
         """Number of classes; 0 for regression."""
-        return 0 if self.square is not None else self.criterion.n_classes
+        return 0 if self.rows.square is not None else self.criterion.n_classes
 
     @property
     def statistics(self) -> int:
@@ -111,7 +121,7 @@ class Task:
     @property
     def channels(self) -> int:
         """Channels of a histogram cell; see `gputree.criteria`."""
-        return (self.n_classes or 3) + (self.weight is not None)
+        return (self.n_classes or 3) + (self.rows.weight is not None)
 
 
 class Larger(NamedTuple):

@@ -361,7 +361,4 @@ def _value(text: str) -> bool | int | float | str:
     """Convert the text of a value to a boolean or a number, if it is one."""
     if text.lower() in ("true", "false"):
         return text.lower() == "true"
-    try:
-        return number(text)
-    except ValueError:
-        return text
+    return _number_or_name(text)

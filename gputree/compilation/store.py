@@ -167,6 +167,11 @@ class KernelStore:
         self._missing: set[Any] = set()  # signatures that are not on disk
         self._locked: str | None = None  # one at a time, since all of numba is locked
 
+    @property
+    def cache_path(self) -> str:
+        """Folder of a kernel that is compiled now, if it is writable; numba's `stats` reads it."""
+        return folders()[0]
+
     def load_overload(self, signature: Any, target_context: Any) -> Any:
         """Return the kernel for a signature, or None if it must be compiled here and now."""
         name = self._name(signature, target_context.codegen())

@@ -28,7 +28,7 @@ from gputree.base.threads import run
 from gputree.criteria.named import class_impurity
 from gputree.errors import place_in
 from gputree.estimators.growing import Statistics
-from gputree.growth.assembly import WholeTree, breadth_first, over_leaves
+from gputree.growth.assembly import WholeTrees, breadth_first, over_leaves
 from gputree.prediction.descent import NARROW, WIDE, TreeSplits
 from gputree.prediction.forest import JoinedTrees, PackedForest, SplitTree
 from gputree.tree import Tree
@@ -103,10 +103,9 @@ class CompactTree(NamedTuple):
         )
 
     @classmethod
-    def of_whole(
-        cls, tree: WholeTree, found: Statistics | None, criterion: str, n_features: int
-    ) -> CompactTree:
-        """A tree whose cuts are thresholds, with the statistics `found` of regression."""
+    def of_whole(cls, tree: WholeTrees, criterion: str, n_features: int) -> CompactTree:
+        """A tree whose cuts are thresholds, with class weights or `Statistics`."""
+        found = tree.sums if isinstance(tree.sums, Statistics) else None
         return cls(
             task="classification" if found is None else "regression",
             criterion=criterion,

@@ -95,7 +95,7 @@ class TableRows:
         found = tree._grow_whole(self.table, self.target, drawn, seeds)
         if found is not None:
             criterion, d = tree._formula, self.table.shape[1]
-            return [CompactTree.of_whole(tree, means, criterion, d) for tree, means in found]
+            return [CompactTree.of_whole(whole, criterion, d) for whole in found]
         self.grows_whole = len(numbers) > 1
         return None
 

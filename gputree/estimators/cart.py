@@ -36,7 +36,6 @@ from gputree.estimators.forced_splits import grow_forced
 from gputree.estimators.growing import (
     UNLIMITED_DEPTH,
     Options,
-    Statistics,
     grow_tree,
     grow_whole_trees,
 )
@@ -50,7 +49,7 @@ from gputree.estimators.parameters import (
     keyword_constructor,
 )
 from gputree.estimators.table_estimator import TableRegressor
-from gputree.growth.assembly import WholeTree
+from gputree.growth.assembly import WholeTrees
 from gputree.inputs.tables import Table
 from gputree.inputs.targets import forbid_targets
 from gputree.pruning import CostComplexity, cost_complexity_path
@@ -116,7 +115,7 @@ class Cart(TreeParameters, BaseDecisionTree):
 
     def _grow_whole(
         self, table: Table, target: NDArray, drawn: list[Any], seeds: list[int]
-    ) -> list[tuple[WholeTree, Statistics | None]] | None:
+    ) -> list[WholeTrees] | None:
         """Grow trees that differ in `drawn` weights and in seeds; None where they need levels."""
         d = table.shape[1]
         options = self._options(len(target), d, table.device)._replace(warns=False)

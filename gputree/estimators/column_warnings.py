@@ -342,11 +342,13 @@ def _look_at_targets(
     extreme = max(int(EXTREME_SHARE * rows.size), 1)
     if rows.size <= 2 * extreme + 1:
         return
+    # numbers are off by a quarter of a step in the mean, unless steps suit them
+    error = float(np.average(np.abs(targets.centre + fixed - given), weights=weight))
+    if error == 0.0:
+        return
     ordered = np.partition(given, (extreme, rows.size - 1 - extreme))
     low, high = float(ordered[extreme]), float(ordered[-1 - extreme])
     noise = 8.0 * np.finfo(np.float64).eps * max(abs(low), abs(high))
-    # numbers are off by a quarter of a step in the mean, unless steps suit them
-    error = float(np.average(np.abs(targets.centre + fixed - given), weights=weight))
     if high - low <= noise or high - low >= FEWEST_STEPS * 4.0 * error:
         return
     step = targets.unit

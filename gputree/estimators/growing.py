@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 
 from gputree.arithmetic.fixed_point import Targets, Weights, fix_weights
 from gputree.backends import new_backend
-from gputree.backends.base import Backend, Limits, Monotonic, Subtrees, Task
+from gputree.backends.base import Backend, Limits, Monotonic, Rows, Subtrees, Task
 from gputree.backends.binning import MAX_BINS
 from gputree.backends.interactions import Interactions
 from gputree.base.dtypes import LEAF, MISSING_STOPS, NODE, THRESHOLD_SPLIT
@@ -26,8 +27,7 @@ from gputree.estimators.growing_categories import (
 )
 from gputree.growth.assembly import (
     GrownNodes,
-    TreeRows,
-    WholeTree,
+    WholeTrees,
     number_whole,
     over_leaves,
     renumber,
@@ -121,65 +121,72 @@ class TreeUnits(NamedTuple):
 
 def grow_whole_trees(
     table: Table, target: NDArray, drawn: list[NDArray | None], options: Options, keys: list[int]
-) -> list[tuple[WholeTree, Statistics | None]] | None:
+) -> list[WholeTrees] | None:
     """Grow trees on the CPU, each from its root on as a small node, in one call where units agree.
 
     `drawn` are the weights of the rows for each tree, and `keys` what its draws are hashed with.
-    Columns are numeric. Returns trees with the statistics of regression. None where trees need
-    levels, or weights are other than counts.
+    Columns are numeric. Trees without classes have `Statistics` in place of their sums. None where
+    trees need levels, or weights are other than counts.
     """
     device_table = table.on(options.device, options.n_threads)
     options = options._replace(max_bins=table.max_bins or options.max_bins)
-    units: list[TreeUnits] = []
-    alike = defaultdict(list)  # numbers of trees by what one call takes
+    alike = defaultdict(list)  # numbers of trees, and their units
     for t, weight in enumerate(drawn):
         labels, of_rows = over_stored(table.rows, len(table.stored), target, weight)
         entries, weights, targets = units_of(labels, of_rows, options)
         if weights.unit * weights.scale != 1.0:
             return None
         task = new_task(labels, weights, targets, device_table.categories, options)
-        alike[task.weight is None, task.criterion, task.limits].append(t)
         entries = np.arange(len(labels)) if entries is None else entries
-        units.append(TreeUnits(entries, weights, targets, task))
-    trees: dict[int, tuple[WholeTree, Statistics | None]] = {}
-    for numbers in alike.values():
-        group = [units[t] for t in numbers]
-        sizes = np.array([of_tree.entries.size for of_tree in group])
-        joined = np.concatenate([of_tree.entries for of_tree in group])
-        backend: Any = new_backend(device_table, group[0].task, options.n_threads, joined)
+        kind = task.rows.weight is None, task.criterion, task.limits
+        alike[kind].append((t, TreeUnits(entries, weights, targets, task)))
+    trees: dict[int, WholeTrees] = {}
+    for group in alike.values():
+        numbers, units = zip(*group, strict=True)
+        sizes = np.array([of_tree.entries.size for of_tree in units])
+        entries, task = np.concatenate([of_tree.entries for of_tree in units]), units[0].task
+        backend: Any = new_backend(device_table, task, options.n_threads, entries)
         shape = int(sizes.max()), table.shape[1]
         plan = _plan(options, 0, backend.most_histogram_bytes)
-        if not is_small_root(backend, shape, group[0].task.limits, plan):
+        if not is_small_root(backend, shape, task.limits, plan):
             return None
         group_keys = np.array([keys[t] for t in numbers], np.uint64)
-        grown = backend.grow_whole(sizes, group_keys, [of_tree.task for of_tree in group])
-        if grown is None:
+        found = backend.grow_whole(sizes, group_keys, [of_tree.task for of_tree in units])
+        if found is None:
             return None
-        for t, root, n_nodes in zip(numbers, grown.root, grown.sizes.tolist(), strict=True):
-            check_statistics(n_nodes, options.n_classes)
-            tree = WholeTree.empty(n_nodes, options.n_classes)
-            trees[t] = _number(grown, root, backend.entries, units[t], tree, options.criterion)
+        grown, first_row = found
+        numbered = _number(grown, first_row, backend, list(units), options)
+        trees.update(zip(numbers, numbered, strict=True))
     return [trees[t] for t in range(len(drawn))]
 
 
 def _number(
-    grown: Subtrees,
-    root: int,
-    entries: NDArray,
-    units: TreeUnits,
-    tree: WholeTree,
-    criterion: str,
-) -> tuple[WholeTree, Statistics | None]:
-    """Number the nodes below a root as a `tree`, and compute its statistics of regression."""
-    task, targets, none = units.task, units.targets, np.empty(0, np.int64)
-    fields = task.target, task.weight, task.square, task.square_rest
-    rows = TreeRows._make(none if field is None else field for field in fields)
-    number_whole(grown, root, rows, entries, tree)
-    if targets is None:
-        return tree, None
-    found = _target_statistics(tree.sums, units.weights, targets, criterion)
-    split, whole = found.impurity[tree.is_split], found.impurity[0]
-    return tree._replace(gain=bound_gains(tree.gain, split, whole, tree.missing_left)), found
+    grown: Subtrees, first_row: NDArray, backend: Any, units: list[TreeUnits], options: Options
+) -> Iterator[WholeTrees]:
+    """Number trees that were grown together; see `grow_whole_trees`."""
+    sizes = grown.sizes
+    check_statistics(int(sizes.max()), options.n_classes)
+    whole = WholeTrees.empty(sizes, options.n_classes)
+    none = np.empty(0, np.int64)
+    rows = backend.rows._make(none if field is None else field for field in backend.rows)
+    number_whole(grown, sizes, first_row, rows, backend.entries, whole)
+    nodes, splits = (np.append(0, np.cumsum(of)) for of in (sizes, sizes // 2))
+    leaves = nodes - splits
+    ends: list[Any] = [nodes, splits, splits, splits, splits, leaves, leaves]
+    targets, found = units[0].targets, None
+    if targets is not None:
+        centres = [of_tree.targets.centre for of_tree in units if of_tree.targets is not None]
+        targets = targets._replace(centre=np.repeat(centres, sizes))  # type: ignore[arg-type]
+        found = target_statistics(whole.sums, units[0].weights, targets, options.criterion)
+        roots = np.repeat(found.impurity[nodes[:-1]], sizes // 2)
+        bounds = found.impurity[whole.is_split], roots, whole.missing_left
+        whole = whole._replace(gain=bound_gains(whole.gain, *bounds))
+    for j in range(sizes.size):
+        of_nodes = slice(nodes[j], nodes[j + 1])
+        fields = [field[end[j] : end[j + 1]] for field, end in zip(whole, ends, strict=True)]
+        if found is not None:
+            fields[-1] = Statistics._make(field[of_nodes] for field in found)
+        yield WholeTrees._make(fields)
 
 
 def over_stored(
@@ -281,13 +288,13 @@ def new_task(
     `categories` are those of each column in growth.
     """
     criterion = new_criterion(options.criterion, options.n_classes, weights, targets)
+    rows = Rows(target, weights.weight, None, None)
+    if targets is not None:
+        rows = Rows(targets.target, weights.weight, targets.square, targets.square_rest)
     return Task(
         criterion,
         new_limits(weights, options, rounded=targets is not None and targets.rounded),
-        target=target if targets is None else targets.target,
-        weight=weights.weight,
-        square=None if targets is None else targets.square,
-        square_rest=None if targets is None else targets.square_rest,
+        rows,
         exact=options.exact,
         max_device_memory=options.max_device_memory,
         search=search_of(options.categorical_split) if categories.any() else None,
@@ -356,7 +363,7 @@ def numbered_tree(
     if targets is None:
         found = _class_statistics(shape.sums, weights, options.criterion)
     else:
-        found = _target_statistics(shape.sums, weights, targets, options.criterion)
+        found = target_statistics(shape.sums, weights, targets, options.criterion)
     return tree_of_statistics(nodes, shape, found, options, n_features)
 
 
@@ -406,7 +413,7 @@ def _class_statistics(sums: NDArray[np.int64], weights: Weights, criterion: str)
     return Statistics(np.multiply(sums, unit, dtype=np.float64), whole * unit, impurity)
 
 
-def _target_statistics(
+def target_statistics(
     sums: NDArray[np.int64], weights: Weights, targets: Targets, criterion: str
 ) -> Statistics:
     """Mean, weight and impurity of every node."""

@@ -10,7 +10,6 @@ from gputree.backends import new_ranked_grower
 from gputree.backends.base import Limits
 from gputree.backends.ranked import NodeRows, RankedNodes
 from gputree.backends.rules import midpoints
-from gputree.base.dtypes import Int64s
 from gputree.base.memory import require_memory
 from gputree.base.progress import Progress
 from gputree.criteria.named import RANKED
@@ -105,8 +104,7 @@ def grow_ranked(
     target, sample_weight = over_stored(table.rows, len(table.stored), target, sample_weight)
     target = target.reshape(len(target), -1)
     n, k = target.shape
-    purpose = f"Growing a tree of {n:,} rows by {k:,} targets"
-    require_memory(BYTES_OF_TARGET * n * k, purpose, "Use fewer rows or targets.")
+    require_targets(n, k, BYTES_OF_TARGET)
     kept = np.arange(n) if sample_weight is None else np.flatnonzero(sample_weight)
     by_first = kept[np.argsort(target[kept, 0], kind="stable")].astype(np.int32)
     weights = fix_weights(None if sample_weight is None else sample_weight[by_first], by_first.size)
@@ -123,6 +121,12 @@ def grow_ranked(
         grown.ranked, fixed, target, _weights_of(grown.ranked, rows, by_first, *unit)
     )
     return tree_of_lists(table, grown, found, options)
+
+
+def require_targets(n: int, k: int, bytes_of_target: int) -> None:
+    """Raise MemoryError where so many bytes for each target of n rows do not fit."""
+    purpose = f"Growing a tree of {n:,} rows by {k:,} targets"
+    require_memory(float(n) * k * bytes_of_target, purpose, "Use fewer rows or targets.")
 
 
 class GrownLists(NamedTuple):
@@ -160,13 +164,6 @@ def tree_of_lists(table: Table, grown: GrownLists, found: Statistics, options: O
     return Grown(close_tree(tree, grown.shape, options), report)
 
 
-def sum_of_nodes(grown: RankedNodes, values: Int64s) -> Int64s:
-    """Sums in all nodes of the values of rows, which are in the order of the leaves."""
-    sums = np.concatenate([[0], np.cumsum(values)])
-    found: Int64s = sums[grown.end] - sums[grown.begin]
-    return found
-
-
 def _grown_nodes(grown: RankedNodes, values: NDArray) -> GrownNodes:
     """Nodes with thresholds between the values next to a cut; infinity before missing values."""
     split = np.flatnonzero(grown.first_child >= 0)
@@ -192,7 +189,8 @@ def _weights_of(
     if weight is not None:
         of_row = np.zeros(int(order.max()) + 1, np.int64)
         of_row[order] = weight
-        units = sum_of_nodes(grown, of_row[rows.row])
+        sums = np.concatenate([[0], np.cumsum(of_row[rows.row])])
+        units = sums[grown.end] - sums[grown.begin]
     return np.multiply(units, unit, dtype=np.float64)
 
 

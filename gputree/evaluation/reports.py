@@ -172,7 +172,10 @@ class TableSums:
         for key, lines in tables.items():
             if key in self._tables and key != "column_usage":
                 pairs = zip(self._tables[key], lines, strict=True)
-                lines = [_added(one, other) for one, other in pairs]
+                lines = [
+                    one | {k: one[k] + other[k] for k in _ADDED if one.get(k) is not None}
+                    for one, other in pairs
+                ]
             self._tables[key] = lines
 
     @property
@@ -187,11 +190,6 @@ class TableSums:
         for line in found.get("each_trial", []):
             line["error_rate"] = line["errors"] / self._total
         return found
-
-
-def _added(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
-    """A line of both parts of the rows."""
-    return one | {k: one[k] + other[k] for k in _ADDED if one.get(k) is not None}
 
 
 def report(found: Answers, mean: float, size: dict[str, int], tables: dict[str, Lines]) -> Report:

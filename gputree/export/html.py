@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gputree.base.dtypes import THRESHOLD_SPLIT, Floats
+from gputree.base.dtypes import THRESHOLD_SPLIT
 from gputree.base.files import FilePath, replaced_file
 from gputree.errors import InputError
 from gputree.export.describe import Description, descendants, describe
@@ -235,20 +235,12 @@ def _bars(tree: Tree) -> list[list[tuple[float, int]]]:
     """Bars of the nodes; none of several targets."""
     if tree.n_outputs > 1:
         return [[] for _ in range(tree.n_nodes)]
-    if tree.task == "regression":
-        return _mean_bars(tree.answers[:, 0])
-    return _class_bars(tree.predictions)
-
-
-def _class_bars(value: Floats) -> list[list[tuple[float, int]]]:
-    """The probability of each class that is there, with its colour."""
-    return [[(round(float(row[k]), 4), int(k)) for k in np.flatnonzero(row)] for row in value]
-
-
-def _mean_bars(mean: Floats) -> list[list[tuple[float, int]]]:
-    """Position of each mean between the minimum, 0, and the maximum, 1."""
-    width = float(np.ptp(mean)) or 1.0
-    return [[(round(float(x), 4), 0)] for x in (mean - mean.min()) / width]
+    if tree.task == "regression":  # places of means between the minimum, 0, and the maximum, 1
+        mean = tree.answers[:, 0]
+        width = float(np.ptp(mean)) or 1.0
+        return [[(round(float(x), 4), 0)] for x in (mean - mean.min()) / width]
+    shares = tree.predictions  # of the classes that are there
+    return [[(round(float(row[k]), 4), int(k)) for k in np.flatnonzero(row)] for row in shares]
 
 
 def _details(description: Description, node: int) -> list[tuple[str, str, str]]:

@@ -37,39 +37,34 @@ class GrownNodes(NamedTuple):
     end: Int64s
 
 
-class WholeTree(NamedTuple):
-    """A tree numbered breadth-first: of S splits, and of L leaves in their order."""
+class WholeTrees(NamedTuple):
+    """Trees one after another, each numbered breadth-first: N nodes, S of them splits, L leaves.
 
-    is_split: Bools  # (S + L,)
+    Of one tree, too, with the sums that its statistics are made of, or these.
+    """
+
+    is_split: Bools  # (N,)
     feature: NDArray[np.int32]  # (S,)
     threshold: Floats  # (S,)
     missing_left: Bools  # (S,)
     gain: Floats  # (S,)
     n_rows: Int64s  # (L,)
-    sums: Int64s  # (L, K) class weights; of targets (S + L, 4), as of `node_statistics`
+    sums: Any  # (L, K) class weights; of targets (N, 4), as of `node_statistics`
 
     @classmethod
-    def empty(cls, n_nodes: int, n_classes: int) -> WholeTree:
-        """A tree whose fields `number_whole` fills; of targets without `n_classes`."""
-        splits, leaves = n_nodes // 2, n_nodes // 2 + 1
+    def empty(cls, sizes: Int64s, n_classes: int) -> WholeTrees:
+        """Trees of `sizes` nodes for `number_whole` to fill; of targets without `n_classes`."""
+        nodes, splits = int(sizes.sum()), int((sizes // 2).sum())
+        shape = (nodes - splits, n_classes) if n_classes else (nodes, 4)
         return cls(
-            np.empty(n_nodes, np.bool_),
+            np.empty(nodes, np.bool_),
             np.empty(splits, np.int32),
             np.empty(splits),
             np.empty(splits, np.bool_),
             np.empty(splits),
-            np.empty(leaves, np.int64),
-            np.zeros((leaves, n_classes) if n_classes else (n_nodes, 4), np.int64, order="F"),
+            np.empty(nodes - splits, np.int64),
+            np.zeros(shape, np.int64, order="C" if n_classes else "F"),
         )
-
-
-class TreeRows(NamedTuple):
-    """Targets, weights and squares of the rows of a table for one tree, as of `Task`."""
-
-    target: NDArray[Any]
-    weight: Int64s  # empty where all are one
-    square: Int64s  # empty of classes
-    square_rest: Int64s
 
 
 class NodeTable:
@@ -180,45 +175,56 @@ def renumber(nodes: GrownNodes) -> tuple[GrownNodes, NDArray[np.int32], NDArray[
 
 @kernel
 def number_whole(
-    nodes: Subtrees, root: int, rows: TreeRows, entries: NDArray, tree: WholeTree
+    grown: Subtrees, sizes: Int64s, first_row: Int64s, rows: Any, entries: NDArray, out: WholeTrees
 ) -> None:
-    """Fill a tree from the nodes below a root."""
-    weighted, regression = rows.weight.size > 0, rows.square.size > 0
-    order = np.empty(tree.is_split.size, np.int64)
-    order[0] = root
-    size, splits, leaves = 1, 0, 0
-    # Of the tree's nodes, the first `size` are in `order`, and those before i are written.
-    for i in range(order.size):
-        node = order[i]
-        child = nodes.first_child[node]
-        tree.is_split[i] = child >= 0
-        if child >= 0:
-            order[size], order[size + 1] = child, child + 1
-            size += 2
-            tree.feature[splits] = nodes.feature[node]
-            tree.threshold[splits] = nodes.threshold[node]
-            tree.missing_left[splits] = nodes.missing_left[node]
-            tree.gain[splits] = nodes.gain[node]
-            splits += 1
-            continue
-        tree.n_rows[leaves] = nodes.end[node] - nodes.begin[node]
-        for e in range(nodes.begin[node], nodes.end[node]):
-            row = np.uintp(entries[e])
-            weight = rows.weight[row] if weighted else 1
-            if regression:
-                tree.sums[i, 0] += weight
-                tree.sums[i, 1] += rows.target[row]
-                tree.sums[i, 2] += rows.square[row]
-                tree.sums[i, 3] += rows.square_rest[row]
-            else:
-                tree.sums[leaves, np.uintp(rows.target[row])] += weight
-        leaves += 1
-    # Children, the pairs before `size`, come behind their parents.
-    for i in range(order.size - 1 if regression else -1, -1, -1):
-        if tree.is_split[i]:
-            size -= 2
-            for c in range(4):
-                tree.sums[i, c] = tree.sums[size, c] + tree.sums[size + 1, c]
+    """Fill the trees of all roots, of `sizes` nodes.
+
+    `rows` are as in `gputree.backends.cpu`, with empty arrays for None; row 0 of a tree has the
+    place ``first_row[j]`` among weights, and among targets that are no classes.
+    """
+    regression, weighted = rows.square.size > 0, rows.weight.size > 0
+    order = np.empty(sizes.max(), np.int64)
+    first = splits = leaves = 0
+    # The trees before j are the nodes before `first`, so many splits and leaves.
+    for j in range(sizes.size):
+        order[0] = grown.root[j]
+        size, place = 1, np.uintp(first_row[j])
+        # Of the tree's nodes, the first `size` are in `order`, and those before i are written.
+        for i in range(sizes[j]):
+            node = order[i]
+            child = grown.first_child[node]
+            out.is_split[first + i] = child >= 0
+            if child >= 0:
+                order[size], order[size + 1] = child, child + 1
+                size += 2
+                out.feature[splits] = grown.feature[node]
+                out.threshold[splits] = grown.threshold[node]
+                out.missing_left[splits] = grown.missing_left[node]
+                out.gain[splits] = grown.gain[node]
+                splits += 1
+                continue
+            out.n_rows[leaves] = grown.end[node] - grown.begin[node]
+            for e in range(grown.begin[node], grown.end[node]):
+                row = np.uintp(entries[e])
+                weight = np.int64(1)
+                if weighted:
+                    weight = rows.weight[place + row]
+                if regression:
+                    out.sums[first + i, 0] += weight
+                    out.sums[first + i, 1] += rows.target[place + row]
+                    out.sums[first + i, 2] += rows.square[place + row]
+                    out.sums[first + i, 3] += rows.square_rest[place + row]
+                else:
+                    out.sums[leaves, np.uintp(rows.target[row])] += weight
+            leaves += 1
+        # The children of nodes behind i, which come behind them, are the nodes from `size` on.
+        for i in range(sizes[j] - 1 if regression else -1, -1, -1):
+            if out.is_split[first + i]:
+                size -= 2
+                for c in range(4):
+                    child = first + size
+                    out.sums[first + i, c] = out.sums[child, c] + out.sums[child + 1, c]
+        first += sizes[j]
 
 
 def over_leaves(first_child: NDArray[Any], leaf_sums: NDArray[Any]) -> NDArray[Any]:

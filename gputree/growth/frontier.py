@@ -72,6 +72,8 @@ class Frontier:
     @classmethod
     def join(cls, levels: list[Frontier]) -> Frontier:
         """Return the nodes of one or more levels, one level after another."""
+        if len(levels) == 1:
+            return levels[0]
         arrays = {
             f.name: np.concatenate([getattr(level, f.name) for level in levels])
             for f in fields(cls)

@@ -60,10 +60,9 @@ def grow(
     frontier = Frontier.root(n_rows, plan.key, Bounds.of_roots(limits, plan.interactions))
     parents = LevelHistograms.none()
     aside: list[Frontier] = []
-    # levels in advance, by backends that can, where no limit depends on all of a level
-    limited = plan.max_leaf_nodes is not None or frontier.bounds is not None
-    grows_ahead = backend if isinstance(backend, GrowsAhead) and not limited else None
+    # levels that backends split in advance, unless a limit depends on all of a level
     ahead: list[Ahead] = []
+    limited = plan.max_leaf_nodes is not None or frontier.bounds is not None
     small = depth = 0
     while frontier.size:
         progress.level(depth, frontier.size, frontier.rows, table.n_nodes)
@@ -78,10 +77,10 @@ def grow(
         if is_small.all():
             break
         frontier = frontier.take(~is_small)
-        if grows_ahead is not None and not ahead:
+        if not (ahead or limited) and isinstance(backend, GrowsAhead):
             fewest = max(fewest_rows(limits), small + 1)
             nodes = frontier.begin, frontier.end, frontier.key
-            ahead = grows_ahead.grow_ahead(*nodes, levels, fewest)
+            ahead = backend.grow_ahead(*nodes, levels, fewest)
         known, ahead = ahead[0] if ahead else None, ahead[1:]
         frontier, parents = _grow_level(
             backend, frontier, parents, known, table, best_first, limits, plan

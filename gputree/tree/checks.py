@@ -26,11 +26,11 @@ def bounded_gains(tree: Tree) -> Tree:
 
 
 def bound_gains(
-    gain: Floats, impurity: Floats, whole: float, missing_child: NDArray[Any]
+    gain: Floats, impurity: Floats, whole: float | Floats, missing_child: NDArray[Any]
 ) -> Floats:
     """Gains of nodes without those that rounding has put below 0 or above their impurity.
 
-    The root's impurity is `whole`. Gains that are all within are returned themselves.
+    The impurity of their root is `whole`. Gains that are all within are returned themselves.
 
     Where weights span many decades, gains of the lightest nodes are rounded in steps that are
     large relative to them; so are those by Poisson deviance of large targets that differ little.

@@ -15,7 +15,7 @@ def naive_histogram(device, task, rows):
     """Cells of one node: bin by bin, channel by channel."""
     codes, offset = host_codes(device), to_host(device.table.offset)
     statistics = row_statistics(task)
-    if task.weight is not None:
+    if task.rows.weight is not None:
         statistics = np.column_stack([statistics, np.ones(len(statistics), np.int64)])
     cells = np.zeros((offset[-1], statistics.shape[1]), np.int64)
     for row in rows:

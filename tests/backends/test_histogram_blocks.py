@@ -60,7 +60,7 @@ def test_what_lies_beside_boundaries(problem, max_bins):
     scores = device.score(cells, slots)
     next_bin, seen = np.empty((2, d), np.int64), np.empty((2, d), np.bool_)
     beside_best(
-        task.criterion, device.table, task.weight is not None, cells, slots, scores.best,
+        task.criterion, device.table, task.rows.weight is not None, cells, slots, scores.best,
         scores.bin, next_bin, seen,
     )  # fmt: skip
     codes = device.table.codes

@@ -105,7 +105,7 @@ def test_node_statistics(backend, criterion, weighted, n_threads):
     device = backend(sample, task, n_threads)
     statistics = row_statistics(task)
     if not task.n_classes:
-        statistics = np.column_stack([statistics, task.square_rest])
+        statistics = np.column_stack([statistics, task.rows.square_rest])
     begin, end = np.array([0, 120, 7]), np.array([300, 121, 7])
     found = to_host(device.node_statistics(begin, end))
     assert found.tolist() == [

@@ -7,12 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gputree.backends.base import SubsetSearch
+from gputree.backends.base import Rows, SubsetSearch
 from gputree.backends.cpu import categories as categories_
 from gputree.backends.cpu import runs as runs_
 from gputree.backends.cpu import subsets
 from gputree.backends.cpu.jit import kernel
-from gputree.backends.cpu.layout import Rows
 from gputree.backends.cpu.runs import new_runs
 from gputree.criteria.dispatch import Gini
 

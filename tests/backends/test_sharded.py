@@ -13,6 +13,7 @@ from shard_kinds import Case, in_shards
 from strategies import examples, random_sample
 
 from gputree import CodedTable, DecisionTreeClassifier, DecisionTreeRegressor
+from gputree.backends.base import Rows
 from gputree.backends.sharded import table as summary
 
 # Small tables of many categories: one in every row, whose warning does not matter here.
@@ -215,5 +216,6 @@ def test_some_rows_of_a_table():
 )
 def test_counts_are_as_wide_as_rows_need(n_rows, weighted, square, cell, monkeypatch):
     monkeypatch.setattr(summary, "MOST_COUNTED", 10)
-    given = SimpleNamespace(n_rows=n_rows, weighted=weighted, task=SimpleNamespace(square=square))
+    task = SimpleNamespace(rows=Rows(np.empty(0), None, square, None))
+    given = SimpleNamespace(n_rows=n_rows, weighted=weighted, task=task)
     assert summary.TableSummary.cell_dtype.fget(given) == cell

@@ -40,7 +40,7 @@ def sums_of(shard):
 
 def statistics_of(task):
     """Addends of each row to the channels of a cell."""
-    counted = [np.ones((task.target.size, 1), np.int64)] * (task.weight is not None)
+    counted = [np.ones((task.rows.target.size, 1), np.int64)] * (task.rows.weight is not None)
     return np.hstack([row_statistics(task), *counted])
 
 

@@ -7,6 +7,7 @@ import pytest
 from databases import in_sqlite
 from hypothesis import given
 from hypothesis import strategies as st
+from programs import walk_nested
 from sklearn.base import clone
 from sklearn.model_selection import LeaveOneOut
 from sklearn.utils import compute_sample_weight
@@ -285,22 +286,10 @@ def test_texts_name_the_class_of_the_least_expected_cost(model):
     assert words_of_leaves(model) == [rule.prediction for rule in rules]
     assert [one.prediction for one in explain(model, X)] == list(map(str, answers))
     nested = to_dict(model)
-    for row, answer in zip(X, answers, strict=True):
-        assert walked(nested, row) == answer
+    for row, answer in zip(X.tolist(), answers, strict=True):
+        assert walk_nested(nested, {f"x{j}": x for j, x in enumerate(row)}) == answer
     assert "node" in export_graphviz(model)
     assert "node" in str(export_html(model))
-
-
-def walked(tree, row):
-    """Prediction of nested dictionaries."""
-    while isinstance(tree, dict):
-        ((name, branches),) = tree.items()
-        x = row[int(name[1:])]
-        for key, below in branches.items():
-            if key == x or (isinstance(key, str) and eval(f"{x}{key}")):
-                tree = below
-                break
-    return tree
 
 
 def test_rows_down_all_branches_are_explained_by_the_least_cost():
@@ -315,9 +304,8 @@ def test_sql_answers_with_the_least_cost():
     X, y = table(4)
     model = DecisionTreeClassifier(misclassification_costs=THREE, max_depth=5).fit(X, y)
     columns = {f"x{j}": X[:, j].tolist() for j in range(4)}
-    for form in ({}, {"nodes": "the tree's"}):
-        query = export_sql(model, dialect="sqlite", table="rows", **form)
-        assert in_sqlite(query, columns) == model.predict(X).tolist()
+    query = export_sql(model, dialect="sqlite", table="rows")
+    assert in_sqlite(query, columns) == model.predict(X).tolist()
 
 
 def test_json_of_others_with_costs_that_decide_is_refused():

@@ -19,8 +19,8 @@ from gputree import (
 )
 from gputree.compilation import store
 
-IDS = np.array([[f"id{i}"] for i in range(400)], object)
-Y = np.arange(400) % 2
+IDS = np.array([[f"id{i}"] for i in range(120)], object)
+Y = np.arange(120) % 2
 TARGETS = np.append(1e15, np.random.default_rng(0).normal(size=399))
 
 CALLS = {

@@ -12,6 +12,7 @@ from databases import in_duckdb
 from figures import close_figures, pyplot  # noqa: F401  which closes them
 from ordered_tables import LEVELS, asked, ordered_table
 from programs import PROGRAMS, Library, booster_of, columns_of, needs_compiler, predictions
+from rules_oracle import json_class
 
 from gputree import (
     C45Classifier,
@@ -97,25 +98,7 @@ def test_sql_and_json_of_rules():
     expected = model.predict(ROWS).tolist()
     assert in_duckdb(model.rules_.to_sql(table="rows"), columns_of(ROWS)) == expected
     document = json.loads(model.rules_.to_json())
-    assert [by_rules(document, row) for row in ROWS.to_dict("records")] == expected
-
-
-def by_rules(document, row):
-    for rule in document["rules"]:
-        if all(holds(condition, row[condition["feature"]]) for condition in rule["conditions"]):
-            return rule["class"]
-    return document["default"]["class"]
-
-
-def holds(condition, value):
-    if condition["operator"] == "missing":
-        return pd.isna(value) or value not in condition.get("values", [value])
-    if pd.isna(value):
-        return False
-    if condition["operator"] == "in":
-        return value in condition["values"]
-    at_most = condition["operator"] == "present" or value <= condition["threshold"]
-    return at_most != (condition["operator"] == ">")
+    assert [json_class(document, row) for row in ROWS.to_dict("records")] == expected
 
 
 def test_lightgbm_of_an_order_without_levels():

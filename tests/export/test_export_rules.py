@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from multiway_trees import multiway_cases, visit
+from programs import walk_nested
 
 from gputree import C45Classifier, DecisionTreeClassifier, DecisionTreeRegressor, ID3Classifier
 from gputree.datasets import load_auto_mpg, load_golf, load_iris, load_loan
@@ -151,21 +152,6 @@ def test_subsets_are_tuples():
     assert to_dict(model) == {"x0": {("a", "c"): 0, ("b", "d"): 1}}
 
 
-def walk(nested, row):
-    """Prediction of a row without missing values; None where no branch has a value."""
-    while isinstance(nested, dict):
-        ((name, branches),) = nested.items()
-        nested = next((below for key, below in branches.items() if leads(key, row[name])), None)
-    return nested
-
-
-def leads(key, x):
-    if isinstance(key, str):
-        sign, _, bound = key.partition(" ")
-        return sign == "present" or (x <= float(bound) if sign == "<=" else x > float(bound))
-    return x in key if isinstance(key, tuple) else x == key
-
-
 @given(multiway_cases(policies=["stops", "child"]))
 def test_known_values_find_their_answers(case):
     tree, values = case
@@ -173,7 +159,7 @@ def test_known_values_find_their_answers(case):
     values = values[~np.isnan(values).any(axis=1)]
     expected = class_distributions(tree, values).argmax(axis=1)
     for row, label in zip(values, expected, strict=True):
-        found = walk(nested, {f"x{j}": x for j, x in enumerate(row.tolist())})  # in float64
+        found = walk_nested(nested, {f"x{j}": x for j, x in enumerate(row.tolist())})  # in float64
         assert found is None or found == label
 
 

@@ -42,7 +42,7 @@ TREES = {
     "binary": iris_tree,
     "regression": lambda: diabetes_tree(max_depth=4),
     "multiway": multiway_tree,
-    "many branches": lambda: multiway_tree(25),
+    "many branches": lambda: multiway_tree(15),
     "spine": lambda: tree_of_shape(
         [2, 0] * 30 + [0], np.ones((61, 2)), np.ones(61), np.full(61, 2.0)
     ),
@@ -54,8 +54,6 @@ TREES = {
     [
         *((name, None) for name in TREES),
         ("binary", (6, 4)),
-        ("multiway", (8, 6)),
-        ("regression", (9, 9)),
     ],
 )
 def test_nothing_overlaps_and_all_is_inside(name, size):

@@ -47,7 +47,7 @@ def test_random_tables(grow_tree, criterion, weighted, seed):
 def test_limits(grow_tree, device, problem, max_depth, leaf, split, decrease, max_features, ties):
     criterion, sample = problem
     plain = make_task(criterion, sample)
-    total = len(sample.y) if plain.weight is None else int(plain.weight.sum())
+    total = len(sample.y) if plain.rows.weight is None else int(plain.rows.weight.sum())
     task = make_task(
         criterion,
         sample,

@@ -118,7 +118,7 @@ def test_best_first_growth(grow_tree, problem, max_leaf_nodes):
 
 def closed_paths(tree, task, max_leaf_nodes, method):
     """Leaves of the tree after best-first growth, each as (rows, depth)."""
-    weight = np.ones(task.target.size) if task.weight is None else task.weight
+    weight = np.ones(task.rows.target.size) if task.rows.weight is None else task.rows.weight
     gain = [g * float(weight[rows].sum()) for g, rows in zip(tree.gain, tree.rows, strict=True)]
     closed = method(np.array(tree.first_child), np.array(gain), max_leaf_nodes)
     leaves, open_nodes = [], [0]

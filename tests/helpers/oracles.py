@@ -178,13 +178,13 @@ class Cut(NamedTuple):
 
 def row_statistics(task: Task):
     """Statistics of single rows, (n, channels): the additive part of every kernel."""
-    n = task.target.size
-    weight = np.ones(n, np.int64) if task.weight is None else task.weight
+    n = task.rows.target.size
+    weight = np.ones(n, np.int64) if task.rows.weight is None else task.rows.weight
     if task.n_classes:
         out = np.zeros((n, task.n_classes), np.int64)
-        out[np.arange(n), task.target] = weight
+        out[np.arange(n), task.rows.target] = weight
         return out
-    return np.stack([weight, task.target, task.square], axis=1)
+    return np.stack([weight, task.rows.target, task.rows.square], axis=1)
 
 
 def midpoint(low: float, high: float) -> float:
@@ -309,9 +309,9 @@ def column_best(values, task: Task, rows, feature: int) -> Cut | None:
 def is_leaf(task: Task, rows) -> bool:
     """Return True if one target may stand for all rows of a node, by exact fractions."""
     if task.n_classes:
-        return np.unique(task.target[rows]).size < 2
-    weight = np.ones(len(rows), np.int64) if task.weight is None else task.weight[rows]
-    targets, weights = task.target[rows].tolist(), weight.tolist()
+        return np.unique(task.rows.target[rows]).size < 2
+    weight = np.ones(len(rows), np.int64) if task.rows.weight is None else task.rows.weight[rows]
+    targets, weights = task.rows.target[rows].tolist(), weight.tolist()
     values = [Fraction(t, w) for t, w in zip(targets, weights, strict=True)]
     if not task.limits.rounded:
         return len(set(values)) == 1

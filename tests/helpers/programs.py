@@ -131,10 +131,7 @@ def assert_lightgbm(model, rows, _):
 def assert_sql(model, rows, _, dialect):
     ask = {"duckdb": in_duckdb, "sqlite": in_sqlite}[dialect]
     columns, options = columns_of(rows), {"dialect": dialect, "table": "rows"}
-    forms = [{}] if hasattr(model, "estimators_") else [{}, {"nodes": "t"}]
-    for form in forms:
-        query = formats.export_sql(model, **options, **form)
-        assert ask(query, columns) == model.predict(rows).tolist()
+    assert ask(formats.export_sql(model, **options), columns) == model.predict(rows).tolist()
     if hasattr(model, "classes_"):
         options |= {"output": "probability", "probability_of": model.classes_.tolist()[-1]}
         share = ask(formats.export_sql(model, **options), columns)
@@ -156,3 +153,18 @@ PROGRAMS = {
     "SQLite": partial(assert_sql, dialect="sqlite"),
     "DuckDB": partial(assert_sql, dialect="duckdb"),
 }
+
+
+def walk_nested(nested, row):
+    """Prediction of a row without missing values; None where no branch has a value."""
+    while isinstance(nested, dict):
+        ((name, branches),) = nested.items()
+        nested = next((below for key, below in branches.items() if _leads(key, row[name])), None)
+    return nested
+
+
+def _leads(key, x):
+    if isinstance(key, str):
+        sign, _, bound = key.partition(" ")
+        return sign == "present" or (x <= float(bound) if sign == "<=" else x > float(bound))
+    return x in key if isinstance(key, tuple) else x == key

@@ -5,6 +5,7 @@ from itertools import chain, combinations
 from math import isnan, log2
 
 import numpy as np
+import pandas as pd
 
 from gputree.base.dtypes import THRESHOLD_SPLIT
 from gputree.pruning.error_limit import add_errors
@@ -117,3 +118,22 @@ def subsets(n: int):
 
 def as_tests(conditions: list[Condition]) -> list[Test]:
     return [tuple(condition) for condition in conditions]  # type: ignore[misc]
+
+
+def json_class(document, row):
+    """Class of a row, by names of columns, that rules as JSON predict."""
+    for rule in document["rules"]:
+        if all(_holds(condition, row[condition["feature"]]) for condition in rule["conditions"]):
+            return rule["class"]
+    return document["default"]["class"]
+
+
+def _holds(condition, value):
+    if condition["operator"] == "missing":
+        return pd.isna(value) or value not in condition.get("values", [value])
+    if pd.isna(value):
+        return False
+    if condition["operator"] == "in":
+        return value in condition["values"]
+    at_most = condition["operator"] == "present" or value <= condition["threshold"]
+    return at_most != (condition["operator"] == ">")

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from gputree.arithmetic.fixed_point import fix_weights
-from gputree.backends.base import Limits, Task
+from gputree.backends.base import Limits, Rows, Task
 from gputree.criteria import Entropy, Gini, WideGini
 from gputree.criteria.named import CRITERIA, fix, new_criterion
 
@@ -61,13 +61,11 @@ def make_task(criterion: str, sample: Sample, *, exact=True, n_classes=None, **l
     if not is_regression(criterion):
         kind = CLASS_CRITERIA[criterion](n_classes or int(sample.y.max()) + 1, weights.unit)
         target = sample.y.astype(np.uint8)
-        return Task(kind, Limits(**limits), target, weights.weight, None, None, exact)
+        return Task(kind, Limits(**limits), Rows(target, weights.weight, None, None), exact)
     targets = fix(criterion, suit(criterion, sample.y.astype(np.float64)), weights)
     limits["rounded"] = targets.rounded
-    return Task(
-        new_criterion(criterion, 0, weights, targets), Limits(**limits), targets.target,
-        weights.weight, targets.square, targets.square_rest, exact,
-    )  # fmt: skip
+    rows = Rows(targets.target, weights.weight, targets.square, targets.square_rest)
+    return Task(new_criterion(criterion, 0, weights, targets), Limits(**limits), rows, exact)
 
 
 def is_regression(criterion: str) -> bool:

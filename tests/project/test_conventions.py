@@ -65,14 +65,14 @@ def test_ranges_exclude_their_end():
 
 
 def test_values_of_a_bin_lie_between_its_least_and_its_greatest():
-    from gputree.backends.base import Limits, Task
+    from gputree.backends.base import Limits, Rows, Task
     from gputree.backends.cpu.backend import CpuBackend
     from gputree.backends.cpu.table import CpuTable
     from gputree.criteria import Gini
 
     values = np.array([[3.0], [1.0], [2.0], [1.0], [5.0], [9.0]])
     limits = Limits(9, 2, 1, 0, -np.inf, 1, False)
-    task = Task(Gini(2, 1.0), limits, np.zeros(6, np.uint8), None, None, None, exact=False)
+    task = Task(Gini(2, 1.0), limits, Rows(np.zeros(6, np.uint8), None, None, None), exact=False)
     backend = CpuBackend(CpuTable(values, np.zeros(1, np.bool_)), task, 1)
     backend.encode(max_bins=2)
     table = backend.table

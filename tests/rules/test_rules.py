@@ -429,35 +429,16 @@ def test_thresholds_that_are_near_are_told_apart():
     assert "x0 <= 1.000005" in text
 
 
-def json_answers(text: str, X) -> list:
-    """Predictions of the JSON, read by a few lines."""
-    whole = json.loads(text)
-    tests = {
-        "<=": lambda v, c: v is not None and v <= c["threshold"],
-        ">": lambda v, c: v is not None and v > c["threshold"],
-        "in": lambda v, c: v in c["values"],
-        "present": lambda v, c: v is not None,
-        "missing": lambda v, c: v is None,
-    }
-    answers = []
-    for row in X:
-        holds = [
-            rule["class"]
-            for rule in whole["rules"]
-            if all(tests[c["operator"]](row[c["column"]], c) for c in rule["conditions"])
-        ]
-        answers.append([*holds, whole["default"]["class"]][0])
-    return answers
-
-
 @in_each_kind
 @given(table=TABLES)
 def test_json_and_sql_answer_as_predict(kind, table):
     rules = to_rules(grown(kind, table)[0], table.X, table.y, table.weight)
     rows = [[None if np.isnan(v) else v for v in row] for row in table.X.tolist()]
     expected = rules.predict(table.X).tolist()
-    assert json_answers(rules.rules_.to_json(), rows) == expected
     columns = {f"x{j}": column for j, column in enumerate(zip(*rows, strict=True))}
+    document = json.loads(rules.rules_.to_json())
+    records = (dict(zip(columns, row, strict=True)) for row in rows)
+    assert [slow.json_class(document, record) for record in records] == expected
     query = rules.rules_.to_sql(dialect="sqlite", table="rows")
     assert in_sqlite(query, columns) == expected
     numbers = rules.rules_.to_sql(dialect="sqlite", output="rule", table="rows")

@@ -14,6 +14,7 @@ from gputree.backends.base import (
     Floats,
     Int64s,
     Larger,
+    Rows,
     Splits,
     Subtrees,
     Task,
@@ -40,7 +41,6 @@ from gputree.backends.cpu.layout import (
     Fine,
     Left,
     Nodes,
-    Rows,
     Scores,
     SearchRules,
 )
@@ -88,7 +88,7 @@ class CpuBackend:
         self.task, self.channels = task, task.channels
         self._draws_few = draws_few(table.categories, task.limits.max_features)
         self.n_threads, self._run = n_threads, partial(run, n_threads)
-        self.rows = Rows(task.target, task.weight, task.square, task.square_rest)
+        self.rows = task.rows
         # a copy: growth permutes them
         self.entries = (
             np.arange(table.shape[0], dtype=ROW) if entries is None else entries.astype(ROW)
@@ -113,7 +113,7 @@ class CpuBackend:
     def _rules(self, bounds: Bounds | None) -> SearchRules:
         """Return the rules that choose between cuts of nodes whose means have `bounds`."""
         task = self.task
-        rules = task.criterion, task.limits, task.weight is not None, task.exact
+        rules = task.criterion, task.limits, task.rows.weight is not None, task.exact
         return SearchRules(*rules, bounds, task.interactions)
 
     # ------------------------------------------------------- histograms
@@ -470,16 +470,18 @@ class CpuBackend:
         self.cell_counts = None
         return self._finish(SmallNodes(begin, end, depth, keys, bounds, np.zeros_like(begin)))
 
-    def grow_whole(self, sizes: Int64s, keys: Uint64s, tasks: list[Task]) -> Subtrees | None:
+    def grow_whole(
+        self, sizes: Int64s, keys: Uint64s, tasks: list[Task]
+    ) -> tuple[Subtrees, Int64s] | None:
         """Grow trees of `sizes` entries, one after another, from their roots on as small nodes.
 
         Their `tasks` differ in weights, and by these in targets that are no classes, or have no
-        weights. None where they must be grown one by one.
+        weights. Also returns the places of row 0 of each. None where they must be grown one by one.
         """
         end, none = np.cumsum(sizes), np.zeros_like(sizes)
         roots = Bounds.of_roots(self.task.limits, self.task.interactions, sizes.size)
         nodes = SmallNodes(end - sizes, end, none, keys, roots, none)
-        weighted = [task.weight for task in tasks if task.weight is not None]
+        weighted = [task.rows.weight for task in tasks if task.rows.weight is not None]
         if len(weighted) > 1:
             in_parts = self._reads_ranks and not self._is_ranked
             if self.task.draws_cuts or in_parts or self._sorts_drawn or self._sorts_each(nodes):
@@ -487,9 +489,9 @@ class CpuBackend:
             nodes = nodes._replace(first_row=np.arange(sizes.size) * weighted[0].size)
             self.rows = self.rows._replace(weight=np.concatenate(weighted))
             if self.rows.square is not None:
-                target = np.concatenate([task.target for task in tasks])
-                self.rows = self.rows._replace(target=target)
-        return self._finish(nodes)
+                columns = zip(*(task.rows for task in tasks), strict=True)
+                self.rows = Rows(*map(np.concatenate, columns))
+        return self._finish(nodes), nodes.first_row
 
     def _finish(self, nodes: SmallNodes) -> Subtrees:
         """Build the subtrees of small nodes."""

@@ -98,7 +98,7 @@ def new_block(table: Table, task: Task, m: int, row_dtype: np.dtype) -> Block:
         local=np.empty(m, np.int32),
         local_spill=np.empty(m, np.int32),
         target=np.empty(m, np.int64),
-        weight=np.empty(m if task.weight is not None else 0, np.int64),
+        weight=np.empty(m if task.rows.weight is not None else 0, np.int64),
         left_side=np.empty(m, np.uint8),
         columns=np.empty(d, np.int64),
         two_valued=table.by_code & (np.diff(table.offset) - table.missing == 2),

@@ -105,7 +105,7 @@ def new_scratch(table: Table, task: Task, most_rows: int, sorted_: bool) -> Scra
         met=np.empty(most_rows if many > 0 and not sorted_ else 0, np.int32),
         item=np.empty(most_rows if listed else 0, np.int32),
         last=np.empty(2, np.int64),
-        weighted=task.weight is not None,
+        weighted=task.rows.weight is not None,
         regression=task.n_classes == 0,
     )
 

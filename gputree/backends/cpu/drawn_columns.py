@@ -9,42 +9,42 @@ Columns that are constant in a node are constant below it, and are not read ther
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gputree.arithmetic.bits import child_key
-from gputree.backends.base import Int64s, Subtrees, Task
+from gputree.backends.base import Int64s, Rows, Subtrees, Task
 from gputree.backends.cpu.block import share_blocks
 from gputree.backends.cpu.cut import new_draws, no_cut
 from gputree.backends.cpu.drawn_ranks import best_rank_cut, mark_ranks, new_drawn_ranks
 from gputree.backends.cpu.drawn_values import best_value_cut, mark_values, new_drawn
 from gputree.backends.cpu.finish import (
+    Growing,
     SmallNodes,
-    Waiting,
     add_leaf,
     may_split,
     new_subtrees,
+    new_waiting,
     places_equal,
+    split_leaf,
     wait,
 )
 from gputree.backends.cpu.finish_scan import Scan, clear
 from gputree.backends.cpu.jit import borrowing, kernel, pasted
-from gputree.backends.cpu.layout import EntrySource, Rows
+from gputree.backends.cpu.layout import EntrySource
 from gputree.backends.cpu.monotonic import (
     allowed_on_stack,
     at_place,
     keep_columns,
-    new_sets,
-    new_stack,
     push_bounds,
     push_sets,
     put_bounds,
     put_set,
 )
 from gputree.backends.cpu.ranks import Ranks, rank_table
-from gputree.backends.rules import fewest_rows, missing_goes_left
+from gputree.backends.rules import fewest_rows
 from gputree.criteria import add_row, begin, gain, is_pure, restrict, row_by_row
 
 # Rows of the nodes of a large table that are ranked together.
@@ -69,17 +69,6 @@ class InNode(NamedTuple):
     class_of: Int64s  # (channels,) number of a class among those of the node
     total: Int64s  # (channels,)
     left: Int64s  # (channels,)
-
-
-class DrawnRules(NamedTuple):
-    """Rules by which a node is grown."""
-
-    criterion: Any
-    limits: Any
-    weighted: bool
-    regression: bool
-    interactions: Any  # `Interactions`, or None
-    columns: int
 
 
 @pasted
@@ -163,19 +152,12 @@ def part_rows(rows, spill, left_side):
 
 
 @borrowing
-def key_bits(ranks):
-    """Bits of a key for the place of a row; 0 where there are no keys."""
-    bits = 0
-    if ranks is not None:
-        bits = 8 * ranks.keys.itemsize // 2
-    return bits
-
-
-@borrowing
 def grow_one(rules, criterion, entries, first_row, free, waiting, values, ranks, scratch, out):
     """Grow the subtree of the node on top of the stack; returns the next free node."""
     limits = rules.limits
-    min_rows, bits = fewest_rows(limits), key_bits(ranks)
+    min_rows, bits = fewest_rows(limits), 0  # of a key, for the place of a row
+    if ranks is not None:
+        bits = 8 * ranks.keys.itemsize // 2
     size = 1
     # Nodes below `free` have their entries, s .. t; the `size` on the stack may still be split.
     while size > 0:
@@ -212,20 +194,12 @@ def grow_one(rules, criterion, entries, first_row, free, waiting, values, ranks,
         f = cut.column
         threshold, missing = mark_sides(scan, rows, cut, values, ranks, scratch.left_side)
         middle = s + part_rows(rows, entries.spill, scratch.left_side)
-        out.first_child[node] = free
-        out.feature[node] = f
-        out.gain[node] = decrease
-        out.threshold[node] = threshold
-        out.missing_left[node] = missing_goes_left(
-            missing, cut.missing_left, middle - s, t - middle
-        )
+        split_leaf(out, node, free, cut, decrease, threshold, missing, middle)
         push_bounds(
             bounded.monotonic, criterion, entries, rules.weighted, f, s, middle, scratch.total,
             scratch.left, waiting.bounds, size,
         )  # fmt: skip
         push_sets(allowed, f, waiting.columns, size)
-        add_leaf(out, free, s, middle)
-        add_leaf(out, free + 1, middle, t)
         deeper = level + 1 < limits.max_depth
         for side in range(2):
             a, b = (middle, t) if side == 1 else (s, middle)
@@ -238,19 +212,12 @@ def grow_one(rules, criterion, entries, first_row, free, waiting, values, ranks,
 
 
 @kernel
-def grow_drawn(rules, channels, entries, nodes, values, ranks, out):
-    """Grow the subtrees of all nodes, and return their number of nodes."""
+def grow_drawn(rules, channels, entries, nodes, columns, values, ranks, out):
+    """Grow the subtrees of all nodes, over so many columns; returns their number of nodes."""
     most = np.int64(0)
     for j in range(nodes.begin.size):
         most = max(most, nodes.end[j] - nodes.begin[j])
-    waiting = Waiting(
-        np.empty(most + 1, np.int64),
-        np.empty(most + 1, np.int64),
-        np.empty(most + 1, np.int64),
-        np.empty(most + 1, np.uint64),
-        new_stack(rules.limits.monotonic, most + 1),
-        new_sets(rules.interactions, most + 1),
-    )
+    waiting = new_waiting(rules, most + 1)
     scratch = InNode(
         np.empty(most, np.int64),
         np.empty(most, np.int64),
@@ -267,7 +234,7 @@ def grow_drawn(rules, channels, entries, nodes, values, ranks, out):
         add_leaf(out, free, nodes.begin[j], nodes.end[j])
         put_bounds(rules.limits.monotonic, nodes.means, j, waiting.bounds)
         put_set(rules.interactions, nodes.means, j, waiting.columns)
-        wait(waiting, 0, free, nodes.depth[j], rules.columns, nodes.key[j])
+        wait(waiting, 0, free, nodes.depth[j], columns, nodes.key[j])
         free = grow_one(
             rules, criterion, entries, nodes.first_row[j], free + 1, waiting, values, ranks,
             scratch, out,
@@ -296,15 +263,15 @@ def grow_of_drawn(
         weight=np.empty(0, np.int64) if rows.weight is None else rows.weight,
     )
     regression, draws = rows.square is not None, new_draws(d)
-    given = task.limits, rows.weight is not None, regression, task.interactions, d
-    rules = DrawnRules(row_by_row(task.criterion), *given)
+    given = task.limits, rows.weight is not None, regression, None, task.interactions
+    rules = Growing(row_by_row(task.criterion), *given)
     values = drawn = None
     if ranks is None:
         values = new_drawn(table, task, by_column, draws, most)
     else:
         drawn = new_drawn_ranks(ranks, table, task, draws, most)
     channels = 3 if regression else max(task.n_classes, 2)
-    free = grow_drawn(rules, channels, entries, nodes, values, drawn, out)
+    free = grow_drawn(rules, channels, entries, nodes, d, values, drawn, out)
     return Subtrees._make([out.root, *(field[:free] for field in out[1:])])
 
 

@@ -28,7 +28,7 @@ from gputree.backends.cpu.finish_scan import (
     scan_column,
     weight_at,
 )
-from gputree.backends.cpu.jit import borrowing, kernel, pasted
+from gputree.backends.cpu.jit import borrowing, inner, kernel, pasted
 from gputree.backends.cpu.layout import BinEnds, EntrySource
 from gputree.backends.cpu.monotonic import (
     allowed_on_stack,
@@ -64,13 +64,13 @@ class SmallNodes(NamedTuple):
 
 
 class Growing(NamedTuple):
-    """Rules by which every node of a block is grown."""
+    """Rules by which every node is grown."""
 
     criterion: Any
     limits: Limits
     weighted: bool
     regression: bool
-    bin_ends: BinEnds
+    bin_ends: BinEnds | None  # of columns in blocks
     interactions: Any  # `Interactions`, or None
 
 
@@ -352,6 +352,32 @@ def add_leaf(out, node, s, t):
     out.end[node] = t
 
 
+@borrowing
+def split_leaf(out, node, free, cut, decrease, threshold, missing, middle):
+    """Split a leaf at entry `middle`; its children are leaves, the next `free` nodes."""
+    s, t = out.begin[node], out.end[node]
+    out.first_child[node] = free
+    out.feature[node] = cut.column
+    out.gain[node] = decrease
+    out.threshold[node] = threshold
+    out.missing_left[node] = missing_goes_left(missing, cut.missing_left, middle - s, t - middle)
+    add_leaf(out, free, s, middle)
+    add_leaf(out, free + 1, middle, t)
+
+
+@inner
+def new_waiting(rules, most):
+    """Scratch for so many nodes that wait."""
+    return Waiting(
+        np.empty(most, np.int64),
+        np.empty(most, np.int64),
+        np.empty(most, np.int64),
+        np.empty(most, np.uint64),
+        new_stack(rules.limits.monotonic, most),
+        new_sets(rules.interactions, most),
+    )
+
+
 @pasted
 def wait(waiting, place, node, level, active, key):
     """Push a node on the stack of waiting nodes."""
@@ -402,29 +428,23 @@ def grow(rules, criterion, scratch, block, root, m, waiting, total, left, out):
             continue
         f = cut.column
         nominal = rules.bin_ends.categories[f] > 0
-        out.first_child[node] = free
-        out.feature[node] = f
         low, high, missing = mark_rows(scan, scratch, block, cut)
+        threshold = 0.0
         if not nominal:
-            out.threshold[node] = cut_threshold(
+            threshold = cut_threshold(
                 rules.bin_ends, block.distinct[f, first:], f, missing_rank(bits), low, high
             )
-        out.gain[node] = decrease
         further = min_rows if level + 1 < limits.max_depth else m + 1
         middle, left_splits, right_splits = split_block(
             rules, block, bits, s, t, active,
             f if not (nominal or cut.missing_left) else -1, further,
         )  # fmt: skip
-        out.missing_left[node] = missing_goes_left(
-            missing > 0, cut.missing_left, middle - s, t - middle
-        )
+        split_leaf(out, node, free, cut, decrease, threshold, missing > 0, shift + middle)
         stack = waiting.bounds
         push_bounds(
             bounded.monotonic, criterion, block, weighted, f, s, middle, total, left, stack, size
         )
         push_sets(allowed, f, waiting.columns, size)
-        add_leaf(out, free, shift + s, shift + middle)
-        add_leaf(out, free + 1, shift + middle, shift + t)
         for side in range(2):
             splits = right_splits if side == 1 else left_splits
             below = level + 1 if splits else limits.max_depth  # else it stays a leaf
@@ -445,14 +465,7 @@ def grow_nodes(rules, entries, nodes, a, b, scratch, block, out, free):
     for j in range(a, b):
         most = max(most, nodes.end[j] - nodes.begin[j])
         widest = max(widest, block.channels[j - a])
-    waiting = Waiting(
-        np.empty(most + 1, np.int64),
-        np.empty(most + 1, np.int64),
-        np.empty(most + 1, np.int64),
-        np.empty(most + 1, np.uint64),
-        new_stack(rules.limits.monotonic, most + 1),
-        new_sets(rules.interactions, most + 1),
-    )
+    waiting = new_waiting(rules, most + 1)
     total = np.empty(widest, np.int64)  # rows of one array would not be taken for contiguous
     left = np.empty(widest, np.int64)
     # The subtrees of nodes a .. j are grown, up to node `free`; node j begins at place `first`.

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.backends.base import Limits
+from gputree.backends.base import Limits, Rows
 from gputree.backends.lists import ListTask
 
 # Rows of a node that one thread processes at a time.
@@ -118,15 +118,6 @@ class Left(NamedTuple):
 
     begin: NDArray  # (m + 1,) int64: split j has begin[j] .. begin[j + 1]
     code: NDArray  # uint32, ascending
-
-
-class Rows(NamedTuple):
-    """Per-row statistics in fixed-point units; `weight` is None where every weight is 1."""
-
-    target: NDArray  # class index, or weight x target
-    weight: NDArray | None  # int64
-    square: NDArray | None  # int64, weight x target squared; regression
-    square_rest: NDArray | None  # int64, its fraction in units of 2**-30
 
 
 class EntrySource(NamedTuple):

@@ -90,7 +90,7 @@ class Vectors(NamedTuple):
 def new_vectors(task: Task) -> Vectors | None:
     """Scratch for a task, or None unless it counts rows of two classes by gini."""
     criterion = task.criterion
-    if isinstance(criterion, Gini) and criterion.n_classes == 2 and task.weight is None:
+    if isinstance(criterion, Gini) and criterion.n_classes == 2 and task.rows.weight is None:
         return Vectors(*(np.empty(MAX_BINS + 1) for _ in Vectors._fields))
     return None
 

@@ -66,9 +66,9 @@ class CudaBackend:
         value_bytes = source.values.nbytes if source.on_host else 0
         memory = share_out(task, n, coding.row_stride(d), value_bytes, source.used_bytes)
         numbers = xp.arange(n, dtype=ROW) if entries is None else to_device(entries, ROW)
-        columns = (task.target, task.weight, task.square, task.square_rest)
         table = source.bare(memory.keeps_values, self.n_threads)
-        grower = Grower.over(task, table, DeviceRows.of(columns, task.n_classes), numbers, memory)
+        rows = DeviceRows.of(task.rows, task.n_classes)
+        grower = Grower.over(task, table, rows, numbers, memory)
         self.grower = grower._replace(
             place=categorical_places(table.host), interactions=pack_interactions(task)
         )

@@ -185,11 +185,11 @@ class Grower(NamedTuple):
     ) -> Grower:
         """Return the grower of a task on a table whose rows have the given statistics."""
         xp, monotonic = cupy(), task.limits.monotonic
-        is_counted = task.weight is None and task.square is None
+        is_counted = task.rows.weight is None and task.rows.square is None
         return cls(
             kernels=Kernels(
                 task.criterion,
-                task.weight is not None,
+                task.rows.weight is not None,
                 8 * table.bits.itemsize,
                 categories=bool(table.host.categories.any()),
                 monotonic=monotonic is not None,

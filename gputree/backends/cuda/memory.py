@@ -103,9 +103,8 @@ def release() -> None:
 
 def statistics_bytes(task: Task) -> int:
     """Bytes of a row's target and weights."""
-    rest = (task.weight, task.square, task.square_rest)
     target = 4 if task.n_classes else 8
-    return target + 8 * sum(column is not None for column in rest)
+    return target + 8 * sum(column is not None for column in task.rows[1:])
 
 
 def set_bytes(task: Task) -> int:

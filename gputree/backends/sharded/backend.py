@@ -144,7 +144,7 @@ class ShardedBackend:
         m = len(scores.total)
         pure = np.empty(m, np.bool_)
         pure_nodes(self.task.criterion, scores.total, pure)
-        if self.task.square is None:
+        if self.task.rows.square is None:
             return ~pure
         low, high = Sum(np.full(m, -np.inf), "maximum"), Sum(np.full(m, np.inf), "minimum")
         self.shards.sum("narrow_targets", [low, high], ranges)

@@ -21,9 +21,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree.arithmetic.fixed_point import Weights
-from gputree.backends.base import Bounds, Floats, Int64s, Larger, Splits, Subtrees, Task, Uint64s
+from gputree.backends.base import (
+    Bounds,
+    Floats,
+    Int64s,
+    Larger,
+    Rows,
+    Splits,
+    Subtrees,
+    Task,
+    Uint64s,
+)
 from gputree.backends.binning import Bins
-from gputree.backends.cpu.layout import Rows
 from gputree.backends.sharded import tuning
 from gputree.backends.sharded.backend import ShardedBackend
 from gputree.backends.sharded.coding import Layout, code, empty_table

@@ -15,11 +15,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.backends.base import Int64s
+from gputree.backends.base import Int64s, Rows
 from gputree.backends.binning import MAX_BINS, Bins
 from gputree.backends.cpu.cut import count_row, narrow
 from gputree.backends.cpu.jit import PREFETCH_ROWS, borrowing, kernel, pick, prefetch
-from gputree.backends.cpu.layout import Rows, Table
+from gputree.backends.cpu.layout import Table
 from gputree.compilation import jitable
 
 Keys = NDArray[np.uint64]

@@ -1,6 +1,7 @@
 """Shards of a table on this machine, in memory or mapped from files, counted by threads."""
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,7 @@ from gputree.backends.sharded.subtrees import (
     most_rows,
     places_of,
 )
-from gputree.backends.sharded.table import ShardedTable, TableSummary, rows_of, slice_table
+from gputree.backends.sharded.table import ShardedTable, TableSummary, slice_table
 from gputree.backends.sharded.tasks import Here, Tasks
 from gputree.base.threads import cut, run
 from gputree.tree.branches import concatenated_ranges
@@ -50,8 +51,8 @@ class LocalShards:
         self.summary = TableSummary.of(table.whole.bare, task, n_threads, None)
 
         def shard(a: int, b: int) -> HostShard:
-            rows, part = rows_of(task, slice(a, b)), between(entries, a, b)
-            return HostShard(CpuBackend(table.part(a, b), rows, n_threads, part))
+            part = replace(task, rows=task.rows.take(slice(a, b)))
+            return HostShard(CpuBackend(table.part(a, b), part, n_threads, between(entries, a, b)))
 
         self.shards = [shard(a, b) for a, b in self.spans]
         self.sizes = np.array([shard.host.entries.size for shard in self.shards])

@@ -27,9 +27,8 @@ from gputree.arithmetic.fixed_point import (
     finest_unit,
     round_weights,
 )
-from gputree.backends.base import Bools, Floats, Int64s
+from gputree.backends.base import Bools, Floats, Int64s, Rows
 from gputree.backends.binning import MAX_BINS
-from gputree.backends.cpu.layout import Rows
 from gputree.backends.sharded import tuning
 from gputree.backends.sharded.tasks import Tasks
 from gputree.compilation.arrays import writable

@@ -15,9 +15,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.backends.base import Bools, Bounds, Int64s, Uint64s
+from gputree.backends.base import Bools, Bounds, Int64s, Rows, Uint64s
 from gputree.backends.cpu.cut import drawn_columns
-from gputree.backends.cpu.layout import Rows
 from gputree.backends.sharded import tuning
 from gputree.backends.sharded.cells import (
     Cells,

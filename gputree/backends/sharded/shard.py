@@ -11,9 +11,8 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.backends.base import Floats, Int64s, Splits
+from gputree.backends.base import Floats, Int64s, Rows, Splits
 from gputree.backends.cpu.backend import CpuBackend
-from gputree.backends.cpu.layout import Rows
 from gputree.backends.sharded.intervals import (
     IntervalRows,
     IntervalSource,

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.backends.base import Bools, Int64s, Sharding, Task
+from gputree.backends.base import Bools, Int64s, Rows, Sharding, Task
 from gputree.backends.cpu.backend import CpuBackend
-from gputree.backends.cpu.layout import Rows, Table
+from gputree.backends.cpu.layout import Table
 from gputree.backends.cpu.table import CpuTable
 from gputree.backends.interactions import Interactions
 from gputree.backends.sharded.intervals import BinKeys
@@ -101,7 +101,7 @@ class TableSummary:
     @classmethod
     def of(cls, table: Table, task: Task, n_threads: int, keys: BinKeys | None) -> TableSummary:
         """Summarize a table and a task with rows."""
-        none = rows_of(task, slice(0, 0))
+        none = replace(task, rows=task.rows.take(slice(0, 0)))
         return cls(slice_table(table, 0, 0), none, len(table.values), n_threads, keys)
 
     @property
@@ -115,7 +115,7 @@ class TableSummary:
 
     @property
     def weighted(self) -> bool:
-        return self.task.weight is not None
+        return self.task.rows.weight is not None
 
     @property
     def histogram_cells(self) -> int:
@@ -130,7 +130,7 @@ class TableSummary:
     @property
     def cell_dtype(self) -> np.dtype:
         """Type of counters, which can represent all rows."""
-        counted = not self.weighted and self.task.square is None
+        counted = not self.weighted and self.task.rows.square is None
         return np.dtype(np.uint32 if counted and self.n_rows <= MOST_COUNTED else np.int64)
 
     def row_counts(self, statistics: Int64s) -> Int64s:
@@ -200,7 +200,7 @@ class TableSummary:
         if values is not None and codes is not None:
             table = table._replace(values=values, codes=codes)
         if rows is not None:
-            task = with_rows(task, rows)
+            task = replace(task, rows=rows)
         coded = CpuTable(table.values, table.missing, table.categories)
         none = None if entries is None else np.empty(0, np.int64)
         backend = CpuBackend(coded, task, self.n_threads, none)
@@ -208,23 +208,6 @@ class TableSummary:
         if entries is not None:
             backend.entries = entries
         return backend
-
-
-def statistics_of(task: Task) -> Rows:
-    """Return the statistics of the rows of a task."""
-    return Rows(task.target, task.weight, task.square, task.square_rest)
-
-
-def with_rows(task: Task, rows: Rows) -> Task:
-    """Return the task with other statistics of rows."""
-    target, weight, square, rest = rows
-    return replace(task, target=target, weight=weight, square=square, square_rest=rest)
-
-
-def rows_of(task: Task, rows: slice) -> Task:
-    """Return the task of some rows of the table."""
-    columns: list[Any] = [None if x is None else x[rows] for x in statistics_of(task)]
-    return with_rows(task, Rows(*columns))
 
 
 def slice_table(table: Table, begin: int, end: int) -> Table:
