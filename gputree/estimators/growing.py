@@ -177,7 +177,7 @@ def _number(
     if targets is not None:
         centres = [of_tree.targets.centre for of_tree in units if of_tree.targets is not None]
         targets = targets._replace(centre=np.repeat(centres, sizes))  # type: ignore[arg-type]
-        found = target_statistics(whole.sums, units[0].weights, targets, options.criterion)
+        found = _target_statistics(whole.sums, units[0].weights, targets, options.criterion)
         roots = np.repeat(found.impurity[nodes[:-1]], sizes // 2)
         bounds = found.impurity[whole.is_split], roots, whole.missing_left
         whole = whole._replace(gain=bound_gains(whole.gain, *bounds))
@@ -363,7 +363,7 @@ def numbered_tree(
     if targets is None:
         found = _class_statistics(shape.sums, weights, options.criterion)
     else:
-        found = target_statistics(shape.sums, weights, targets, options.criterion)
+        found = _target_statistics(shape.sums, weights, targets, options.criterion)
     return tree_of_statistics(nodes, shape, found, options, n_features)
 
 
@@ -413,7 +413,7 @@ def _class_statistics(sums: NDArray[np.int64], weights: Weights, criterion: str)
     return Statistics(np.multiply(sums, unit, dtype=np.float64), whole * unit, impurity)
 
 
-def target_statistics(
+def _target_statistics(
     sums: NDArray[np.int64], weights: Weights, targets: Targets, criterion: str
 ) -> Statistics:
     """Mean, weight and impurity of every node."""

@@ -10,6 +10,7 @@ from gputree.backends import new_ranked_grower
 from gputree.backends.base import Limits
 from gputree.backends.ranked import NodeRows, RankedNodes
 from gputree.backends.rules import midpoints
+from gputree.base.dtypes import Int64s
 from gputree.base.memory import require_memory
 from gputree.base.progress import Progress
 from gputree.criteria.named import RANKED
@@ -164,6 +165,13 @@ def tree_of_lists(table: Table, grown: GrownLists, found: Statistics, options: O
     return Grown(close_tree(tree, grown.shape, options), report)
 
 
+def sum_of_nodes(grown: RankedNodes, values: Int64s) -> Int64s:
+    """Sums in all nodes of the values of rows, which are in the order of the leaves."""
+    sums = np.concatenate([[0], np.cumsum(values)])
+    found: Int64s = sums[grown.end] - sums[grown.begin]
+    return found
+
+
 def _grown_nodes(grown: RankedNodes, values: NDArray) -> GrownNodes:
     """Nodes with thresholds between the values next to a cut; infinity before missing values."""
     split = np.flatnonzero(grown.first_child >= 0)
@@ -189,8 +197,7 @@ def _weights_of(
     if weight is not None:
         of_row = np.zeros(int(order.max()) + 1, np.int64)
         of_row[order] = weight
-        sums = np.concatenate([[0], np.cumsum(of_row[rows.row])])
-        units = sums[grown.end] - sums[grown.begin]
+        units = sum_of_nodes(grown, of_row[rows.row])
     return np.multiply(units, unit, dtype=np.float64)
 
 

@@ -11,7 +11,7 @@ from gputree.arithmetic.fixed_point import Targets, Weights, fix_weights
 from gputree.backends.ranked import NodeRows, RankedNodes
 from gputree.compilation import kernel
 from gputree.criteria.multi_output import class_criterion, fix_several
-from gputree.criteria.named import class_impurity, new_criterion
+from gputree.criteria.named import class_impurity, target_impurity
 from gputree.errors import InputError
 from gputree.estimators.column_warnings import warn_if_coarse
 from gputree.estimators.growing import (
@@ -21,12 +21,11 @@ from gputree.estimators.growing import (
     check_statistics,
     new_limits,
     over_stored,
-    target_statistics,
 )
 from gputree.estimators.growing_ranked import (
-    GrownLists,
     grow_lists,
     require_targets,
+    sum_of_nodes,
     tree_of_lists,
 )
 from gputree.growth.assembly import over_leaves
@@ -118,7 +117,9 @@ def grow_targets(
     else:
         place = np.empty(n, np.int32)
         place[kept] = np.arange(kept.size)
-        found = _target_statistics(grown, place[rows.row], weights, targets, options.criterion)
+        found = _target_statistics(
+            grown.ranked, place[rows.row], weights, targets, options.criterion
+        )
     return tree_of_lists(table, grown, found, options._replace(n_classes=sum(classes)))
 
 
@@ -154,20 +155,14 @@ def _add_classes(
 
 
 def _target_statistics(
-    grown: GrownLists, place: NDArray, weights: Weights, targets: list[Targets], criterion: str
+    grown: RankedNodes, place: NDArray, weights: Weights, targets: list[Targets], criterion: str
 ) -> Statistics:
     """Means, weights and mean impurities of nodes; `place` are their rows, among all."""
-    nodes = grown.ranked
-    begin = np.sort(nodes.begin[nodes.first_child < 0])  # of leaves, one after another
-    ends = begin, np.append(begin[1:], nodes.end[0])
-    first, last = np.searchsorted(begin, [nodes.begin, nodes.end])
-    parts = []
-    for found in targets:
-        of_rows = found.target, weights.weight, found.square, found.square_rest
-        one, sums = new_criterion(criterion, 0, weights, found), np.zeros((begin.size + 1, 4), int)
-        of_leaves = grown.grower.node_statistics(ends, place, one, of_rows)
-        np.cumsum(of_leaves, axis=0, out=sums[1:])
-        parts.append(target_statistics(sums[last] - sums[first], weights, found, criterion))
-    means = np.hstack([part.statistics for part in parts])
-    impurity = np.mean([part.impurity for part in parts], axis=0)
-    return Statistics(means, parts[0].weight, impurity)
+    k, whole = len(targets), grown.weight
+    means, impurity = np.empty((whole.size, k)), np.zeros(whole.size)
+    for j, found in enumerate(targets):
+        sums = [whole, *(sum_of_nodes(grown, values[place]) for values in found[:3])]
+        means[:, j] = found.centre + sums[1] * found.unit / whole
+        impurity += target_impurity(criterion, np.stack(sums, axis=1), found)
+    unit = weights.unit * weights.scale
+    return Statistics(means, np.multiply(whole, unit, dtype=np.float64), impurity / k)

@@ -44,7 +44,7 @@ def test_a_fault_of_growth_is_none_of_the_user(gputree, tmp_path, monkeypatch, k
     ("command", "place"),
     [
         (["predict", GOLF], "gputree.prediction.answers.run_blocks"),
-        (["evaluate", GOLF], "gputree.cli.evaluate.answers"),
+        (["evaluate", GOLF], "gputree.cli.evaluate._answers"),
         (["show"], "gputree.cli.show._head"),
         (["explain", GOLF], "gputree.cli.explain._within"),
         (["export", "--format", "json"], "gputree.persistence.json_document._json"),

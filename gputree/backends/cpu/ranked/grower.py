@@ -12,7 +12,7 @@ from gputree.arithmetic.bits import child_key
 from gputree.backends.base import Limits, Rows
 from gputree.backends.cpu.cut import drawn_columns
 from gputree.backends.cpu.layout import Table
-from gputree.backends.cpu.partition import node_categories, node_statistics
+from gputree.backends.cpu.partition import node_categories
 from gputree.backends.cpu.ranked.counts import MOST_CODES, Codes, code_column
 from gputree.backends.cpu.ranked.formulas import no_cut, precedes
 from gputree.backends.cpu.ranked.lists import MOST_RANKS, presort
@@ -28,10 +28,10 @@ from gputree.backends.cpu.ranked.nodes import (
     split_node,
 )
 from gputree.backends.interactions import Interactions
-from gputree.backends.ranked import Int32s, NodeRows, RankedNodes
+from gputree.backends.ranked import NodeRows, RankedNodes
 from gputree.base.dtypes import Int64s
 from gputree.base.memory import require_memory
-from gputree.base.threads import even_spans, run, spans
+from gputree.base.threads import even_spans, run
 from gputree.criteria.multi_output import OF_SUMS
 from gputree.errors import InputError
 
@@ -126,19 +126,6 @@ class RankedGrower:
         """Categories of a column in each node, as of `gputree.backends.base.Backend`."""
         row = self._ranked.rows.row
         return node_categories(self._table, row, begin, end, feature, self._n_threads)
-
-    def node_statistics(
-        self, ends: tuple[Int64s, Int64s], place: Int32s, criterion: Any, of_rows: Any
-    ) -> Int64s:
-        """Sums of one target in the nodes of some ends, as of `gputree.backends.base.Backend`.
-
-        `place` are the rows in the order of the leaves, and `of_rows` fields of `Rows`.
-        """
-        out = np.zeros((ends[0].size, 4), np.int64)
-        given = criterion, Rows(*of_rows), place, *ends, out
-        parts = spans(ends[1] - ends[0], self._n_threads, FEWEST_SHARED)
-        self._run(lambda a, b: node_statistics(*given, a, b), parts)
-        return out
 
     def _split(self, level: list[Open], parts: list[RankedNodes]) -> list[Open]:
         """Split the nodes of a level; returns their children."""
