@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree.arithmetic.bits import child_key
-from gputree.backends.base import Limits, Rows
+from gputree.backends.base import Limits
 from gputree.backends.cpu.cut import drawn_columns
 from gputree.backends.cpu.layout import Table
 from gputree.backends.cpu.partition import node_categories
