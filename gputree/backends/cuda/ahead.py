@@ -126,6 +126,7 @@ def grow_ahead(
         place(grower, plan.parts, search.records, search.lefts, opening=opening)
         larger = LARGER.pack(cells, *below.nodes[2:4])
         del scores, search
+    workspace.plan.release()  # the level loop needs less, and the rest of its memory
     return _read(grower, LevelLog.listed(log.get(), sizes))
 
 
