@@ -109,6 +109,13 @@ class ForestRegressor(ForestRegressionParameters, TableRegressor, Forest):
 
     _leaf_targets: list[LeafTargets]  # one a target
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Restore the state; pickles of older builds hold the targets of leaves without a list."""
+        found = state.get("_leaf_targets")
+        if isinstance(found, LeafTargets):
+            state = state | {"_leaf_targets": [found]}
+        super().__setstate__(state)
+
     @explained
     def predict(self, X: Any) -> NDArray[np.float64]:
         found = self._descend(mean_answers, X)

@@ -160,6 +160,15 @@ def test_files_and_pickles_keep_the_targets(fitted, tmp_path):
         again.predict_quantiles()
 
 
+def test_pickles_of_older_builds_are_read(fitted):
+    forest, X, *_ = fitted
+    (of_target,) = forest._leaf_targets
+    older = clone(forest)
+    older.__dict__ = vars(forest) | {"_leaf_targets": of_target}
+    again = pickle.loads(pickle.dumps(older))
+    assert (again.predict_quantiles(X) == forest.predict_quantiles(X)).all()
+
+
 def test_forests_without_quantreg_keep_nothing(fitted):
     forest, X, y, _ = fitted
     assert clone(forest).get_params()["quantreg"]
