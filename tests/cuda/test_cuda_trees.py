@@ -175,8 +175,8 @@ def test_what_levels_ask_of_the_device(emulated_device, name):
 def test_what_levels_that_are_not_waited_for_ask_of_the_device(emulated_device):
     """For 8 levels a copy to the device and one from it; arrays are the buffers."""
     rows = 1000 if emulated_device.endswith("checked") else 3000
-    assert traffic_ahead(CASES["exact"], rows=rows) == Traffic(8 * 14 - 1, 1, 1, 1, 7)
-    assert traffic_ahead(CASES["binned"], rows=rows) == Traffic(8 * 8 - 1, 1, 1, 1, 6)
+    assert traffic_ahead(CASES["exact"], rows=rows) == Traffic(1 + 8 * 12, 1, 1, 1, 7)
+    assert traffic_ahead(CASES["binned"], rows=rows) == Traffic(1 + 8 * 6, 1, 1, 1, 6)
 
 
 def test_what_fit_asks_of_the_device_before_growth(emulated_device, monkeypatch):

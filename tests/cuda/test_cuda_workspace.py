@@ -163,6 +163,7 @@ def test_growth_gives_its_memory_back(emulated_device, exact):
 
 def test_batches_of_a_level_take_turns(cuda_device, monkeypatch):
     """Histograms and scores of one are given up before those of the next; plans are kept."""
+    tune(monkeypatch, "cuda", ahead_levels=0)
     sample = numeric_table(500, 4, "gini")
     task = make_task("gini", sample, max_depth=6)
     backend = new_backend("cuda", sample, task)
