@@ -14,7 +14,7 @@ from gputree.compilation.decorators import Kernel
 
 # Together they compile in about half a minute, once on a machine.
 HOT = {
-    "backends.cpu.encode": ("encode_rows", "inspect_columns"),
+    "backends.cpu.encode": ("encode_rows", "fill_grid", "inspect_columns"),
     "backends.cpu.lists.score": ("score_columns",),
     "backends.cpu.sort": ("sort_keys",),
     "criteria.entropy": ("node_entropies",),

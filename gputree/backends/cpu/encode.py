@@ -98,6 +98,23 @@ def grid_ends(dtype: np.dtype) -> tuple[Any, Any]:
     return dtype.type(0.5), dtype.type(GRID_CELLS - 1)
 
 
+@kernel
+def fill_grid(edge, low, scale, half, top, cell):
+    """Fill the grid of one column with m edges; returns the halving steps it needs."""
+    counts = np.zeros(GRID_CELLS, np.int64)
+    for j in range(edge.size):
+        counts[grid_cell(edge[j], low, scale, half, top)] += 1
+    before = most = 0
+    for c in range(GRID_CELLS):
+        cell[c] = before
+        before += counts[c]
+        most = max(most, counts[c])
+    steps = 0
+    while (1 << steps) - 1 < most:
+        steps += 1
+    return steps
+
+
 @borrowing
 def encode_block(x, n, bins, f, half, top, place, code):
     """Code the first n of the values x of column f; `place` is scratch."""
@@ -351,7 +368,4 @@ def fit_grid(bins: Bins, f: int, edge: NDArray) -> None:
         scale = top / width if width > 0 else half * 0
     bins.low[f] = edge[0] * half
     bins.scale[f] = scale if np.isfinite(scale) else 0
-    place = (edge * half - bins.low[f]) * bins.scale[f]  # as `grid_cell`
-    counts = np.bincount(np.fmin(np.fmax(place, 0), top).astype(np.int32), minlength=GRID_CELLS)
-    bins.cell[f] = np.cumsum(counts) - counts
-    bins.steps[f] = int(counts.max()).bit_length()  # of binary search in a cell
+    bins.steps[f] = fill_grid(edge, bins.low[f], bins.scale[f], half, top, bins.cell[f])
