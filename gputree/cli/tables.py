@@ -399,10 +399,12 @@ def _with_targets(
 
 
 def target_names(estimator: Any, arguments: argparse.Namespace) -> list[str]:
-    """Names of the targets by `--target`, else by the model, if it has them."""
-    if arguments.target is not None:
-        return [arguments.target, *more_targets(arguments)]
-    return list(map(str, getattr(estimator, "target_names_in_", [])))
+    """Names of the targets by `--target`, else by the model; in its order if it has the same."""
+    of_model = list(map(str, getattr(estimator, "target_names_in_", [])))
+    if arguments.target is None:
+        return of_model
+    given = [arguments.target, *more_targets(arguments)]
+    return of_model if sorted(given) == sorted(of_model) else given
 
 
 def _target_of(estimator: Any, arguments: argparse.Namespace) -> str | None:

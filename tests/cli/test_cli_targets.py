@@ -106,7 +106,10 @@ def test_names_of_targets_in_training_are_those_of_evaluation(said, misused, tab
     rows = pd.read_csv(table).assign(first=[1.5, 2, 2, 3, 4, 1], second=[0.5, 1, 5, 1, 2, 2])
     rows.to_csv(table, index=False)
     said("train", table, *TWO, "--max-depth", 1, "-o", tmp_path / "out")
-    found = json.loads(said("evaluate", tmp_path / "out", table, "--format", "json"))
+    text = said("evaluate", tmp_path / "out", table, "--format", "json")
+    swapped = "--target", "second", "--target", "first"
+    assert said("evaluate", tmp_path / "out", table, *swapped, "--format", "json") == text
+    found = json.loads(text)
     predicted = load_model(tmp_path / "out").predict(ROWS)
     scores = r2_score(rows[["first", "second"]], predicted, multioutput="raw_values")
     np.testing.assert_allclose([of_target["r2"] for of_target in found["targets"]], scores)
