@@ -20,7 +20,7 @@ from gputree.backends.cpu.jit import borrowing, kernel, pick
 from gputree.backends.cpu.ranked import formulas
 from gputree.backends.cpu.ranked.sums import add_targets, n_sums, score_of
 from gputree.base.dtypes import Int64s
-from gputree.compilation import overload
+from gputree.compilation import overload, overload_pasted
 from gputree.criteria.dispatch import formula
 from gputree.criteria.multi_output import OF_SUMS
 
@@ -130,7 +130,7 @@ def new_counts(criterion, codes):
     )  # fmt: skip
 
 
-@formula(formulas.count_cuts, *OF_SUMS)
+@formula(formulas.count_cuts, *OF_SUMS, how=overload_pasted)
 def count_cuts(criterion, ranked, s, t, totals, opened, counts, cut, column, rank):
     limits, codes, rows = ranked.limits, ranked.codes, ranked.rows
     size, whole, left = t - s, opened.whole, counts.left

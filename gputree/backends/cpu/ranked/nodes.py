@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from gputree.arithmetic.bits import child_key
 from gputree.backends.base import Limits
 from gputree.backends.cpu.cut import draw_columns, tie_rank
-from gputree.backends.cpu.jit import borrowing, inner, kernel
+from gputree.backends.cpu.jit import borrowing, inner, kernel, pasted
 from gputree.backends.cpu.monotonic import (
     allowed_in_set,
     column_in,
@@ -130,7 +130,7 @@ def is_constant(elements, known):
     return i >= known
 
 
-@borrowing
+@pasted
 def search_column(ranked, s, t, key, f, totals, opened, scratch, cut):
     """The better of `cut` and the best cut of a node by column f; it was opened."""
     criterion, limits, lists, codes, rows, nominal, _ = ranked
@@ -154,7 +154,7 @@ def search_column(ranked, s, t, key, f, totals, opened, scratch, cut):
     return cut
 
 
-@borrowing
+@pasted
 def best_cut(ranked, s, t, key, allowed, totals, opened, order, scratch):
     """The best cut of a node over the columns that may split it, or those drawn of them.
 
