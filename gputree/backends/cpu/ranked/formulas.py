@@ -54,15 +54,33 @@ def sweep(
 
 
 @stub
-def new_counts(criterion, codes):
-    """Memory for `count_cuts`."""
+def new_counts(criterion, codes, slots):
+    """Memory for `count_rows`, for so many nodes."""
 
 
 @stub
-def count_cuts(criterion, ranked, s, t, totals, opened, counts, cut, column, rank):
+def count_rows(criterion, codes, columns, counts, slot, rows, s, t):
+    """Add up the rows of a node by their codes in those of some columns that have no list."""
+
+
+@stub
+def slot_of(criterion, ranked, order, counts, s, t):
+    """A new slot with the counts of a node; 0 where it needs none. `order` is scratch."""
+
+
+@stub
+def slots_of_children(criterion, ranked, order, counts, slot, s, middle, t, searched):
+    """The slots of both children of a node, of which some are searched: 0 where one has none.
+
+    That of the node itself is used up.
+    """
+
+
+@stub
+def count_cuts(criterion, ranked, s, t, totals, opened, counts, slot, cut, column, rank):
     """The better of `cut` and the best cut of a column by its codes, as `sweep` finds it.
 
-    Its place is the code of the last value on the left.
+    The rows were counted, and are no longer. Its place is the code of the last value on the left.
     """
 
 
