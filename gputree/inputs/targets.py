@@ -35,7 +35,7 @@ def target_columns(y: Any) -> list[Any] | None:
             "to a dense numpy array."
         )
     if not is_frame(y):
-        return list(np.asarray(y).T)
+        return list(np.ascontiguousarray(np.asarray(y).T))
     return [column.to_native() for column in _frame_of(y).iter_columns()]
 
 
