@@ -22,7 +22,6 @@ from gputree.arithmetic.bits import lowest_bit
 from gputree.backends.cpu.cut import admits, new_cut, score_to_beat
 from gputree.backends.cpu.jit import borrowing, kernel, pick
 from gputree.backends.cpu.ranked import formulas
-from gputree.backends.cpu.ranked.formulas import count_rows
 from gputree.backends.cpu.ranked.sums import add_targets, n_sums, score_of
 from gputree.base.dtypes import Int64s
 from gputree.compilation import overload, overload_pasted
@@ -49,9 +48,7 @@ class CodeSums(NamedTuple):
     The first is for any node: its sums are 0 but between `count_rows` and `count_cuts` of a column.
     """
 
-    sums: Int64s  # (slots, cells x sums)
-    weight: Int64s  # (slots, cells)
-    rows: Int64s  # (slots, cells)
+    sums: Int64s  # (slots, cells x width) of a cell: rows, weight, and those of the targets
     present: NDArray[np.uint64]  # (slots, c, words) bits of the codes that the node has
     left: Int64s  # sums before a cut
     columns: Int64s  # scratch: columns of `Codes.code`
@@ -105,8 +102,7 @@ def code_column(values: NDArray, most: int) -> tuple[NDArray[np.uint8], int, int
 
 @formula(formulas.count_rows, *OF_SUMS)
 def count_targets(criterion, codes, columns, counts, slot, rows, s, t):
-    sums, width, present = counts.sums[slot], np.uintp(n_sums(criterion)), counts.present[slot]
-    weight, n_rows = counts.weight[slot], counts.rows[slot]
+    sums, width, present = counts.sums[slot], np.uintp(n_sums(criterion) + 2), counts.present[slot]
     m = 0
     for f in columns:
         if codes.place[f] >= 0:
@@ -118,11 +114,11 @@ def count_targets(criterion, codes, columns, counts, slot, rows, s, t):
         for q in range(np.uintp(m)):
             c = np.uintp(counts.columns[q])
             b = np.uintp(codes.code[row, c])
-            cell = np.uintp(codes.first[c]) + b
+            first = (np.uintp(codes.first[c]) + b) * width
             present[c, b >> np.uintp(WORD)] |= np.uint64(1) << np.uint64(b & np.uintp(63))
-            add_targets(criterion, sums, cell * width, rows, i, units)
-            weight[cell] += units
-            n_rows[cell] += 1
+            sums[first] += 1
+            sums[first + np.uintp(1)] += units
+            add_targets(criterion, sums, first + np.uintp(2), rows, i, units)
 
 
 @borrowing
@@ -135,14 +131,13 @@ def is_present(present, b):
 @borrowing
 def clear(counts, slot, c, cells):
     """Set the sums of a column, from a cell on, to 0."""
-    sums, present, width = counts.sums[slot], counts.present[slot, c], counts.left.size
+    sums, present, width = counts.sums[slot], counts.present[slot, c], counts.left.size + 2
     for word in range(present.size):
         rest = present[word]
         present[word] = 0
         while rest != 0:
             cell = cells + (word << WORD) + np.int64(lowest_bit(rest))
             rest &= rest - np.uint64(1)
-            counts.weight[slot, cell] = counts.rows[slot, cell] = 0
             for j in range(np.uintp(width)):
                 sums[np.uintp(cell * width) + j] = 0
 
@@ -164,72 +159,48 @@ def pays(ranked, n):
     return searches_all and n * codes.code.shape[1] > codes.first[-1]
 
 
-@borrowing
-def counted(criterion, ranked, order, counts, s, t):
-    """A new slot with the counts of a node."""
-    slot = counts.free[counts.free[0]]
-    counts.free[0] -= 1
-    for f in range(order.size):
-        order[f] = f
-    count_rows(criterion, ranked.codes, order, counts, slot, ranked.rows, s, t)
-    return slot
-
-
 @formula(formulas.slot_of, *OF_SUMS)
-def slot_of(criterion, ranked, order, counts, s, t):
-    if pays(ranked, t - s):
-        return counted(criterion, ranked, order, counts, s, t)
-    return np.int64(0)
+def slot_of(criterion, ranked, counts, n, source):
+    if source == 0 and not pays(ranked, n):
+        return np.int64(0)
+    counts.free[0] -= 1
+    return counts.free[counts.free[0] + 1]
 
 
 @borrowing
 def subtract(codes, counts, slot, other):
     """Subtract the sums of another slot."""
-    sums, others = counts.sums[slot], counts.sums[other]
+    sums, others, width = counts.sums[slot], counts.sums[other], counts.left.size + 2
     for i in range(sums.size):
         sums[i] -= others[i]
     for c in range(codes.code.shape[1]):
         for b in range(codes.first[c + 1] - codes.first[c]):
-            cell = codes.first[c] + b
-            counts.weight[slot, cell] -= counts.weight[other, cell]
-            counts.rows[slot, cell] -= counts.rows[other, cell]
-            if counts.rows[slot, cell] == 0:
+            if sums[(codes.first[c] + b) * width] == 0:
                 counts.present[slot, c, b >> WORD] &= ~(np.uint64(1) << np.uint64(b & 63))
 
 
-@formula(formulas.slots_of_children, *OF_SUMS)
-def slots_of_children(criterion, ranked, order, counts, slot, s, middle, t, searched):
-    if slot == 0:
-        return np.int64(0), np.int64(0)
-    left_is_small = middle - s <= t - middle
-    small, large = (s, middle), (middle, t)
-    few, many = searched
-    if not left_is_small:
-        small, large, few, many = large, small, many, few
-    n = large[1] - large[0] - (0 if few else small[1] - small[0])
-    if not many or not pays(ranked, n):
+@formula(formulas.slot_below, *OF_SUMS)
+def slot_below(criterion, ranked, counts, slot, source, n, both):
+    if source > 0:
+        subtract(ranked.codes, counts, source, slot)
+    if slot > 0 and not (both and pays(ranked, n)):
         free_slot(ranked.codes, counts, slot)
-        return np.int64(0), np.int64(0)
-    other = counted(criterion, ranked, order, counts, small[0], small[1])
-    subtract(ranked.codes, counts, slot, other)
-    if not few:
-        free_slot(ranked.codes, counts, other)
-        other = np.int64(0)
-    return (other, slot) if left_is_small else (slot, other)
+        return np.int64(0)
+    return slot
 
 
 @formula(formulas.new_counts, *OF_SUMS, how=overload)
 def new_counts(criterion, codes, slots):
-    c, cells, width = codes.code.shape[1], codes.first[-1], n_sums(criterion)
-    free = np.arange(slots)
+    words, k = MOST_CODES >> WORD, n_sums(criterion)
+    free = np.empty(slots, np.int64)
     free[0] = slots - 1
+    for slot in range(1, slots):
+        free[slot] = slot
     return CodeSums(
-        np.zeros((slots, cells * width), np.int64),
-        np.zeros((slots, cells), np.int64),
-        np.zeros((slots, cells), np.int64),
-        np.zeros((slots, c, MOST_CODES >> WORD), np.uint64),
-        np.empty(width, np.int64),
-        np.empty(c, np.int64),
+        np.zeros((slots, codes.first[-1] * (k + 2)), np.int64),
+        np.zeros((slots, codes.code.shape[1], words), np.uint64),
+        np.empty(k, np.int64),
+        np.empty(codes.code.shape[1], np.int64),
         free,
     )
 
@@ -240,13 +211,14 @@ def count_cuts(criterion, ranked, s, t, totals, opened, counts, slot, cut, colum
     size, whole, left = t - s, opened.whole, counts.left
     c, missing = codes.place[column], codes.missing[column]
     cells, present, sums = codes.first[c], counts.present[slot, c], counts.sums[slot]
-    weight, rows = counts.weight[slot], counts.rows[slot]
+    width = left.size + 2
     for side in range(1 + is_present(present, missing)):
-        n = moved = np.int64(0)
+        n = moved = first = np.int64(0)
         if side == 1:
-            n, moved = rows[cells + missing], weight[cells + missing]
+            first = (cells + missing) * width
+            n, moved = sums[first], sums[first + 1]
         for j in range(left.size):
-            left[j] = sums[(cells + missing) * left.size + j] if side == 1 else 0
+            left[j] = sums[first + 2 + j] if side == 1 else 0
         best, place = score_to_beat(cut, rank), np.int64(-1)
         # `left` are the sums of n rows, of weight `moved`: of the codes before those in `rest`
         for word in range(present.size):
@@ -254,12 +226,12 @@ def count_cuts(criterion, ranked, s, t, totals, opened, counts, slot, cut, colum
             while rest != 0:
                 b = (word << WORD) + np.int64(lowest_bit(rest))
                 rest &= rest - np.uint64(1)
-                n, moved = n + rows[cells + b], moved + weight[cells + b]
+                first = (cells + b) * width
+                n, moved = n + sums[first], moved + sums[first + 1]
                 if b == missing or n == size:
                     break
-                first = (cells + b) * left.size
                 for j in range(left.size):
-                    left[j] += sums[first + j]
+                    left[j] += sums[first + 2 + j]
                 if not admits(limits, n, size, moved, whole):
                     continue
                 value = score_of(criterion, totals, left, moved, whole)

@@ -64,15 +64,16 @@ def count_rows(criterion, codes, columns, counts, slot, rows, s, t):
 
 
 @stub
-def slot_of(criterion, ranked, order, counts, s, t):
-    """A new slot with the counts of a node; 0 where it needs none. `order` is scratch."""
+def slot_of(criterion, ranked, counts, n, source):
+    """A slot for the counts of a node of n rows; 0, that of any node, where it needs none."""
 
 
 @stub
-def slots_of_children(criterion, ranked, order, counts, slot, s, middle, t, searched):
-    """The slots of both children of a node, of which some are searched: 0 where one has none.
+def slot_below(criterion, ranked, counts, slot, source, n, both):
+    """The slot of the larger child of a node, of n rows, where `both` children are searched; or 0.
 
-    That of the node itself is used up.
+    It becomes its counts when those of the smaller child are subtracted: as these counts now are
+    from the slot `source`, if that is not 0.
     """
 
 

@@ -266,13 +266,13 @@ def no_count(criterion, codes, columns, counts, slot, rows, s, t):
 
 
 @formula(formulas.slot_of, Pinball)
-def no_slot(criterion, ranked, order, counts, s, t):
+def no_slot(criterion, ranked, counts, n, source):
     return np.int64(0)
 
 
-@formula(formulas.slots_of_children, Pinball)
-def no_slots(criterion, ranked, order, counts, slot, s, middle, t, searched):
-    return np.int64(0), np.int64(0)
+@formula(formulas.slot_below, Pinball)
+def no_slot_below(criterion, ranked, counts, slot, source, n, both):
+    return np.int64(0)
 
 
 @formula(formulas.count_cuts, Pinball)

@@ -36,8 +36,8 @@ from gputree.backends.cpu.ranked.formulas import (
     no_cut,
     open_node,
     partition_targets,
+    slot_below,
     slot_of,
-    slots_of_children,
     sweep,
 )
 from gputree.backends.cpu.ranked.lists import (
@@ -157,10 +157,10 @@ def search_column(ranked, s, t, key, f, totals, opened, scratch, slot, cut):
 
 
 @pasted
-def best_cut(ranked, s, t, key, allowed, totals, opened, order, scratch, slot):
+def best_cut(ranked, s, t, key, allowed, totals, opened, order, scratch, slot, has_counts):
     """The best cut of a node over the columns that may split it, or those drawn of them.
 
-    Beyond these, until some cut is admitted.
+    Beyond these, until some cut is admitted. Its slot `has_counts`, or gets them.
     """
     d, criterion = number_allowed(allowed, order.size), ranked.criterion
     most = ranked.limits.max_features
@@ -168,7 +168,7 @@ def best_cut(ranked, s, t, key, allowed, totals, opened, order, scratch, slot):
     if most >= d:
         list_columns(allowed, order)
     # rows of order[: counted] were counted, of two rows one column after the other
-    counted = d if slot > 0 else 0
+    counted = d if has_counts else 0
     # `cut` is the best of the columns order[:c]
     for c in range(d):
         if c >= most and cut.column >= 0:
@@ -176,9 +176,9 @@ def best_cut(ranked, s, t, key, allowed, totals, opened, order, scratch, slot):
         if most < d and (c == 0 or c >= most):
             draw_columns(key, allowed, order, c, max(most, c + 1))
         if c >= counted:
-            counted = c + 1 if t - s == 2 else max(min(most, d), c + 1)
+            counted = c + 1 if slot == 0 and t - s == 2 else max(min(most, d), c + 1)
             some = order[c:counted]
-            count_rows(criterion, ranked.codes, some, scratch.counts, 0, ranked.rows, s, t)
+            count_rows(criterion, ranked.codes, some, scratch.counts, slot, ranked.rows, s, t)
         cut = search_column(ranked, s, t, key, order[c], totals, opened, scratch, slot, cut)
         if is_first and is_best(criterion, cut, ranked.rows, t - s, opened):
             break  # of two rows, most columns need no search
@@ -257,7 +257,8 @@ def split_node(ranked, s, t, cut, out, ranks, totals, opened):
     """`split` the node in the first place of `out`, with `ranks` for its rows."""
     scratch = new_scratch(ranked, t - s, 1)
     left = split(ranked, s, t, cut, out, 0, totals, opened, scratch)
-    ranks[:] = scratch.ranks
+    for rank in range(t - s):  # NumPy's assignment takes a second to compile
+        ranks[rank] = scratch.ranks[rank]
     return left
 
 
@@ -280,43 +281,40 @@ def grow_subtree(ranked, s, t, depth, key, columns, out):
         slots, halved = slots + 1, halved >> 1
     scratch, order = new_scratch(ranked, t - s, slots), np.empty(lists.shape[0], np.int64)
     totals = new_totals(ranked.criterion, ranked.rows, listed_rows(ranked, t - s))
-    waiting, keys = np.empty((t - s + 1, 3), np.int64), np.empty(t - s + 1, np.uint64)
+    waiting, keys = np.empty((t - s + 1, 4), np.int64), np.empty(t - s + 1, np.uint64)
     sets = np.full(t - s + 1, columns)
     measure(ranked, s, t, out, 0)
-    waiting[0], keys[0] = (0, depth, 0), key
+    waiting[0, 0], waiting[0, 1], waiting[0, 2], waiting[0, 3], keys[0] = 0, depth, 0, 0, key
     size, free = np.int64(may_split(limits, out, 0, depth)), 1
     # nodes below `free` are measured; the `size` on the stack may be split
     while size > 0:
         size -= 1
         node, level, slot = waiting[size, 0], waiting[size, 1], waiting[size, 2]
-        key, counts = keys[size], scratch.counts
+        key, source, has_counts = keys[size], waiting[size, 3], slot > 0
         s, t = out.begin[node], out.end[node]
-        if slot == 0:
-            slot = slot_of(ranked.criterion, ranked, order, counts, s, t)
+        if not has_counts:
+            slot = slot_of(ranked.criterion, ranked, scratch.counts, t - s, source)
         opened = open_node(ranked.criterion, ranked.rows, s, t, totals)
         allowed = allowed_in_set(ranked.interactions, sets[size])
-        cut = best_cut(ranked, s, t, key, allowed, totals, opened, order, scratch, slot)
+        cut = best_cut(ranked, s, t, key, allowed, totals, opened, order, scratch, slot, has_counts)
         left = split(ranked, s, t, cut, out, node, totals, opened, scratch)
-        middle, searched = s + left, (False, False)
-        if left > 0:
-            measure(ranked, s, middle, out, free)
-            measure(ranked, middle, t, out, free + 1)
-            searched = (
-                may_split(limits, out, free, level + 1),
-                may_split(limits, out, free + 1, level + 1),
-            )
-        slots = slots_of_children(
-            ranked.criterion, ranked, order, counts, slot, s, middle, t, searched
-        )
+        middle, searched = s + left, 0  # bits of the children
+        for child in range(2 if left > 0 else 0):
+            ends = (s, middle) if child == 0 else (middle, t)
+            measure(ranked, ends[0], ends[1], out, free + child)
+            searched |= np.int64(may_split(limits, out, free + child, level + 1)) << child
+        larger, n = np.int64(left < t - middle), max(left, t - middle)
+        slot = slot_below(ranked.criterion, ranked, scratch.counts, slot, source, n, searched == 3)
         if left == 0:
             continue
         out.first_child[node] = free
         before = size
         push_sets(allowed, cut.column, sets, size)
-        larger = np.int64(left < t - middle)
         for child in (larger, 1 - larger):  # the smaller one is searched first
-            if searched[child]:
-                waiting[size] = free + child, level + 1, slots[child]
+            if searched >> child & 1 != 0:
+                waiting[size, 0], waiting[size, 1] = free + child, level + 1
+                waiting[size, 2] = slot if child == larger else 0
+                waiting[size, 3] = 0 if child == larger else slot
                 keys[size] = child_key(key, child)
                 size += 1
         free += 2
