@@ -46,7 +46,7 @@ FEWEST_PRUNED = 16
 class Totals(NamedTuple):
     """Sums of a node; in regression also the means of the targets: integers, and their rests.
 
-    Deviations of its rows from the means are those of `bounds`.
+    Of classes, `rest` has two deviations of each indicator. Those of rows are those of `bounds`.
     """
 
     sums: Int64s
