@@ -206,9 +206,9 @@ def new_counts(criterion, codes, slots):
 
 
 @formula(formulas.count_cuts, *OF_SUMS, how=overload_pasted)
-def count_cuts(criterion, ranked, s, t, totals, opened, counts, slot, cut, column, rank):
+def count_cuts(criterion, ranked, size, totals, opened, counts, slot, cut, column, rank):
     limits, codes = ranked.limits, ranked.codes
-    size, whole, left = t - s, opened.whole, counts.left
+    whole, left = opened.whole, counts.left
     c, missing = codes.place[column], codes.missing[column]
     cells, present, sums = codes.first[c], counts.present[slot, c], counts.sums[slot]
     width = left.size + 2

@@ -78,10 +78,11 @@ def slot_below(criterion, ranked, counts, slot, source, n, both):
 
 
 @stub
-def count_cuts(criterion, ranked, s, t, totals, opened, counts, slot, cut, column, rank):
+def count_cuts(criterion, ranked, size, totals, opened, counts, slot, cut, column, rank):
     """The better of `cut` and the best cut of a column by its codes, as `sweep` finds it.
 
-    The rows were counted, and are no longer. Its place is the code of the last value on the left.
+    The `size` rows were counted, and are no longer. Its place is the code of the last value on its
+    left.
     """
 
 

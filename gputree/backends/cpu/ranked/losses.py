@@ -276,7 +276,7 @@ def no_slot_below(criterion, ranked, counts, slot, source, n, both):
 
 
 @formula(formulas.count_cuts, Pinball)
-def no_codes(criterion, ranked, s, t, totals, opened, counts, slot, cut, column, rank):
+def no_codes(criterion, ranked, size, totals, opened, counts, slot, cut, column, rank):
     return cut
 
 

@@ -52,7 +52,7 @@ from gputree.backends.cpu.ranked.lists import (
 )
 from gputree.backends.ranked import NodeRows, RankedNodes
 from gputree.backends.rules import fewest_rows, missing_goes_left
-from gputree.base.dtypes import Bools
+from gputree.base.dtypes import Bools, Int64s
 
 
 class Ranked(NamedTuple):
@@ -91,6 +91,7 @@ class Scratch(NamedTuple):
     ranks: NDArray[np.int32]  # in the children
     elements: NDArray[np.int32]
     arranged: NDArray[np.int32]  # a list of categories in their order
+    order: Int64s  # columns in the order in which a node searches them
 
 
 @inner
@@ -100,6 +101,7 @@ def new_scratch(ranked, size, slots):
         new_sides(ranked.criterion, ranked.rows, size),
         new_counts(ranked.criterion, ranked.codes, slots),
         np.empty(size, np.int32), np.empty(size, np.int32), np.empty(size, np.int32),
+        np.empty(ranked.lists.shape[0], np.int64),
     )  # fmt: skip
 
 
@@ -139,7 +141,7 @@ def search_column(ranked, s, t, key, f, totals, opened, scratch, slot, cut):
     rank = tie_rank(limits, key, f)
     if codes.place[f] >= 0:
         return count_cuts(
-            criterion, ranked, s, t, totals, opened, scratch.counts, slot, cut, np.int64(f), rank
+            criterion, ranked, t - s, totals, opened, scratch.counts, slot, cut, np.int64(f), rank
         )
     elements = lists[f, s:t]
     known = known_end(elements)
@@ -157,12 +159,13 @@ def search_column(ranked, s, t, key, f, totals, opened, scratch, slot, cut):
 
 
 @pasted
-def best_cut(ranked, s, t, key, allowed, totals, opened, order, scratch, slot, has_counts):
+def best_cut(ranked, s, t, key, allowed, totals, opened, scratch, slot, has_counts):
     """The best cut of a node over the columns that may split it, or those drawn of them.
 
     Beyond these, until some cut is admitted. Its slot `has_counts`, or gets them.
     """
-    d, criterion = number_allowed(allowed, order.size), ranked.criterion
+    order, criterion = scratch.order, ranked.criterion
+    d = number_allowed(allowed, order.size)
     most = ranked.limits.max_features
     cut, is_first = no_cut(criterion), most >= d and not ranked.limits.random_ties
     if most >= d:
@@ -279,7 +282,7 @@ def grow_subtree(ranked, s, t, depth, key, columns, out):
     slots, halved = 3, t - s  # of any node; of one, of smaller halves of others, of a child
     while halved > 1:
         slots, halved = slots + 1, halved >> 1
-    scratch, order = new_scratch(ranked, t - s, slots), np.empty(lists.shape[0], np.int64)
+    scratch = new_scratch(ranked, t - s, slots)
     totals = new_totals(ranked.criterion, ranked.rows, listed_rows(ranked, t - s))
     waiting, keys = np.empty((t - s + 1, 4), np.int64), np.empty(t - s + 1, np.uint64)
     sets = np.full(t - s + 1, columns)
@@ -296,7 +299,7 @@ def grow_subtree(ranked, s, t, depth, key, columns, out):
             slot = slot_of(ranked.criterion, ranked, scratch.counts, t - s, source)
         opened = open_node(ranked.criterion, ranked.rows, s, t, totals)
         allowed = allowed_in_set(ranked.interactions, sets[size])
-        cut = best_cut(ranked, s, t, key, allowed, totals, opened, order, scratch, slot, has_counts)
+        cut = best_cut(ranked, s, t, key, allowed, totals, opened, scratch, slot, has_counts)
         left = split(ranked, s, t, cut, out, node, totals, opened, scratch)
         middle, searched = s + left, 0  # bits of the children
         for child in range(2 if left > 0 else 0):
