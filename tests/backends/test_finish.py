@@ -10,13 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from oracles import exact_tree
 from strategies import PROBLEMS, is_regression, make_task, problems, random_sample
-from tunings import DRAWN, RANKED, SORTED, finishing, tuned
+from tunings import DRAWN, RANKED, SORTED, SPARSE, finishing, tuned
 
 from gputree import DecisionTreeClassifier
 from gputree.backends.cpu import block as blocks
 from gputree.backends.cpu import drawn_ranks
 from gputree.backends.cpu.drawn_ranks import sort_keys
-from gputree.backends.cpu.ranks import distinct_ranks
+from gputree.backends.cpu.ranks import distinct_ranks, rank_table
+from gputree.backends.cpu.table import CpuTable
 
 
 def check_subtree(sample, task, device, subtrees, j, rows, depth, key):
@@ -203,7 +204,35 @@ def test_ranks_of_distinct_values(dtype):
     assert (found[rank] == values).all()
 
 
-@pytest.mark.parametrize("tuning", [*RANKED, SORTED, DRAWN[0]])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_ranks_of_values_other_than_0(dtype):
+    """The same as those of all values; rows by column in order, with a bit for each."""
+    rng = np.random.default_rng(0)
+    values = rng.integers(-2, 4, (43, 5)) * rng.choice([0.0, -1.0, 0.5], (43, 5))
+    values[:, 1], values[:, 2] = 1.5, np.abs(values[:, 2])
+    values[rng.random(43) < 0.3, 3], values[:, 4] = np.nan, 0.0
+    values = values.astype(dtype)
+    missing = np.isnan(values).any(axis=0)
+    with tuned(SPARSE):
+        table = CpuTable(values, missing)
+        found = table.ranks(0, True, False, 1)
+    dense = rank_table(table.bare, 1)
+    for name in ("first", "lowest", "highest", "missing"):
+        assert (getattr(found, name) == getattr(dense, name)).all()
+    for f in range(5):
+        listed = slice(*found.sparse.first[f : f + 2])
+        rows = np.flatnonzero(values[:, f] != 0)
+        assert found.sparse.row[listed].tolist() == rows.tolist()
+        assert (
+            np.flatnonzero(np.unpackbits(found.sparse.is_set[f], bitorder="little")) == rows
+        ).all()
+        rank = np.full(43, found.sparse.zero[f])
+        rank[rows] = found.sparse.rank[listed]
+        assert (rank == dense.rank[f]).all()
+        assert found.sparse.alike[f] == (np.unique(rank[rows]).size < 2)
+
+
+@pytest.mark.parametrize("tuning", [*RANKED, SORTED, SPARSE, DRAWN[0]])
 @pytest.mark.parametrize(("criterion", "weighted"), [("gini", False), ("squared_error", True)])
 def test_drawn_columns_that_become_constant(criterion, weighted, tuning):
     """Most columns are constant in most nodes: others are drawn, until one can be cut."""
