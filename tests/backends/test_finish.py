@@ -240,6 +240,7 @@ def test_drawn_columns_that_become_constant(criterion, weighted, tuning):
     values = (rng.random((60, 12)) < 0.1).astype(float)
     values[rng.random(values.shape) < 0.05] = np.nan
     values[:, 3], values[:, 4], values[:, 5] = 1.0, np.nan, rng.integers(0, 4, 60)
+    values[:, 6:9] = rng.choice([-4.0, -1.0, 0.0, 3.0], (60, 3), p=[0.4, 0.2, 0.1, 0.3])
     sample = random_sample(4, 60, 1, 0 if is_regression(criterion) else 3, weighted)
     sample = sample._replace(values=values)
     backend, begin, end = partial(devices.new_backend, "cpu"), np.array([0, 25]), np.array([25, 60])
