@@ -16,7 +16,7 @@ from gputree import DecisionTreeClassifier
 from gputree.backends.cpu import block as blocks
 from gputree.backends.cpu import drawn_ranks
 from gputree.backends.cpu.drawn_ranks import sort_keys
-from gputree.backends.cpu.ranks import distinct_ranks, rank_table
+from gputree.backends.cpu.ranks import rank_columns, rank_table
 from gputree.backends.cpu.table import CpuTable
 
 
@@ -196,12 +196,23 @@ def test_of_equal_cuts_in_a_bin_and_between_bins_the_lowest_is_taken(monkeypatch
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_ranks_of_distinct_values(dtype):
+    """Columns that are counted and others; zeros of both signs, missing and infinite values."""
     rng = np.random.default_rng(0)
-    values = np.concatenate([rng.normal(size=40), [-0.0, 0.0, 1e-30, -1e-30, 3e38]]).astype(dtype)
-    values = rng.permutation(np.repeat(values, 2))
-    found, rank = distinct_ranks(values)
-    assert found.tolist() == sorted(set(values.tolist()))
-    assert (found[rank] == values).all()
+    wide = np.concatenate([rng.normal(size=40), [-0.0, 0.0, 1e-30, -1e-30, 3e38, np.inf, -np.inf]])
+    narrow = np.concatenate([rng.integers(-90, 60, wide.size - 2), [-0.0, 0.0]])
+    constant, missing = np.full(wide.size, 7.0), np.full(wide.size, np.nan)
+    columns = [wide, narrow, constant, missing, 0.5 * narrow, 1e6 * narrow]
+    values = rng.permutation(np.repeat(np.column_stack(columns).astype(dtype), 2, axis=0))
+    values[::5] = np.nan
+    rank, none = np.empty(values.shape[::-1], np.uint16), 0xFFFF
+    chosen = np.array([5, 0, 1, 2, 3])
+    for f, found in zip(chosen, rank_columns(values, chosen, none, rank), strict=True):
+        is_known = ~np.isnan(values[:, f])
+        known = values[is_known, f]
+        assert found.tolist() == sorted(set(known.tolist()))
+        assert not np.signbit(found[found == 0]).any()
+        assert (found[rank[f, is_known]] == known).all()
+        assert (rank[f, ~is_known] == none).all()
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

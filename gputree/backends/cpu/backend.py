@@ -160,6 +160,8 @@ class CpuBackend:
             return cells
         if self._grows_uncoded or self._grows_sparse or (self.task.exact and self.data.is_wide):
             return cells
+        if self.n_threads == 1 and self.data.is_ranked and self._reads_ranks:
+            return cells
         if cells > tuning.TUNING.uncoded_cells:
             return 0
         seconds = cells * tuning.TUNING.uncoded_cell_seconds

@@ -127,6 +127,27 @@ class CpuTable:
                 )
             return self._ranks[key]
 
+    def rank_for(self, max_features: int, n_threads: int) -> bool:
+        """Rank the values if whole trees that draw so many columns read ranks alone: see `ranks`.
+
+        Returns whether it did; then the table needs no codes.
+        """
+        draws_some = max_features < self.missing.size
+        if not draws_some or draws_few(self.categories, max_features) or not self.is_small:
+            return False
+        self.ranks(0, True, False, n_threads)
+        return True
+
+    @property
+    def is_ranked(self) -> bool:
+        """Return whether the values are ranked, without codes."""
+        return None in self._ranks
+
+    @property
+    def is_small(self) -> bool:
+        """Return whether the table is ranked as a whole where nodes draw columns."""
+        return self.values.size <= tuning.TUNING.ranked_cells
+
     @property
     def is_wide(self) -> bool:
         """Return whether bins would take more memory than values, and more time than they save."""
