@@ -354,10 +354,11 @@ class Forest(ForestParameters, Reporting, StandardErrors):
         leaves = sum(tree.n_rows.size for tree in self._trees)
         return {"trees": len(self._trees), "leaves": leaves}
 
-    def _training_mean(self) -> float:
-        if self._trees[0].task == "classification":  # no report is of several targets
+    def _training_mean(self) -> float | NDArray[np.float64]:
+        if self._trees[0].task == "classification":
             return np.nan
-        return float(np.mean([tree.statistics[0, 0] for tree in self._trees]))
+        means: NDArray[np.float64] = np.mean([tree.statistics[0] for tree in self._trees], axis=0)
+        return means
 
     # ------------------------------------------------------- prediction
     def __sklearn_is_fitted__(self) -> bool:

@@ -276,7 +276,7 @@ def _has_few_texts(words: list[Any]) -> bool:
 
 
 # Number of rows sampled at even distances: enough to estimate 5 % quantiles.
-SAMPLE_ROWS = 1 << 14
+SAMPLE_ROWS = 1 << 12
 
 # Fraction of the rows on either side that may be extreme.
 EXTREME_SHARE = 0.05
