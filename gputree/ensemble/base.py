@@ -39,16 +39,15 @@ from gputree.ensemble.draws import (
 )
 from gputree.ensemble.growing import TableRows, Weight
 from gputree.ensemble.joining import OUT_OF_BAG, cut, join
-from gputree.ensemble.out_of_bag import WITHOUT_BOOTSTRAP
-from gputree.ensemble.standard_errors import StandardErrors
+from gputree.ensemble.out_of_bag import WITHOUT_BOOTSTRAP, StandardErrors
 from gputree.errors import InputError
 from gputree.estimators.arguments import explained, monotonic_signs
-from gputree.estimators.callbacks import EndOfPart
 from gputree.estimators.cart import Cart, column_count
 from gputree.estimators.coded_table import CodedTable, known_table
 from gputree.estimators.growing_ranked import is_ranked
 from gputree.estimators.parameters import ForestParameters
 from gputree.estimators.reporting import Reporting
+from gputree.estimators.table_estimator import EndOfPart
 from gputree.inputs.tables import Table
 from gputree.inputs.targets import forbid_targets, listed
 from gputree.inputs.validation import check_weight_range, check_weights, compare_columns

@@ -17,18 +17,20 @@ from gputree.base.threads import n_threads
 from gputree.base.warnings import warn
 from gputree.estimators.arguments import explained, within
 from gputree.estimators.base import with_weight
-from gputree.estimators.boosting_weights import (
-    first_weights,
-    next_weights,
-    outcome_of,
-)
 from gputree.estimators.c45 import C45Classifier, forbid_binary_splits_on_cuda
 from gputree.estimators.classification import TableClassifier
 from gputree.estimators.coded_table import CodedTable
 from gputree.estimators.column_warnings import warn_of_winners
 from gputree.estimators.parameters import BoostedParameters
 from gputree.estimators.reporting import Reporting
-from gputree.estimators.winnowing import coded_grower, winnow, with_columns
+from gputree.estimators.winnowing import (
+    coded_grower,
+    first_weights,
+    next_weights,
+    outcome_of,
+    winnow,
+    with_columns,
+)
 from gputree.evaluation import Lines, Weight, rows_of
 from gputree.inputs.tables import Table
 from gputree.inputs.validation import check_weight_range, check_weights

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree.backends.base import Int64s, Task
+from gputree.backends.binning import midpoint
 from gputree.backends.cpu.block import MANY_ROWS, missing_rank
 from gputree.backends.cpu.categories import new_scratch
 from gputree.backends.cpu.cut import (
@@ -44,7 +45,6 @@ from gputree.backends.cpu.layout import Table
 from gputree.backends.cpu.monotonic import at_column, keeps_order
 from gputree.backends.cpu.ranks import Ranks
 from gputree.backends.cpu.score import add_cell
-from gputree.backends.rules import midpoint
 from gputree.criteria import (
     add_row,
     begin,

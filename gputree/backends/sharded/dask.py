@@ -57,8 +57,7 @@ from gputree.backends.sharded.subtrees import (
 )
 from gputree.backends.sharded.table import TableSummary
 from gputree.backends.sharded.tasks import Tasks
-from gputree.base.dtypes import ROW
-from gputree.compilation.arrays import writable
+from gputree.base.dtypes import ROW, writable
 from gputree.tree.branches import concatenated_ranges
 
 

@@ -17,7 +17,7 @@ from gputree.backends.cpu.layout import Table
 from gputree.backends.cpu.table import CpuTable
 from gputree.backends.interactions import Interactions
 from gputree.backends.sharded.intervals import BinKeys
-from gputree.compilation.arrays import writable
+from gputree.base.dtypes import writable
 
 
 class BinnedTable(CpuTable):
