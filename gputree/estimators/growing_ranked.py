@@ -9,7 +9,7 @@ from gputree.arithmetic.fixed_point import fix_weights
 from gputree.backends import new_ranked_grower
 from gputree.backends.base import Limits
 from gputree.backends.binning import midpoints
-from gputree.backends.ranked import NodeRows, RankedNodes
+from gputree.backends.lists import NodeRows, RankedNodes
 from gputree.base.dtypes import Int64s
 from gputree.base.memory import require_memory
 from gputree.base.progress import Progress

@@ -41,8 +41,7 @@ from gputree.backends.sharded.cells import pure_nodes, record_cuts
 from gputree.backends.sharded.histograms import Histograms, Scored
 from gputree.backends.sharded.rows import RangeMap, ShardRanges
 from gputree.backends.sharded.search import CutSearch, ShardLevel
-from gputree.backends.sharded.shards import Shards, SubtreeRoots, Sum
-from gputree.backends.sharded.subtrees import Finished
+from gputree.backends.sharded.shards import Finished, Shards, SubtreeRoots, Sum
 from gputree.backends.sharded.table import TableSummary
 from gputree.base.dtypes import ROW
 

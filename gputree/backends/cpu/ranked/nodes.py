@@ -49,7 +49,7 @@ from gputree.backends.cpu.ranked.lists import (
     partition_values,
     renumber,
 )
-from gputree.backends.ranked import NodeRows, RankedNodes
+from gputree.backends.lists import NodeRows, RankedNodes
 from gputree.base.dtypes import Bools
 
 
