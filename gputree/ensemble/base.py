@@ -83,7 +83,9 @@ class Forest(ForestParameters, Reporting, StandardErrors):
         self._forbid_options()
         before = copy(self)
         rows = self._read_rows(X, y, sample_weight)
-        self._forbid_targets()
+        if is_by_class(self.max_samples):
+            user = f"max_samples by class of {type(self).__name__}"
+            forbid_targets(self.n_outputs_, user, "Leave it out.")
         kept = self._kept_trees(before, rows.given)
         if len(kept) < self.n_estimators:
             self._set_draws(kept, rows)
@@ -96,12 +98,6 @@ class Forest(ForestParameters, Reporting, StandardErrors):
         is_ranked(self)  # raises its errors before a tree raises others
         if self.oob_score and not self.bootstrap:
             raise InputError(WITHOUT_BOOTSTRAP)
-
-    def _forbid_targets(self) -> None:
-        """Raise ValueError for parameters that are for one target, where there are several."""
-        if is_by_class(self.max_samples):
-            user = f"max_samples by class of {type(self).__name__}"
-            forbid_targets(self.n_outputs_, user, "Leave it out.")
 
     def _read_rows(self, X: Any, y: Any, sample_weight: Any) -> Any:
         """Learn the columns and the target; return the rows to grow on."""

@@ -32,8 +32,8 @@ from gputree.backends.cpu.layout import (
 )
 from gputree.backends.cpu.lists.score import score_columns
 from gputree.backends.lists import CandidateTests, ColumnCodes, ListTask, TestParts, Tests
+from gputree.base import threads
 from gputree.base.dtypes import MISSING_CODE, MOST_ROWS, ROW
-from gputree.base.threads import SPANS_PER_THREAD, cut, run
 
 
 @kernel
@@ -370,24 +370,20 @@ class CpuLevel:
             self.backend.memory.give(array)
 
     def _run(self, kernel: Any, sizes: Int64s, arguments: Any, columns: int = 0) -> None:
-        run_spans(self.backend.n_threads, kernel, sizes, arguments, columns)
+        """Run a kernel over spans of nodes of `sizes` entries, and of `columns`, unless that is 0.
 
-
-def run_spans(threads: int, kernel: Any, sizes: Int64s, arguments: Any, columns: int = 0) -> None:
-    """Run a kernel over spans of nodes of `sizes` entries, and of `columns`, unless that is 0.
-
-    ``arguments(first, last)`` are the arguments for nodes ``first .. last``; with columns,
-    ``arguments((first_column, last_column), first, last)``.
-    """
-    total = int(sizes.sum())
-    if total * max(columns, 1) <= tuning.TUNING.lists_span_cells:
-        whole = ((0, columns),) if columns else ()
-        kernel(*arguments(*whole, 0, sizes.size))
-        return
-    nodes = cut(sizes, total // tuning.TUNING.lists_span_entries)
-    parts: list[tuple[Any, ...]] = [*nodes]
-    if columns and len(nodes) < threads * SPANS_PER_THREAD:
-        parts = [((f, f + 1), *span) for span in nodes for f in range(columns)]
-    elif columns:
-        parts = [((0, columns), *span) for span in nodes]
-    run(threads, kernel, [arguments(*part) for part in parts])
+        ``arguments(first, last)`` are the arguments for nodes ``first .. last``; with columns,
+        ``arguments((first_column, last_column), first, last)``.
+        """
+        n_threads, total = self.backend.n_threads, int(sizes.sum())
+        if total * max(columns, 1) <= tuning.TUNING.lists_span_cells:
+            whole = ((0, columns),) if columns else ()
+            kernel(*arguments(*whole, 0, sizes.size))
+            return
+        nodes = threads.cut(sizes, total // tuning.TUNING.lists_span_entries)
+        parts: list[tuple[Any, ...]] = [*nodes]
+        if columns and len(nodes) < n_threads * threads.SPANS_PER_THREAD:
+            parts = [((f, f + 1), *span) for span in nodes for f in range(columns)]
+        elif columns:
+            parts = [((0, columns), *span) for span in nodes]
+        threads.run(n_threads, kernel, [arguments(*part) for part in parts])
