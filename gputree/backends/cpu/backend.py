@@ -20,7 +20,7 @@ from gputree.backends.base import (
     Task,
     Uint64s,
 )
-from gputree.backends.binning import MAX_BINS
+from gputree.backends.binning import MAX_BINS, thresholds
 from gputree.backends.cpu import cell_counts, tuning
 from gputree.backends.cpu.block import block_bytes
 from gputree.backends.cpu.categories import (
@@ -58,7 +58,6 @@ from gputree.backends.cpu.refine import NodeHistogram, refine_nodes
 from gputree.backends.cpu.score import histogram, new_vectors, score_nodes, subtract_nodes
 from gputree.backends.cpu.sub_bins import Finer
 from gputree.backends.cpu.table import CpuTable, draws_few
-from gputree.backends.rules import thresholds
 from gputree.base.dtypes import ROW, Bools
 from gputree.base.threads import chunks, even_spans, run, spans
 from gputree.compilation.tiers import is_cheaper_without

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree.backends.base import Int64s, Task
+from gputree.backends.binning import midpoint
 from gputree.backends.cpu.block import MANY_ROWS, missing_rank
 from gputree.backends.cpu.categories import new_scratch
 from gputree.backends.cpu.cut import (
@@ -45,7 +46,6 @@ from gputree.backends.cpu.monotonic import at_column, keeps_order
 from gputree.backends.cpu.nonzeros import list_nonzeros, rank_ends, scan_nonzeros
 from gputree.backends.cpu.ranks import Ranks
 from gputree.backends.cpu.score import add_cell
-from gputree.backends.rules import midpoint
 from gputree.base.dtypes import ROW
 from gputree.criteria import (
     add_row,

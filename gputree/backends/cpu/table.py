@@ -16,10 +16,9 @@ from gputree.backends.cpu import tuning
 from gputree.backends.cpu.layout import Table
 from gputree.backends.cpu.nonzeros import rank_nonzeros
 from gputree.backends.cpu.ranks import Ranks, rank_table
-from gputree.base.dtypes import CODE
+from gputree.base.dtypes import CODE, writable
 from gputree.base.memory import require_memory
 from gputree.base.threads import even_spans, run
-from gputree.compilation.arrays import writable
 
 # Columns whose samples are read together: those of a cache line.
 FITTED_COLUMNS = 16
