@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import argparse
+from functools import partial
 
 import numpy as np
 import pandas as pd
 import pytest
 from ordered_tables import LEVELS, as_text, asked, ordered_table
 
-from gputree import DecisionTreeClassifier, load_model
+from gputree import DecisionTreeClassifier
 from gputree.cli.cells import parse_order
 
 X, LABELS, _ = ordered_table(n=60)
@@ -24,14 +25,8 @@ def data(tmp_path):
 
 
 @pytest.fixture
-def train(gputree, tmp_path):
-    def run(*arguments):
-        path = tmp_path / "model"
-        status, _, errors = gputree("train", *arguments, "--target", "y", "-o", path, "--quiet")
-        assert status == 0, errors
-        return load_model(path)
-
-    return run
+def train(train):
+    return partial(train, "--target=y")
 
 
 @pytest.mark.parametrize(

@@ -35,20 +35,6 @@ IRIS = load_iris().filename
 CARS = load_auto_mpg().filename
 
 
-@pytest.fixture
-def train(gputree, tmp_path):
-    """Train, and give back the estimator; with what was said, after `words`."""
-
-    def run(*arguments, words=False, **options):
-        path = tmp_path / "model"
-        status, output, errors = gputree("train", *arguments, "-o", path, **options)
-        assert status == 0, errors
-        model = load_model(path)
-        return (model, output, errors) if words else model
-
-    return run
-
-
 # --------------------------------------------------------------- the model is the estimator's
 cells = st.sampled_from(["", "?", "1", "2", "2.5", "-3", "0"])
 words = st.sampled_from(["", "?", "red", "green", "blue"])
