@@ -74,9 +74,8 @@ def test_several_files_have_one_order(train, data, tmp_path):
     assert model.columns_.categories[0].tolist() == LEVELS
 
 
-def test_numbers_that_are_levels_are_taken_as_they_are_written(train, tmp_path):
-    path = tmp_path / "table.csv"
-    path.write_text("grade,y\n" + "1,a\n10,b\n2,a\n10,b\n3,b\n" * 3)
+def test_numbers_that_are_levels_are_taken_as_they_are_written(train, write):
+    path = write("grade,y\n" + "1,a\n10,b\n2,a\n10,b\n3,b\n" * 3)
     model = train(path, "--ordered", "grade=10<3<2<1")
     assert model.tree_.n_leaves == 2
     assert model.columns_.categories[0].tolist() == ["10", "3", "2", "1"]
