@@ -59,7 +59,8 @@ class Identifier(NamedTuple):
     @property
     def claim(self) -> str:
         """Reason why the column is taken for an identifier, for the warning."""
-        rows = "every row" if self.share == 1.0 else f"{_percent(self.share)} of the rows"
+        percent = np.floor(1000 * self.share) / 10
+        rows = "every row" if self.share == 1.0 else f"{percent:g}% of the rows"
         return f"has a unique value in {rows}"
 
 
@@ -172,10 +173,6 @@ def _are_quantities(words: NDArray, n: int) -> bool:
         return False
     fine = words.dtype.kind == "f" and (words != np.trunc(words)).any()
     return bool(fine) or words.size > MOST_CODES or 2 * words.size > n
-
-
-def _percent(share: float) -> str:
-    return f"{np.floor(1000 * share) / 10:g}%"
 
 
 def warn_of_mixed_columns(

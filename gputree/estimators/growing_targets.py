@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree.arithmetic.fixed_point import Targets, Weights, fix_weights
-from gputree.backends.ranked import NodeRows, RankedNodes
+from gputree.backends.lists import NodeRows, RankedNodes
 from gputree.compilation import kernel
 from gputree.criteria.multi_output import class_criterion, fix_several
 from gputree.criteria.named import class_impurity, target_impurity

@@ -28,7 +28,7 @@ from gputree.backends.cpu.ranked.nodes import (
     split_node,
 )
 from gputree.backends.interactions import Interactions
-from gputree.backends.ranked import NodeRows, RankedNodes
+from gputree.backends.lists import NodeRows, RankedNodes
 from gputree.base.dtypes import Int64s
 from gputree.base.memory import require_memory
 from gputree.base.threads import even_spans, run

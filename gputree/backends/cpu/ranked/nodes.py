@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from gputree.arithmetic.bits import child_key
 from gputree.backends.base import Limits
+from gputree.backends.binning import fewest_rows, missing_goes_left
 from gputree.backends.cpu.cut import draw_columns, list_columns, tie_rank
 from gputree.backends.cpu.jit import borrowing, inner, kernel, pasted
 from gputree.backends.cpu.monotonic import (
@@ -50,8 +51,7 @@ from gputree.backends.cpu.ranked.lists import (
     partition_values,
     renumber,
 )
-from gputree.backends.ranked import NodeRows, RankedNodes
-from gputree.backends.rules import fewest_rows, missing_goes_left
+from gputree.backends.lists import NodeRows, RankedNodes
 from gputree.base.dtypes import Bools, Int64s
 
 
