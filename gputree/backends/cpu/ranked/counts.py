@@ -29,6 +29,7 @@ from gputree.criteria.dispatch import formula
 from gputree.criteria.multi_output import OF_SUMS
 
 MOST_CODES = 256
+MOST_SUMS = 1 << 20  # of a slot, where there is more than one: 8 MB
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # 2**64 over the golden ratio spreads the bits of keys
 WORD = 6
 
@@ -152,16 +153,17 @@ def free_slot(codes, counts, slot):
 
 
 @borrowing
-def pays(ranked, n):
+def pays(ranked, counts, n):
     """Return True if adding up n rows takes longer than to subtract the sums of all cells."""
     codes, limits = ranked.codes, ranked.limits
     searches_all = limits.max_features >= ranked.lists.shape[0] and ranked.interactions is None
-    return searches_all and n * codes.code.shape[1] > codes.first[-1]
+    has_slots = searches_all and counts.free.size > 1
+    return has_slots and n * codes.code.shape[1] > codes.first[-1]
 
 
 @formula(formulas.slot_of, *OF_SUMS)
 def slot_of(criterion, ranked, counts, n, source):
-    if source == 0 and not pays(ranked, n):
+    if source == 0 and not pays(ranked, counts, n):
         return np.int64(0)
     counts.free[0] -= 1
     return counts.free[counts.free[0] + 1]
@@ -183,7 +185,7 @@ def subtract(codes, counts, slot, other):
 def slot_below(criterion, ranked, counts, slot, source, n, both):
     if source > 0:
         subtract(ranked.codes, counts, source, slot)
-    if slot > 0 and not (both and pays(ranked, n)):
+    if slot > 0 and not (both and pays(ranked, counts, n)):
         free_slot(ranked.codes, counts, slot)
         return np.int64(0)
     return slot
@@ -192,6 +194,8 @@ def slot_below(criterion, ranked, counts, slot, source, n, both):
 @formula(formulas.new_counts, *OF_SUMS, how=overload)
 def new_counts(criterion, codes, slots):
     words, k = MOST_CODES >> WORD, n_sums(criterion)
+    if codes.first[-1] * (k + 2) > MOST_SUMS:
+        slots = 1
     free = np.empty(slots, np.int64)
     free[0] = slots - 1
     for slot in range(1, slots):
