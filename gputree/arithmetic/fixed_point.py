@@ -90,7 +90,7 @@ def fix_counts(counts: NDArray[np.int32]) -> tuple[Int64s | None, Weights]:
 
 
 @kernel
-def take_counts(counts, entries, weight):
+def take_counts(counts: Any, entries: Any, weight: Any) -> Any:
     """Copy counts of rows to `weight`, and the rows that have some to `entries`.
 
     Returns how many these are, the sum of the counts, the highest one and how many rows have it,
