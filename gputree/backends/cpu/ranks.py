@@ -9,7 +9,7 @@ Ranks of codes that decide all cuts are the codes, those of nominal columns the 
 from __future__ import annotations
 
 from itertools import chain
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +35,7 @@ class Ranks(NamedTuple):
     lowest: Floats  # minimum value of a rank
     highest: Floats  # maximum value: another one only where bins are cut as they are
     missing: NDArray[np.bool_]  # (d,)
+    sparse: Any = None  # `NonZeros` of a sparse table, in place of `rank`
 
 
 def rank_type(n: int) -> np.dtype:
