@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree.base.dtypes import Floats, Int64s
-from gputree.compilation import jitable
+from gputree.compilation import jitable, kernel
 from gputree.criteria.poisson import deviance_terms
 
 WEIGHT_BITS = 50  # total weight, in units: exact in float64, with space for sums
@@ -68,15 +68,47 @@ def fix_weights(sample_weight: NDArray[Any] | None, n: int, fractions: bool = Fa
             return Weights(None, 1.0, highest, n)
         units = int(2.0**WEIGHT_BITS / power_of_two(n))
         return Weights(np.full(n, units), 1.0 / units, highest, n * units)
-    if sample_weight.dtype.kind == "f":
-        coarse = coarse_unit(highest, n)
-        unit = finest_unit(coarse, count_units(sample_weight, coarse))
-        weight = round_weights(sample_weight, unit)
-    else:  # counts, which are units already
-        weight, unit = sample_weight.astype(np.int64), 1.0
+    coarse = coarse_unit(highest, n)
+    unit = finest_unit(coarse, count_units(sample_weight, coarse))
+    weight = round_weights(sample_weight, unit)
     shift = 0 if fractions else common_shift(int(np.bitwise_or.reduce(weight)))
     weight >>= shift
     return Weights(weight, unit * 2.0**shift, 1.0, int(weight.sum()))
+
+
+def fix_counts(counts: NDArray[np.int32]) -> tuple[Int64s | None, Weights]:
+    """Rows with weight, None for all; and weights that are numbers of times rows are drawn."""
+    entries, weight = np.empty(counts.size, np.int64), np.empty(counts.size, np.int64)
+    n, total, highest, n_highest, common = map(int, take_counts(counts, entries, weight))
+    taken = None if n == counts.size else entries[:n].copy()
+    if n == n_highest:
+        return taken, Weights(None, 1.0, float(highest), n)
+    shift = common_shift(common)
+    if shift > 0:
+        weight >>= shift
+    return taken, Weights(weight, 2.0**shift, 1.0, total >> shift)
+
+
+@kernel
+def take_counts(counts: Any, entries: Any, weight: Any) -> Any:
+    """Copy counts of rows to `weight`, and the rows that have some to `entries`.
+
+    Returns how many these are, the sum of the counts, the highest one and how many rows have it,
+    and their bitwise or.
+    """
+    n = total = common = np.int64(0)
+    highest, n_highest = np.int64(1), np.int64(0)
+    for i in range(np.uintp(counts.size)):
+        count = np.int64(counts[i])
+        entries[n] = i
+        weight[i] = count
+        n += count > 0
+        total += count
+        common |= count
+        if count > highest:
+            highest, n_highest = count, np.int64(0)
+        n_highest += count == highest
+    return n, total, highest, n_highest, common
 
 
 def coarse_unit(highest: float, n: int) -> float:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.arithmetic.fixed_point import Targets, Weights, fix_weights
+from gputree.arithmetic.fixed_point import Targets, Weights, fix_counts, fix_weights
 from gputree.backends import new_backend
 from gputree.backends.base import Backend, Limits, Monotonic, Rows, Subtrees, Task
 from gputree.backends.binning import MAX_BINS
@@ -206,10 +206,12 @@ def units_of(
 ) -> tuple[NDArray[np.int64] | None, Weights, Targets | None]:
     """Rows with weight, None for all; and weights and targets in fixed point, of all rows."""
     entries = None
-    if sample_weight is not None and not sample_weight.all():
-        entries = np.flatnonzero(sample_weight)
-    n = len(target) if entries is None else entries.size
-    weights = fix_weights(sample_weight, n)
+    if sample_weight is not None and sample_weight.dtype.kind != "f":
+        entries, weights = fix_counts(sample_weight)
+    else:
+        if sample_weight is not None and not sample_weight.all():
+            entries = np.flatnonzero(sample_weight)
+        weights = fix_weights(sample_weight, len(target) if entries is None else entries.size)
     if options.n_classes:
         targets = None
     elif entries is None:

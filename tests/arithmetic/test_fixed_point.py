@@ -13,6 +13,7 @@ from gputree.arithmetic.fixed_point import (
     REST_BITS,
     SUM_BITS,
     WEIGHT_BITS,
+    fix_counts,
     fix_targets,
     fix_weights,
     power_of_two,
@@ -59,7 +60,9 @@ def test_counts_are_units_up_to_a_power_of_two(counts):
     counts = np.array(counts, np.int32)
     drawn = np.flatnonzero(counts)
     assume(drawn.size)
-    found = fix_weights(counts, drawn.size)
+    entries, found = fix_counts(counts)
+    assert (entries is None) == (drawn.size == counts.size)
+    np.testing.assert_array_equal(drawn if entries is None else entries, drawn)
     for weight in (counts.astype(float), counts[drawn].astype(float)):
         same = fix_weights(weight, drawn.size)
         assert same[1:] == found[1:]

@@ -156,7 +156,7 @@ def part_rows(rows, spill, left_side):
 @pasted
 def note_places(ranks, entries, s, t):
     """Note the places of a node's rows ``s .. t``, where the table is sparse."""
-    if ranks is not None and ranks.place is not None:
+    if ranks is not None:
         put_places(ranks.place, entries.local[s:t])
 
 

@@ -82,9 +82,10 @@ def _bits(row: NDArray, column: NDArray, n: int, d: int) -> NDArray[np.uint8]:
 
 @borrowing
 def put_places(place, rows):
-    """Note the place of each of a node's rows in it."""
-    for i in range(np.uintp(rows.size)):
-        place[np.uintp(rows[i])] = i
+    """Note the place of each of a node's rows in it, where the table is sparse."""
+    if place is not None:
+        for i in range(np.uintp(rows.size)):
+            place[np.uintp(rows[i])] = i
 
 
 @borrowing
