@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from functools import partial
 from itertools import groupby
+from pathlib import Path
 from typing import Any
 
 import devices
@@ -31,6 +32,7 @@ from gputree.compilation.declared import declare
 from gputree.growth import grower
 from gputree.growth.assembly import renumber
 from gputree.growth.grower import GrowthPlan, grow
+from gputree.persistence import load_model
 
 # The first example of a kernel compiles it.
 settings.register_profile(
@@ -205,7 +207,8 @@ def grow_tree(backend: Callable[..., Backend]) -> Callable[..., Grown]:
         key: int = 7,
     ) -> Grown:
         device = backend(sample, task, n_threads)
-        device.encode(max_bins)
+        if not getattr(device, "_grows_sparse", False):  # else tables have no codes
+            device.encode(max_bins)
         budget = histograms * device.histogram_bytes
         plan = GrowthPlan(
             max_bins, task.exact, max_leaf_nodes, budget, finish_rows, key,
@@ -292,6 +295,32 @@ def said(gputree):
         return output
 
     return run
+
+
+@pytest.fixture
+def train(gputree, tmp_path):
+    """Train by the command, give back the estimator; with what was said, after `words`."""
+
+    def run(*arguments: Any, words: bool = False, **options: Any) -> Any:
+        path = tmp_path / "model"
+        status, output, errors = gputree("train", *arguments, "-o", path, **options)
+        assert status == 0, errors
+        model = load_model(path)
+        return (model, output, errors) if words else model
+
+    return run
+
+
+@pytest.fixture
+def write(tmp_path):
+    """``write(content, name="t.csv")``: the path of a file of that text, or of these bytes."""
+
+    def to_file(content: str | bytes, name: str = "t.csv") -> Path:
+        path = tmp_path / name
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        return path
+
+    return to_file
 
 
 @pytest.fixture

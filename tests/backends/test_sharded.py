@@ -86,7 +86,7 @@ def assert_same(shards, case, seed=0):
 def test_trees_of_mixed_tables(shards, monkeypatch, criterion, weighted, limits, rows):
     skip_on_device(shards, rows == 1)
     finish(monkeypatch, rows)
-    sample = random_mixed_table(1 + weighted, 100, weighted)
+    sample = random_mixed_table(1 + weighted, 70, weighted)
     kind, y = DecisionTreeClassifier, sample.y
     if criterion in ("squared_error", "poisson"):
         kind, y = DecisionTreeRegressor, y + np.sin(np.arange(y.size)) ** 2

@@ -302,13 +302,12 @@ def test_carried_columns_that_cannot_be(fails, misused, cars_model, kept):
     assert "--keep prediction: the output has a column of this name" in error
 
 
-def test_predict_errors(fails, misused, iris_model, cars_model, tmp_path):
+def test_predict_errors(fails, misused, iris_model, cars_model, write, tmp_path):
     assert "no model file" in fails("predict", tmp_path / "absent", IRIS.filename)
     assert "not a gputree model file" in fails("predict", IRIS.filename, IRIS.filename)
     assert "has no columns 'sepal length'" in fails("predict", iris_model, CARS.filename)
     assert "regression model" in misused("predict", cars_model, CARS.filename, "--proba")
-    text = tmp_path / "text.csv"
-    text.write_text(Path(IRIS.filename).read_text().replace("5.1", "tall"))
+    text = write(Path(IRIS.filename).read_text().replace("5.1", "tall"), "text.csv")
     error = fails("predict", iris_model, text)
     assert f"{text}: column 'sepal length' must hold numbers; it holds 'tall'." in error
     assert ".csv or .parquet" in misused("predict", iris_model, IRIS.filename, "-o", "out.xls")

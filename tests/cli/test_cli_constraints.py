@@ -135,9 +135,8 @@ FORCED = {
 }
 
 
-def test_the_model_keeps_the_splits_that_its_tree_begins_with(train, tmp_path):
-    path = tmp_path / "splits.json"
-    path.write_text(json.dumps(FORCED))
+def test_the_model_keeps_the_splits_that_its_tree_begins_with(train, write):
+    path = write(json.dumps(FORCED), "splits.json")
     model = train("--forced-splits", path)
     path.unlink()
     assert model.forced_splits == FORCED
@@ -168,9 +167,8 @@ def test_files_that_force_nothing(refused, tmp_path, text, status, message):
     assert message in refused("--forced-splits", path, status=status)
 
 
-def test_splits_are_forced_in_trees_of_cart_without_constraints(refused, tmp_path):
-    path = tmp_path / "splits.json"
-    path.write_text(json.dumps(FORCED))
+def test_splits_are_forced_in_trees_of_cart_without_constraints(refused, write):
+    path = write(json.dumps(FORCED), "splits.json")
     error = refused("--algorithm", "random-forest", "--forced-splits", path, status=2)
     assert "--forced-splits is no option of random-forest: add --algorithm cart." in error
     error = refused("--interactions", "pairwise", "--forced-splits", path)

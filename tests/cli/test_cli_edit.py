@@ -22,7 +22,7 @@ def model(gputree, tmp_path):
     return path
 
 
-def test_edits_are_those_of_the_editor_and_are_replayed(said, gputree, model, tmp_path):
+def test_edits_are_those_of_the_editor_and_are_replayed(said, gputree, model, write, tmp_path):
     out, again = tmp_path / "edited.gputree", tmp_path / "again.gputree"
     words = ["--split", SPLIT, "--grow", "18: max-depth=4,min_samples_leaf=5", "--prune", "17,19"]
     with_rows = ["edit", model, "--data", IRIS]
@@ -39,8 +39,7 @@ def test_edits_are_those_of_the_editor_and_are_replayed(said, gputree, model, tm
     editor.grow(18, max_depth=4, min_samples_leaf=5)
     editor.prune(18)
     assert load_model(out).tree_.equals(editor.estimator.tree_)
-    history = tmp_path / "history.json"
-    history.write_text(said("show", out, "--history"))
+    history = write(said("show", out, "--history"), "history.json")
     assert json.loads(history.read_text()) == editor.history
     for file in (out, history):
         assert gputree(*with_rows, "--replay", file, "-o", again)[0] == 0
@@ -87,9 +86,10 @@ def test_models_that_have_no_summary(gputree, fails, tmp_path, words, message):
     assert message in fails("show", path, "--summary", "--data", data, status=status)
 
 
-def test_edits_that_do_not_apply(gputree, model, tmp_path):
-    history = tmp_path / "history.json"
-    history.write_text('[{"edit": "prune", "paths": [[0, 0, 0]]}, {"edit": "grow", "path": [1]}]')
+def test_edits_that_do_not_apply(gputree, model, write):
+    history = write(
+        '[{"edit": "prune", "paths": [[0, 0, 0]]}, {"edit": "grow", "path": [1]}]', "history.json"
+    )
     status, _, errors = gputree("edit", model, "--data", IRIS, "--replay", history)
     assert status == 0
     assert 'not applied: {"edit": "prune", "paths": [[0, 0, 0]]}: The tree has no node' in errors

@@ -34,18 +34,6 @@ PAIRS = {("versicolor", "virginica"): 5.0, ("setosa", "versicolor"): 2.0}
 
 
 @pytest.fixture
-def train(gputree, tmp_path):
-    """Train, and give back the estimator."""
-
-    def run(*arguments):
-        status, _, errors = gputree("train", *arguments, "--quiet", "-o", tmp_path / "model")
-        assert status == 0, errors
-        return load_model(tmp_path / "model")
-
-    return run
-
-
-@pytest.fixture
 def costs(tmp_path):
     path = tmp_path / "iris.costs"
     path.write_text(COSTS)

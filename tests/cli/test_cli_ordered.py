@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import argparse
+from functools import partial
 
 import numpy as np
 import pandas as pd
 import pytest
 from ordered_tables import LEVELS, as_text, asked, ordered_table
 
-from gputree import DecisionTreeClassifier, load_model
+from gputree import DecisionTreeClassifier
 from gputree.cli.cells import parse_order
 
 X, LABELS, _ = ordered_table(n=60)
@@ -24,14 +25,8 @@ def data(tmp_path):
 
 
 @pytest.fixture
-def train(gputree, tmp_path):
-    def run(*arguments):
-        path = tmp_path / "model"
-        status, _, errors = gputree("train", *arguments, "--target", "y", "-o", path, "--quiet")
-        assert status == 0, errors
-        return load_model(path)
-
-    return run
+def train(train):
+    return partial(train, "--target=y")
 
 
 @pytest.mark.parametrize(
@@ -79,9 +74,8 @@ def test_several_files_have_one_order(train, data, tmp_path):
     assert model.columns_.categories[0].tolist() == LEVELS
 
 
-def test_numbers_that_are_levels_are_taken_as_they_are_written(train, tmp_path):
-    path = tmp_path / "table.csv"
-    path.write_text("grade,y\n" + "1,a\n10,b\n2,a\n10,b\n3,b\n" * 3)
+def test_numbers_that_are_levels_are_taken_as_they_are_written(train, write):
+    path = write("grade,y\n" + "1,a\n10,b\n2,a\n10,b\n3,b\n" * 3)
     model = train(path, "--ordered", "grade=10<3<2<1")
     assert model.tree_.n_leaves == 2
     assert model.columns_.categories[0].tolist() == ["10", "3", "2", "1"]

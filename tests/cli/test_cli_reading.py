@@ -102,14 +102,13 @@ def test_tables_without_a_header_are_predicted_alike(train, gputree, tmp_path, n
     assert "accuracy  1.0000" in output
 
 
-def test_units_and_decimals_are_kept(train, gputree, tmp_path):
+def test_units_and_decimals_are_kept(train, gputree, write):
     text = "a;y\n" + "".join(f"1.{n}50,5 kg;{'np'[n > 5]}\n" for n in range(1, 10))
     options = ["--units", "a", "--thousands", ".", "--decimal", ","]
     model, errors = train(text, *options)
     assert errors == ""
     assert load_model(model).tree_.n_leaves == 2
-    other = tmp_path / "other.csv"
-    other.write_text("a;b\n1.050,5 kg;1\n1.950,5 kg;2\n")
+    other = write("a;b\n1.050,5 kg;1\n1.950,5 kg;2\n", "other.csv")
     assert gputree("predict", model, other)[1] == "prediction\nn\np\n"
 
 
@@ -129,13 +128,12 @@ def test_weights_of_some_files_of_arff_count_in_pruning(train, gputree, tmp_path
         assert text.splitlines()[:2] == ["rows      3", "weight    7"]
 
 
-def test_other_units_than_those_of_training(train, gputree, fails, tmp_path):
+def test_other_units_than_those_of_training(train, gputree, fails, write, tmp_path):
     text = "a,y\n" + "".join(f"{n} kg,{'np'[n > 5]}\n" for n in range(1, 10))
     model, _ = train(text, "--units", "a", name="kg.csv")
     assert load_model(model).reading_["format"] == {"units": {"a": "#kg"}}
     told = "column 'a' must hold numbers with the unit 'kg'; it holds '3 lb'."
-    pounds = tmp_path / "lb.csv"
-    pounds.write_text("a,y\n3 lb,n\n")
+    pounds = write("a,y\n3 lb,n\n", "lb.csv")
     for options in ([], ["--units", "a"]):
         assert fails("predict", model, pounds, *options).endswith(f"{told}\n")
     assert told in fails("predict", model, "-", stdin=b"a\n3 lb\n")
@@ -194,9 +192,8 @@ def test_the_other_task_is_said(train):
     assert train("a,y\n" + "".join(f"{n},{n % 3}\n" for n in range(40)))[1] == ""
 
 
-def test_the_columns_of_a_table(gputree, tmp_path):
-    data = tmp_path / "t.csv"
-    data.write_text(",n,s,f,y\n" + "".join(f"r{k},{k},{'uvw'[k % 3]},,p\n" for k in range(9)))
+def test_the_columns_of_a_table(gputree, write):
+    data = write(",n,s,f,y\n" + "".join(f"r{k},{k},{'uvw'[k % 3]},,p\n" for k in range(9)))
     status, output, errors = gputree("info", data, "--target", "y", "--categorical", "n")
     assert status == 0
     assert output.splitlines() == [

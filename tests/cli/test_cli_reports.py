@@ -146,15 +146,14 @@ def test_explain_rows(gputree, models):
     assert some[-1] == f"row 14: {told[13]}\n"
 
 
-def test_explain_errors(fails, misused, gputree, models, tmp_path):
+def test_explain_errors(fails, misused, gputree, models, write):
     golf = ["explain", models["golf"]]
     status, _, errors = gputree(*golf, GOLF, "--rows", "13-15")
     assert (status, errors.count("\n")) == (1, 1)
     assert errors.endswith("has 14 rows; there is no row 15.\n")
     for rows in ("0", "3-1", "x", "1-", ""):
         assert "must be rows such as 7 or 1-10" in misused(*golf, GOLF, "--rows", rows)
-    data = tmp_path / "two.csv"
-    data.write_text("\n".join(Path(GOLF).read_text().splitlines()[:3]) + "\n")
+    data = write("\n".join(Path(GOLF).read_text().splitlines()[:3]) + "\n", "two.csv")
     assert gputree(*golf, data)[1].count("row ") == 2  # the first three, where there are so many
 
 

@@ -174,12 +174,11 @@ def test_numbers_that_are_categories_are_read_whole(said, gputree, tmp_path, mon
     assert predictions(output) == ["a", "b"] * 20 + ["a"]
 
 
-def test_marks_of_missing_cells(gputree, fails, golf, cars, tmp_path):
+def test_marks_of_missing_cells(gputree, fails, golf, cars, write, tmp_path):
     data, marked = tmp_path / "golf.csv", tmp_path / "cars.csv"
     text = Path(GOLF).read_text()
     data.write_text(text.replace("sunny", " ?").replace("rain", "n/k"))
-    holes = tmp_path / "holes.csv"
-    holes.write_text(text.replace("sunny", "").replace("rain", ""))
+    holes = write(text.replace("sunny", "").replace("rain", ""), "holes.csv")
     marks = ["--missing", "?", "--missing", "n/k"]
     found = gputree("predict", golf, data, *marks, "--proba")
     assert found == gputree("predict", golf, holes, "--proba")
@@ -245,9 +244,8 @@ def test_line_breaks_within_quotes(gputree, tmp_path):
     assert predictions(gputree("predict", model, data)[1]) == ["a", "b"] * 30_000
 
 
-def test_read_batches_errors(tmp_path):
-    data = tmp_path / "data.csv"
-    data.write_text("a,b,b\n1,2,3\n")
+def test_read_batches_errors(write, tmp_path):
+    data = write("a,b,b\n1,2,3\n")
     with pytest.raises(ValueError, match="same name: 'b'"):
         next(read_batches(data, ["a"], numeric=["a"]))
     data.write_text("a,b\n1,2\n")

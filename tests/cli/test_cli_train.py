@@ -35,20 +35,6 @@ IRIS = load_iris().filename
 CARS = load_auto_mpg().filename
 
 
-@pytest.fixture
-def train(gputree, tmp_path):
-    """Train, and give back the estimator; with what was said, after `words`."""
-
-    def run(*arguments, words=False, **options):
-        path = tmp_path / "model"
-        status, output, errors = gputree("train", *arguments, "-o", path, **options)
-        assert status == 0, errors
-        model = load_model(path)
-        return (model, output, errors) if words else model
-
-    return run
-
-
 # --------------------------------------------------------------- the model is the estimator's
 cells = st.sampled_from(["", "?", "1", "2", "2.5", "-3", "0"])
 words = st.sampled_from(["", "?", "red", "green", "blue"])
@@ -81,9 +67,10 @@ def test_the_model_is_the_estimators(tmp_path_factory, rows, algorithm, missing)
     assert {k: v for k, v in model.get_params().items() if params[k] != v} == {}
 
 
-def test_numbers_that_are_categories_and_columns_that_must_be_numbers(train, fails, tmp_path):
-    data = tmp_path / "table.csv"
-    data.write_text("month,flag,n,y\n1,true,3,a\n10,false,4,b\n2,true,5,a\n10,true,?,b\n")
+def test_numbers_that_are_categories_and_columns_that_must_be_numbers(
+    train, fails, write, tmp_path
+):
+    data = write("month,flag,n,y\n1,true,3,a\n10,false,4,b\n2,true,5,a\n10,true,?,b\n")
     arguments = [data, "--target", "y", "--algorithm", "c45"]
     model = train(*arguments, "--categorical", "month", "--missing", "?")
     assert model.columns_.nominal.tolist() == [True, True, False]  # flag by its type
@@ -110,9 +97,8 @@ def test_text_columns_of_parquet_can_be_numbers(train, tmp_path):
     assert not model.columns_.nominal[0]
 
 
-def test_cells_that_look_missing_are_told(train, tmp_path):
-    data = tmp_path / "table.csv"
-    data.write_text("a,b,c,d,y\n1,?,x,NA,p\n?,u,?,v,q\n3,v,z,w,p\n")
+def test_cells_that_look_missing_are_told(train, write):
+    data = write("a,b,c,d,y\n1,?,x,NA,p\n?,u,?,v,q\n3,v,z,w,p\n")
     *_, errors = train(data, "--target", "y", words=True)
     first, *others = errors.splitlines()
     assert "column 'a' holds 2 numbers and 1 text ('?'), and is taken for text" in first
@@ -124,9 +110,8 @@ def test_cells_that_look_missing_are_told(train, tmp_path):
     assert errors == ""
 
 
-def test_dates_are_refused_with_advice(fails, train, tmp_path):
-    data = tmp_path / "table.csv"
-    data.write_text("born,seen at,n,y\n2001-02-03,2024-01-31 10:00:00,1,a\n2001-02-04,,2,b\n")
+def test_dates_are_refused_with_advice(fails, train, write, tmp_path):
+    data = write("born,seen at,n,y\n2001-02-03,2024-01-31 10:00:00,1,a\n2001-02-04,,2,b\n")
     error = fails("train", data, "--target", "y", "-o", tmp_path / "model")
     assert f"{data} has dates or times in columns 'born', 'seen at', such as 2001-02-03" in error
     assert "(year, month, weekday, hour, days since a day)" in error
@@ -158,9 +143,8 @@ DATES = {
 
 
 @pytest.mark.parametrize("first", DATES)
-def test_dates_in_any_writing_are_refused(fails, train, tmp_path, first):
-    data = tmp_path / "table.csv"
-    data.write_text(f'born,n,y\n"{first}",1,a\n,2,b\n"{DATES[first]}",3,a\n')
+def test_dates_in_any_writing_are_refused(fails, train, write, tmp_path, first):
+    data = write(f'born,n,y\n"{first}",1,a\n,2,b\n"{DATES[first]}",3,a\n')
     arguments = [data, "--target", "y"]
     error = fails("train", *arguments, "-o", tmp_path / "model")
     assert f"has dates or times in column 'born', such as {first[:10]}" in error
@@ -169,9 +153,8 @@ def test_dates_in_any_writing_are_refused(fails, train, tmp_path, first):
     assert list(train(*arguments, "--ignore", "born").feature_names_in_) == ["n"]
 
 
-def test_dates_that_are_but_names(fails, train, tmp_path):
-    data = tmp_path / "table.csv"
-    data.write_text("lot,n,y\n2020-01,1,a\n2020-02,2,b\n")
+def test_dates_that_are_but_names(fails, train, write, tmp_path):
+    data = write("lot,n,y\n2020-01,1,a\n2020-02,2,b\n")
     arguments = [data, "--target", "y"]
     error = fails("train", *arguments, "-o", tmp_path / "model")
     assert "; if they are categories: --categorical lot; or leave it out" in error
@@ -179,9 +162,8 @@ def test_dates_that_are_but_names(fails, train, tmp_path):
     assert model.columns_.categories[0].tolist() == ["2020-01", "2020-02"]
 
 
-def test_dates_of_a_type_that_are_but_names(fails, train, gputree, tmp_path):
-    data = tmp_path / "table.csv"
-    data.write_text("at,day,y\n10:30,2001-02-03,a\n09:30,2001-02-04,b\n")
+def test_dates_of_a_type_that_are_but_names(fails, train, gputree, write, tmp_path):
+    data = write("at,day,y\n10:30,2001-02-03,a\n09:30,2001-02-04,b\n")
     arguments = [data, "--target", "y"]
     error = fails("train", *arguments, "-o", tmp_path / "model")
     assert "if they are categories: --categorical at,day; or leave them out" in error
@@ -227,16 +209,14 @@ def test_leading_zeros_of_codes(train, gputree, tmp_path):
         ("1999-00", "2000-01"),
     ],
 )
-def test_words_that_are_no_dates(train, tmp_path, words):
-    data = tmp_path / "table.csv"
-    data.write_text("word,y\n" + "".join(f"{word},{word[0]}{i}\n" for i, word in enumerate(words)))
+def test_words_that_are_no_dates(train, write, words):
+    data = write("word,y\n" + "".join(f"{word},{word[0]}{i}\n" for i, word in enumerate(words)))
     assert sorted(train(data, "--target", "y").columns_.categories[0]) == sorted(words)
 
 
 @pytest.mark.parametrize("dates", [("2020-01-02", "2020-01-03"), ("1/2/2020", "31/2/2020")])
-def test_a_target_of_dates(fails, train, tmp_path, dates):
-    data = tmp_path / "table.csv"
-    data.write_text("n,day\n" + "".join(f"{i},{day}\n" for i, day in enumerate(dates)))
+def test_a_target_of_dates(fails, train, write, tmp_path, dates):
+    data = write("n,day\n" + "".join(f"{i},{day}\n" for i, day in enumerate(dates)))
     arguments = [data, "--target", "day"]
     error = fails("train", *arguments, "-o", tmp_path / "model")
     assert f"The target column 'day' of {data} holds dates or times, such as {dates[0]}" in error
@@ -245,7 +225,7 @@ def test_a_target_of_dates(fails, train, tmp_path, dates):
 
 # ------------------------------------------------------------------- how a CSV file is written
 @pytest.mark.parametrize("delimiter", [";", "\t", "|"])
-def test_other_delimiters_and_decimal_commas(train, gputree, tmp_path, delimiter):
+def test_other_delimiters_and_decimal_commas(train, gputree, write, tmp_path, delimiter):
     comma, other = tmp_path / "comma.csv", tmp_path / "other.csv"
     rows = [
         ["n", "w", "i", "y"],
@@ -263,14 +243,12 @@ def test_other_delimiters_and_decimal_commas(train, gputree, tmp_path, delimiter
         "predict", path, comma
     )
     assert gputree("evaluate", path, other)[1] == gputree("evaluate", path, comma)[1]
-    points = tmp_path / "points.csv"
-    points.write_text("".join(delimiter.join(row) + "\n" for row in rows))
+    points = write("".join(delimiter.join(row) + "\n" for row in rows), "points.csv")
     assert train(points, "--target", "y").tree_.equals(expected.tree_)
 
 
-def test_decimal_commas_between_quotes_are_told(train, fails, tmp_path):
-    data = tmp_path / "table.csv"
-    data.write_text('n,y\n"1,5",a\n"2,25",b\n3,a\n')
+def test_decimal_commas_between_quotes_are_told(train, fails, write, tmp_path):
+    data = write('n,y\n"1,5",a\n"2,25",b\n3,a\n')
     *_, errors = train(data, "--target", "y", words=True)
     assert "column 'n' holds numbers with commas, such as 1,5, and is taken for text" in errors
     error = fails("train", data, "--target", "y", "--numeric", "n", "-o", tmp_path / "out")
@@ -309,9 +287,8 @@ def test_marks_of_missing_cells_are_kept(train, gputree, tmp_path):
     assert not hasattr(model.fit([[1.0], [2.0]], ["a", "b"]), "missing_marks_")
 
 
-def test_lists_of_names_add_up(train, tmp_path):
-    data = tmp_path / "table.csv"
-    data.write_text('"a,b",c,d,e,y\n1,2,3,4,x\n3,4,5,6,z\n')
+def test_lists_of_names_add_up(train, write):
+    data = write('"a,b",c,d,e,y\n1,2,3,4,x\n3,4,5,6,z\n')
     model = train(data, "--target", "y", "--ignore", '"a,b",e', "--ignore", "d")
     assert list(model.feature_names_in_) == ["c"]
     model = train(data, "--target", "y", "--columns", '"a,b"', "--columns", "e,c")

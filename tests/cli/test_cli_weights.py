@@ -122,9 +122,8 @@ def test_regression(gputree, tmp_path):
     ],
 )
 @pytest.mark.parametrize("memory", [[], ["--memory", "1B"]])
-def test_columns_that_hold_no_weights(fails, tmp_path, weights, message, memory):
-    data = tmp_path / "t.csv"
-    data.write_text(f"a,count,y\n1,1,p\n2,{weights},q\n3,2,q\n")
+def test_columns_that_hold_no_weights(fails, write, tmp_path, weights, message, memory):
+    data = write(f"a,count,y\n1,1,p\n2,{weights},q\n3,2,q\n")
     error = fails("train", data, "--target", "y", "--weights", "count", *memory, "-o",
                   tmp_path / "model")  # fmt: skip
     assert message in error
@@ -132,9 +131,8 @@ def test_columns_that_hold_no_weights(fails, tmp_path, weights, message, memory)
     assert not (tmp_path / "model").exists()
 
 
-def test_weights_that_are_all_zero_and_columns_that_are_not_there(fails, misused, tmp_path):
-    data = tmp_path / "t.csv"
-    data.write_text("a,w,y\n1,0,p\n2,0,q\n")
+def test_weights_that_are_all_zero_and_columns_that_are_not_there(fails, misused, write, tmp_path):
+    data = write("a,w,y\n1,0,p\n2,0,q\n")
     end = ["-o", tmp_path / "model"]
     for memory in ([], ["--memory", "1B"]):
         error = fails("train", data, "--target", "y", "--weights", "w", *memory, *end)

@@ -277,17 +277,15 @@ def test_twenty_digits_as_categories(tmp_path):
         assert codes_of(table) == (sorted(set(TWENTY)), [None, *TWENTY[1:]])
 
 
-def test_digits_beyond_decimals_stay_text(tmp_path):
-    path = tmp_path / "t.csv"
-    path.write_text("id,y\n" + "".join(f"{'9' * 40}{i % 2},a\n" for i in range(4)))
+def test_digits_beyond_decimals_stay_text(write):
+    path = write("id,y\n" + "".join(f"{'9' * 40}{i % 2},a\n" for i in range(4)))
     table = read_table(path, "y", categorical=["id"])
     assert table.columns["id"].to_pylist() == [f"{'9' * 40}{i % 2}" for i in range(4)]
 
 
-def test_fractions_make_floats(tmp_path):
+def test_fractions_make_floats(write):
     """Numbers, then, as they are without whole ones of so many digits."""
-    path = tmp_path / "t.csv"
-    path.write_text("id,y\n12345678901234567890,a\n0.5,b\n")
+    path = write("id,y\n12345678901234567890,a\n0.5,b\n")
     assert read_table(path, "y", categorical=["id"]).columns["id"].to_pylist() == [
         float(12345678901234567890), 0.5,
     ]  # fmt: skip

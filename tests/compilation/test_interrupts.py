@@ -227,10 +227,9 @@ def test_a_fit_is_interrupted_wherever_it_compiles(tmp_path, path):
 
 
 @pytest.mark.process
-def test_an_interrupted_command_writes_no_model(tmp_path):
+def test_an_interrupted_command_writes_no_model(write, tmp_path):
     """The fit of a new machine: the first pass of its compiler is interrupted."""
-    table = tmp_path / "table.csv"
-    table.write_text("a,b\n" + "".join(f"{i},{'xy'[i % 2]}\n" for i in range(60)))
+    table = write("a,b\n" + "".join(f"{i},{'xy'[i % 2]}\n" for i in range(60)))
     model = tmp_path / "model.gputree"
     code = (
         "import os, signal, sys\n"

@@ -216,17 +216,15 @@ def test_sparse_rows_are_dense_rows(tmp_path):
     assert found.weight is None
 
 
-def test_weights_of_rows(tmp_path):
-    path = tmp_path / "t.arff"
-    path.write_text(HEAD + "1,x,{2}\n{0 3}, {0.5}\n?,?\n")
+def test_weights_of_rows(write):
+    path = write(HEAD + "1,x,{2}\n{0 3}, {0.5}\n?,?\n", "t.arff")
     table = read_table(path, "c", missing_target="drop")
     assert table.names == ["a"]
     assert table.weight.tolist() == [2.0, 0.5]
     assert read_table(path).weight.tolist() == [2.0, 0.5, 1.0]
     with pytest.raises(ValueError, match="has weights of rows, which are read of one file in mem"):
         open_batches(path)
-    plain = tmp_path / "plain.arff"
-    plain.write_text(HEAD + "1,x\n")
+    plain = write(HEAD + "1,x\n", "plain.arff")
     with pytest.raises(ValueError, match=r"t\.arff has weights of rows"):
         open_batches([plain, path])
     path.write_text(HEAD + "1,x,{1}\n2,y\n")

@@ -92,16 +92,6 @@ def test_auto_mpg():
 
 
 # --------------------------------------------------------------- reading
-@pytest.fixture
-def write(tmp_path):
-    def write_file(content, name="data.csv"):
-        path = tmp_path / name
-        path.write_bytes(content if isinstance(content, bytes) else content.encode())
-        return path
-
-    return write_file
-
-
 def test_csv(write):
     table = read_table(write("a,b,y\n1,2.5,yes\n,0.25,no\n"), "y")
     assert table.names == ["a", "b"]
@@ -208,9 +198,9 @@ def test_types_of_the_target(write, cells, expected):
         ("a,y\n1,\n2,x\n3,\n", {}, "'y' of .* has no value in 2 rows. Remove them"),
         ("a,y\n1,\n2,1.5\n", {}, "has no value in 1 row. Remove it"),
         ("a,y\n1,inf\n2,1.5\n", {}, "target column 'y' .* holds infinite"),
-        ("é,y\n1,1\n".encode("latin-1"), {}, r"data\.csv is not UTF-8 text, as it must be"),
-        ("a,y\né,1\n".encode("latin-1"), {}, r"data\.csv is not UTF-8 .* see 'a'"),
-        ("a,y\n1,é\n".encode("latin-1"), {}, r"data\.csv is not UTF-8 .* see 'y'"),
+        ("é,y\n1,1\n".encode("latin-1"), {}, r"t\.csv is not UTF-8 text, as it must be"),
+        ("a,y\né,1\n".encode("latin-1"), {}, r"t\.csv is not UTF-8 .* see 'a'"),
+        ("a,y\n1,é\n".encode("latin-1"), {}, r"t\.csv is not UTF-8 .* see 'y'"),
         (
             "a;b;y\n1;2\n",
             {},
@@ -219,7 +209,7 @@ def test_types_of_the_target(write, cells, expected):
         ("\n \n", {}, "is empty"),
         ("a,y\n1,2\n".encode("utf-16"), {}, "it is UTF-16 text; pass its encoding"),
         (b"PK\x03\x04....", {}, "a ZIP archive, whose name must end in .zip, or a spreadsheet"),
-        (gzip.compress(b"a,y\n1,2\n", mtime=0), {}, "data.csv"),
+        (gzip.compress(b"a,y\n1,2\n", mtime=0), {}, "t.csv"),
     ],
 )
 def test_bad_files(write, content, arguments, message):

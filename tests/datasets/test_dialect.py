@@ -14,16 +14,6 @@ from gputree.datasets import ReadingWarning, open_batches, read_table
 from gputree.datasets.readers import read_batches, read_names
 
 
-@pytest.fixture
-def write(tmp_path):
-    def to_file(text, name="t.csv"):
-        path = tmp_path / name
-        path.write_text(text)
-        return path
-
-    return to_file
-
-
 def test_thousands_are_no_decimals(write):
     """1,036 is more than 999, and so is 1.036 where another column has decimal commas."""
     path = write("a;b\n999;x\n1,036;y\n1,073;z\n")

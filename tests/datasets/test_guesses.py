@@ -14,16 +14,6 @@ from gputree.datasets import FileFormat, ReadingWarning, open_batches, read_batc
 from gputree.datasets.first_rows import header_is_row
 
 
-@pytest.fixture
-def write(tmp_path):
-    def to_file(text, name="t.csv"):
-        path = tmp_path / name
-        path.write_text(text)
-        return path
-
-    return to_file
-
-
 def rows(*columns):
     return "".join(",".join(map(str, row)) + "\n" for row in zip(*columns, strict=True))
 

@@ -36,12 +36,11 @@ if __name__ == "__main__":
 
 @pytest.mark.process
 @pytest.mark.skipif(BROWSER is None, reason="no browser is installed")
-def test_a_notebook_edits_and_saves_its_tree(tmp_path):
+def test_a_notebook_edits_and_saves_its_tree(write, tmp_path):
     pytest.importorskip("anywidget", reason="the widget needs the extra notebook")
     pytest.importorskip("marimo", reason="marimo is not installed")
     path = tmp_path / "edited.gputree"
-    notebook = tmp_path / "notebook.py"
-    notebook.write_text(NOTEBOOK.format(path=str(path)))
+    notebook = write(NOTEBOOK.format(path=str(path)), "notebook.py")
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pickle
 import warnings
 import weakref
-from functools import partial
+from copy import deepcopy
+from functools import cache, partial
 from itertools import chain, count, repeat
 from threading import Lock
 
@@ -50,16 +51,19 @@ DRAWN = {
 }
 
 
-@pytest.fixture(params=[*TREE_OF, *DRAWN])
-def fitted(request):
+@cache
+def fitted_once(kind):
     X, labels, y = mixed()
-    target = labels if issubclass(request.param, ClassifierMixin) else y
-    forest = request.param(
-        n_estimators=4, random_state=3, max_features=2, bootstrap=True, oob_score=True
-    )
+    target = labels if issubclass(kind, ClassifierMixin) else y
+    forest = kind(n_estimators=4, random_state=3, max_features=2, bootstrap=True, oob_score=True)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of few trees, some rows are out of no bag
         return forest.fit(X, target), X, target
+
+
+@pytest.fixture(params=[*TREE_OF, *DRAWN])
+def fitted(request):
+    return deepcopy(fitted_once(request.param))  # some tests change it
 
 
 def assert_same_forest(first, second):
@@ -222,7 +226,7 @@ def test_predictions_are_those_of_trees_one_by_one(monkeypatch, n_classes, min_s
 @pytest.mark.parametrize("kind", list(TREE_OF))
 def test_forests_draw_among_columns_that_tie(kind):
     """Forests use all of five equal columns; a tree by itself uses the first."""
-    x = np.arange(200.0)
+    x = np.arange(80.0)
     X, y = np.repeat(x[:, None], 5, axis=1), x % 7 > 2
     forest = kind(n_estimators=8, max_features=None, random_state=0).fit(X, y)
     nodes = np.concatenate([packed.expand().feature for packed in forest._trees])
@@ -344,8 +348,8 @@ def test_ranks_of_a_whole_table_of_codes_grow_the_same_forest(tuning):
 
 
 def test_scores_and_quantiles_are_of_trees_that_a_warm_start_kept():
-    X, _, y = mixed()
-    forest = RandomForestRegressor(n_estimators=30, warm_start=True, random_state=0).fit(X, y)
+    X, _, y = mixed(20)
+    forest = RandomForestRegressor(n_estimators=20, warm_start=True, random_state=0).fit(X, y)
     with pytest.warns(UserWarning, match="does not fit new trees"):
         forest.set_params(oob_score=True, quantreg=True).fit(X, y)
     afresh = clone(forest).fit(X, y)
@@ -451,9 +455,9 @@ def test_a_score_of_ones_own_is_taken_out_of_the_bag():
 
 # ----------------------------------------------------------------- draws
 def test_a_fit_without_out_of_bag_scores_has_none_of_the_fit_before():
-    X, y = load_iris(return_X_y=True)
-    forest = RandomForestClassifier(n_estimators=40, oob_score=True, random_state=0).fit(X, y)
-    forest.set_params(oob_score=False).fit(X, y)
+    X, labels, _ = mixed(10)
+    forest = RandomForestClassifier(n_estimators=40, oob_score=True, random_state=0).fit(X, labels)
+    forest.set_params(oob_score=False).fit(X, labels)
     assert not hasattr(forest, "oob_score_")
     assert not hasattr(forest, "oob_decision_function_")
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
+from functools import cache
 from itertools import permutations
 
 import numpy as np
@@ -29,12 +31,17 @@ KINDS = (
 )  # fmt: skip
 
 
+@cache
+def fitted_once(kind):
+    X, labels, y = mixed()
+    y = labels if issubclass(kind, ClassifierMixin) else y
+    forest = kind(n_estimators=4, bootstrap=True, max_depth=3, random_state=2)
+    return forest.fit(X, y), X, y
+
+
 @pytest.fixture(params=KINDS)
 def fitted(request):
-    X, labels, y = mixed()
-    y = labels if issubclass(request.param, ClassifierMixin) else y
-    forest = request.param(n_estimators=4, bootstrap=True, max_depth=3, random_state=2)
-    return forest.fit(X, y), X, y
+    return deepcopy(fitted_once(request.param))  # some tests change it
 
 
 @pytest.mark.parametrize("weighted", [False, True])

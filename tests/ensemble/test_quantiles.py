@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import pickle
 from contextlib import nullcontext
+from copy import deepcopy
 from fractions import Fraction
+from functools import cache
 
 import numpy as np
 import pytest
@@ -53,15 +55,18 @@ def cells(request, monkeypatch):
         yield
 
 
-@pytest.fixture(params=KINDS)
-def fitted(request, cells):
+@cache
+def fitted_once(kind):
     X, _, y = mixed()
     y = np.round(y, 1)  # some are equal
     weight = np.arange(len(X)) % 4
-    forest = request.param(
-        n_estimators=5, min_samples_leaf=3, bootstrap=True, quantreg=True, random_state=1
-    )
+    forest = kind(n_estimators=5, min_samples_leaf=3, bootstrap=True, quantreg=True, random_state=1)
     return forest.fit(X, y, weight), X, y, weight
+
+
+@pytest.fixture(params=KINDS)
+def fitted(request, cells):
+    return deepcopy(fitted_once(request.param))  # some tests change it
 
 
 def test_quantiles_are_those_of_the_paper(fitted):

@@ -349,10 +349,10 @@ def test_files_have_no_names_and_other_processes_none(tmp_path):
 # --------------------------------------------------------------------------------- files
 @pytest.mark.parametrize("suffix", [".csv", ".arrow", ".parquet"])
 def test_files(tmp_path, suffix):
-    table, y = frame()
+    table, y = frame(160)
     table = table.drop(["flag"]).append_column("y", pa.array(y))
     for k in range(4):
-        write_table(table.slice(100 * k, 100), tmp_path / f"part{k}{suffix}", 50)
+        write_table(table.slice(40 * k, 40), tmp_path / f"part{k}{suffix}", 20)
     (tmp_path / "notes.txt").write_text("no table")
     model = DecisionTreeClassifier()
     expected = model.fit(table.drop(["y"]), y).tree_

@@ -78,10 +78,10 @@ def test_the_tree_of_a_part_is_that_of_its_rows(kind, seed, weighted):
 
 @pytest.mark.usefixtures("by_histograms")
 def test_a_part_on_every_device(device):
-    X, y = table_of("classes")
+    X, y = table_of("classes", 160)
     where = device.split("-")[0]
     table, on_host = CodedTable(X, device=where), CodedTable(X, device="cpu")
-    for rows in (np.arange(300), np.arange(7, 300, 2)):
+    for rows in (np.arange(160), np.arange(7, 160, 2)):
         alone = DecisionTreeClassifier(device="cpu").fit(X[rows], y[rows])
         binned = DecisionTreeClassifier(splitter="binned").fit(on_host.take(rows), y[rows])
         for expected in (alone, binned, alone):  # codes of both kinds are kept side by side
@@ -207,7 +207,7 @@ def test_folds_may_be_chosen_by_the_table(codings):
 
 @pytest.mark.parametrize("kind", ["classes", "words"])
 def test_rows_held_out_are_a_part(kind):
-    X, y = table_of(kind)
+    X, y = table_of(kind, 150)
     pruned = estimator_of(kind, pruning=ReducedError(random_state=3))
     growing, _ = ReducedError(random_state=3).hold_out(len(y))
     alone = estimator_of(kind).fit(rows_of(X, growing), y[growing])

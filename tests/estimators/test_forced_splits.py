@@ -94,11 +94,10 @@ def test_forced_splits_are_the_first_of_the_leaves_that_are_left(most):
     assert most == 2 or tree.feature[tree.first_child[0]] == 2
 
 
-def test_files_pipelines_and_model_files(tmp_path):
+def test_files_pipelines_and_model_files(write, tmp_path):
     X, y = load_iris(return_X_y=True)
     splits = {"feature": 1, "threshold": 3.0, "right": {"feature": 0, "threshold": 5.5}}
-    path = tmp_path / "splits.json"
-    path.write_text(json.dumps(splits))
+    path = write(json.dumps(splits), "splits.json")
     model = DecisionTreeClassifier(forced_splits=splits).fit(X, y)
     for file in (path, str(path)):
         of_file = DecisionTreeClassifier(forced_splits=file).fit(X, y)

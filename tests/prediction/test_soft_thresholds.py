@@ -22,6 +22,7 @@ from gputree import (
 )
 from gputree.base.dtypes import THRESHOLD_SPLIT
 from gputree.datasets import load_golf
+from gputree.estimators.c45 import soften
 from gputree.export import (
     explain,
     export_c,
@@ -34,7 +35,6 @@ from gputree.export import (
     to_sklearn,
 )
 from gputree.prediction import apply, class_distributions, decision_path, stopping_shares
-from gputree.prediction.soft_thresholds import soften
 from gputree.pruning import CostComplexity, Pessimistic
 
 
@@ -145,9 +145,9 @@ def test_without_the_option_there_are_none():
 
 @pytest.mark.parametrize("weighted", [False, True])
 def test_neither_the_order_of_rows_nor_threads_matter(weighted):
-    table = random_mixed_table(2, 300, weighted)
+    table = random_mixed_table(2, 150, weighted)
     expected = fit(table, n_jobs=1)
-    order = np.random.default_rng(0).permutation(300)
+    order = np.random.default_rng(0).permutation(150)
     assert fit(table.take(order), n_jobs=2).tree_.equals(expected.tree_)
 
 

@@ -164,10 +164,10 @@ def save_and_load(model, folder):
 
 
 @pytest.mark.parametrize("name", METHODS)
-def test_a_loaded_model_that_was_pruned_is_pruned_further(name, rows, tmp_path):
+def test_a_loaded_model_that_was_pruned_is_pruned_further(name, grown, rows, tmp_path):
     # The file holds the pruned tree alone: that is what later prunings start from.
     pruner, takes = METHODS[name]
-    small = CostComplexity(0.01).prune(DecisionTreeClassifier().fit(*rows["grown"]))
+    small = CostComplexity(0.01).prune(grown)
     again = pruner.prune(save_and_load(small, tmp_path), *rows[takes])
     assert again.unpruned_tree_.equals(small.tree_)
     assert again.get_n_leaves() <= small.get_n_leaves() < small.unpruned_tree_.n_leaves

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gputree.backends.base import Ahead, Int64s, Uint64s
+from gputree.backends.binning import thresholds
 from gputree.backends.cuda import tuning
 from gputree.backends.cuda.histogram import ALL_COUNTED, Counting, count, new_histograms
 from gputree.backends.cuda.kernels import LARGER
@@ -24,7 +25,6 @@ from gputree.backends.cuda.partition import NOT_OPENED, RECORD_WORDS, place, spl
 from gputree.backends.cuda.refine import open_search, queue_search
 from gputree.backends.cuda.score import score_nodes
 from gputree.backends.cuda.workspace import NO_PARTS, Shaped, bytes_of, most_pieces
-from gputree.backends.rules import thresholds
 from gputree.base.dtypes import WAITS
 
 
