@@ -6,7 +6,7 @@ while the frontier has nodes:
     large nodes     histogram -> score -> refine -> partition -> their children
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -28,7 +28,6 @@ from gputree.growth.frontier import (
     FEWEST_ROWS,
     BestFirst,
     Frontier,
-    LevelHistograms,
     bounds_below,
     can_split,
     children_of,
@@ -58,7 +57,7 @@ def grow(
     table = NodeTable(n_rows)
     best_first = BestFirst(plan.max_leaf_nodes)
     frontier = Frontier.root(n_rows, plan.key, Bounds.of_roots(limits, plan.interactions))
-    parents = LevelHistograms.none()
+    parents: Any = None  # histograms of the level above
     aside: list[Frontier] = []
     # levels that backends split in advance, unless a limit depends on all of a level
     ahead: list[Ahead] = []
@@ -135,39 +134,38 @@ def _small_rows(
 def _grow_level(
     backend: Backend,
     frontier: Frontier,
-    parents: LevelHistograms,
+    parents: Any,
     ahead: Ahead | None,
     table: NodeTable,
     best_first: BestFirst,
     limits: Limits,
     plan: GrowthPlan,
-) -> tuple[Frontier, LevelHistograms]:
-    """Split the nodes of one level, in batches that fit memory, and return their children.
+) -> tuple[Frontier, Any]:
+    """Split the nodes of one level, in batches that fit memory.
 
+    Returns their children, and the histograms they may be subtracted from; None if they do not fit.
     Those that were split in advance come first, and are partitioned.
     """
     frontier, known = _known_first(frontier, ahead)
     batch_size = max(plan.histogram_bytes // backend.histogram_bytes, 1) if frontier.size else 1
-    histograms = LevelHistograms.none()
+    histograms: Any = None
     parts = [known.splits]
     for first in range(known.begin.size, frontier.size, batch_size):
         batch = frontier.slice(first, first + batch_size)
         del histograms  # of the batch before
         histograms = _build(backend, batch, parents)
-        scores = backend.score(histograms.cells, histograms.slot, batch.bounds)
-        entries, place = (batch.begin, batch.end), histograms.slot
-        parts.append(
-            backend.refine(*entries, histograms.cells, place, scores, batch.key, batch.bounds)
-        )
+        scores = backend.score(histograms, batch.bounds)
+        nodes = batch.begin, batch.end
+        parts.append(backend.refine(*nodes, histograms, scores, batch.key, batch.bounds))
         del scores
     if len(parts) > 2:
-        histograms = LevelHistograms.none()  # children count all of theirs: the level did not fit
+        histograms = None  # children count all of theirs: the level did not fit
     splits = Splits(*map(np.concatenate, zip(*parts, strict=True)))
     worth = best_first.worth(frontier.path_gain, splits.feature >= 0, splits.gain * splits.weight)
     chosen = np.flatnonzero(worth)
     opened, splits = frontier.take(chosen), splits.take(chosen)
     if opened.size == 0:
-        return opened, LevelHistograms.none()
+        return opened, None
     done = int(np.searchsorted(chosen, known.begin.size))
     middle, threshold = known.middle[chosen[:done]], known.threshold[chosen[:done]]
     if done < chosen.size:
@@ -178,7 +176,9 @@ def _grow_level(
     if opened.bounds is not None:
         bounds = bounds_below(backend, limits, plan.interactions, opened, middle, splits.feature)
     numbers = table.add_children(opened.node, splits, threshold, middle)
-    slots = histograms.slots_of(chosen - known.begin.size)
+    slots = np.full(chosen.size, -1)
+    if histograms is not None:
+        slots = np.maximum(chosen - known.begin.size, -1)
     weighted_gain = splits.gain * splits.weight
     return children_of(opened, numbers, middle, slots, weighted_gain, bounds), histograms
 
@@ -195,7 +195,7 @@ def _known_first(frontier: Frontier, ahead: Ahead | None) -> tuple[Frontier, Ahe
     return frontier.take(np.concatenate([place, others])), known
 
 
-def _build(backend: Backend, batch: Frontier, parents: LevelHistograms) -> LevelHistograms:
+def _build(backend: Backend, batch: Frontier, parents: Any) -> Any:
     """Make the histograms of a batch: the smaller of two siblings is counted, the other subtracted.
 
     A smaller sibling that is not in the frontier is counted all the same, in the larger one's
@@ -207,11 +207,10 @@ def _build(backend: Backend, batch: Frontier, parents: LevelHistograms) -> Level
     smaller[smaller < 0] = alone
     begin, end = batch.begin.copy(), batch.end.copy()
     begin[alone], end[alone] = batch.sibling_begin[alone], batch.sibling_end[alone]
-    slot = np.arange(batch.size)
-    counted = np.union1d(np.delete(slot, derived), alone)
+    counted = np.union1d(np.delete(np.arange(batch.size), derived), alone)
     cells = backend.new_histograms(batch.size)
-    larger = Larger(parents.cells, batch.parent_slot[derived], smaller, derived)
+    larger = Larger(parents, batch.parent_slot[derived], smaller, derived)
     backend.histogram(
         begin[counted], end[counted], cells, counted, larger if derived.size else None
     )
-    return LevelHistograms(cells, slot)
+    return cells
