@@ -15,6 +15,7 @@ sys.meta_path.append(
         __name__,
         {
             "branches": "tree.branches",
+            "compilation.arrays": "base.dtypes",
             "distributed.forests": "distributed.estimators",
             "estimators.id3": "estimators.multiway",
             "inputs.coded_labels": "inputs.labels",

@@ -207,7 +207,8 @@ def grow_tree(backend: Callable[..., Backend]) -> Callable[..., Grown]:
         key: int = 7,
     ) -> Grown:
         device = backend(sample, task, n_threads)
-        device.encode(max_bins)
+        if not getattr(device, "_grows_sparse", False):  # else tables have no codes
+            device.encode(max_bins)
         budget = histograms * device.histogram_bytes
         plan = GrowthPlan(
             max_bins, task.exact, max_leaf_nodes, budget, finish_rows, key,

@@ -23,10 +23,10 @@ from strategies import Sample, is_regression, make_task
 from twins import grown
 
 from gputree.backends.base import Backend, Monotonic, Task
+from gputree.backends.binning import fewest_rows
 from gputree.backends.cuda.backend import CudaBackend
 from gputree.backends.cuda.table import CudaTable
 from gputree.backends.interactions import interactions_of
-from gputree.backends.rules import fewest_rows
 from gputree.estimators.growing_categories import search_of
 from gputree.growth import grower
 

@@ -44,8 +44,7 @@ if TYPE_CHECKING:
     from gputree.backends.base import Backend, Bools, DeviceTable, Int64s, Limits, Sharding, Task
     from gputree.backends.cpu.ranked.grower import RankedGrower
     from gputree.backends.interactions import Interactions
-    from gputree.backends.lists import ListBackend
-    from gputree.backends.ranked import NodeRows
+    from gputree.backends.lists import ListBackend, NodeRows
 
 __all__ = [
     "DEVICES",

@@ -11,6 +11,10 @@ Codes are lossless: the place of a number among the distinct values of its colum
 Splits partition every list stably, so nothing is sorted twice. C4.5 sends a row whose value is
 missing down every branch, with a fraction of its weight: an *entry* is a row in a node, with such a
 weight. All statistics and scores are integers, hence equal on every device.
+
+Growth over ranked lists, `NodeRows` to `RankedNodes`, is for criteria whose losses are no sums over
+rows, so that a histogram does not give them: a list has the rows of a node by one column, and a
+sweep through it finds the losses of all cuts. It runs on the CPU, from one row to the next.
 """
 
 from __future__ import annotations
@@ -20,7 +24,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.backends.base import Int64s
+from gputree.base.dtypes import Bools, Floats, Int64s
 from gputree.criteria.entropy import Information
 
 
@@ -140,3 +144,34 @@ class ColumnCodes(NamedTuple):
 
     order: NDArray[np.int32]  # (d, n) rows by the code of each column, missing values last
     code: NDArray[np.uint32]  # (d, n) their codes
+
+
+Int32s = NDArray[np.int32]
+
+
+class NodeRows(NamedTuple):
+    """Rows by node; `weight` is None where every weight is one unit.
+
+    By quantiles, each of k targets has the rows of a node in its order, as do their weights:
+    `order` are their places in `row`, and None of one target, whose order `row` has.
+    """
+
+    row: Int32s  # of the table
+    target: NDArray[Any]  # (k, n) in fixed point, per unit of weight; (n, k) of sums
+    weight: Int64s | None  # (k, n); (n,) of sums
+    order: Int32s | None = None  # (k, n)
+
+
+class RankedNodes(NamedTuple):
+    """Nodes of a tree, children in pairs; predictions and thresholds as rows that have them."""
+
+    first_child: Int64s  # -1 at leaves
+    feature: Int32s
+    missing_left: Bools
+    gain: Floats
+    begin: Int64s
+    end: Int64s
+    loss: Int64s  # at the quantile
+    weight: Int64s
+    quantile: Int32s  # (N, k, 2): rows whose mean target the node predicts; none of sums
+    cut: Int32s  # (N, 2): rows next to the cut; twice the same before missing values

@@ -1,4 +1,4 @@
-"""Every dtype and sentinel of the package, each with its reason.
+"""Every dtype and sentinel of the package, each with its reason; arrays as kernels need them.
 
 What kernels, trees and model files share by name is here, so that the CPU and the CUDA
 side agree. Counts and fixed-point sums are int64, scores and statistics float64 throughout.
@@ -6,6 +6,9 @@ side agree. Counts and fixed-point sums are int64, scores and statistics float64
 In all documentation and comments of gputree a range ``a .. b`` holds a and not b, as
 Python's ranges do; where a list is meant that ends with its last item, it has commas.
 """
+
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,3 +58,27 @@ LISTED = -1  # instead of a number of codes that a table has, in prediction: a l
 WAITS = -2  # the column of a node that is to be looked at again for its split (CUDA)
 PUT_OFF = -2  # a node of a finished subtree that is to be grown from its own lists (CUDA)
 NO_FRAME = -1  # above a frame of subtree raising whose entries are where they should be
+
+
+class Record(np.void):  # type: ignore[misc]  # final in NumPy's stubs alone
+    """A record whose fields are attributes; NumPy's takes twice the time to read one."""
+
+    __getattr__ = np.void.__getitem__
+    __setattr__ = np.void.__setitem__
+
+
+def record(fields: list[Any], *, align: bool = True) -> np.dtype[Any]:
+    """Dtype of records whose fields kernels read as ``record.field``, compiled or not."""
+    return np.dtype((Record, np.dtype(fields, align=align)))
+
+
+def writable(values: NDArray[Any]) -> NDArray[Any]:
+    """Return a view of the same memory that is not marked read-only.
+
+    Nothing writes to a table, but numba would compile every kernel again, for 10 to 20 s, for the
+    read-only arrays of memory maps and joblib's workers.
+    """
+    if values.flags.writeable or values.size == 0:
+        return values
+    interface = {**values.__array_interface__, "data": (values.ctypes.data, False)}
+    return np.asarray(SimpleNamespace(__array_interface__=interface, owner=values))

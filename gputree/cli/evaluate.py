@@ -112,7 +112,10 @@ def _summed(
                 unknown.update(block.y[~np.isin(block.y, classes[j])].tolist())
     if not sums:  # the error of weights that are all zero
         check_values(np.zeros(1), arguments.weights, label_of_all(files))
-    _tell_unknown(unknown)
+    if unknown:
+        labels = ", ".join(map(str, sorted(unknown)[:5]))
+        left_out = counted(unknown.total(), "row")
+        say(f"warning: {left_out} of classes that the model does not know, such as {labels}")
     return sums, tables.tables
 
 
@@ -132,14 +135,6 @@ def _answers(
             except InputError as error:
                 raise InputError(f"{label_of(file)}: {error}") from error
             yield found
-
-
-def _tell_unknown(unknown: Counter[Any]) -> None:
-    """Warn of rows of labels that the model does not know."""
-    if unknown:
-        labels = ", ".join(map(str, sorted(unknown)[:5]))
-        rows = counted(unknown.total(), "row")
-        say(f"warning: {rows} of classes that the model does not know, such as {labels}")
 
 
 # ------------------------------------------------------------------------- text

@@ -93,7 +93,9 @@ def _print_table(arguments: argparse.Namespace) -> None:
     escape_unknown_characters()
     print(aligned(lines))
     print()
-    print(_in_columns(rows))
+    widths = [max(map(display_width, cells)) for cells in zip(*rows, strict=True)]
+    for row in rows:
+        print("  ".join(map(padded, row, widths)).rstrip())
 
 
 def _warn_of_identifiers(label: str, X: Any) -> None:
@@ -177,9 +179,3 @@ def _described(column: Any, is_category: bool, is_ordered: bool) -> list[str]:
 def _short(value: Any) -> str:
     text = f"{value:g}" if isinstance(value, float) else on_one_line(str(value))
     return text if len(text) <= _LONGEST_EXAMPLE else f"{text[:_LONGEST_EXAMPLE]}..."
-
-
-def _in_columns(rows: list[list[str]]) -> str:
-    """Rows of cells, all to the left."""
-    widths = [max(map(display_width, cells)) for cells in zip(*rows, strict=True)]
-    return "\n".join("  ".join(map(padded, row, widths)).rstrip() for row in rows)

@@ -82,7 +82,9 @@ def add_pruning(parser: Any, required: bool = False) -> None:
         type=parse_pruner,
         required=required,
         metavar="METHOD",
-        help="NAME, or NAME:PARAMETER=VALUE,... of\n" + pruner_help() + none,
+        help="NAME, or NAME:PARAMETER=VALUE,... of\n"
+        + "\n".join(f"{name} ({parameters})" for name, parameters in METHODS.items())
+        + none,
     )
 
 
@@ -303,11 +305,6 @@ METHODS = {
     "reduced_error": "validation_fraction=0.3",
     "validation_pre_pruning": "validation_fraction=0.3",
 }
-
-
-def pruner_help() -> str:
-    """The methods and their parameters, one a line."""
-    return "\n".join(f"{name} ({parameters})" for name, parameters in METHODS.items())
 
 
 def parse_pruner(text: str) -> str | Pruner:

@@ -26,7 +26,6 @@ from gputree.cli.targets import add_targets, join_targets, more_targets, take_ta
 from gputree.cli.weights import Weight, check_name, taken_out, with_column
 from gputree.datasets.file_format import WEIGHTS, FileFormat
 from gputree.errors import InputError
-from gputree.inputs.targets import forbid_targets
 
 
 def add_reading(parser: Any, is_format_taken: bool = False) -> None:
@@ -286,7 +285,6 @@ def table_with_target(estimator: Any, arguments: argparse.Namespace) -> tuple[An
 
     And the weights of its rows, which may be a column of the model, too.
     """
-    require_one_target(estimator)
     check_name(arguments)
     arguments, targets = _with_targets(estimator, arguments)
     return _as_trained(estimator, arguments, table_for(estimator, arguments, targets))
@@ -374,12 +372,6 @@ def _as_trained(
                 f"{str(targets[j][0])!r}."
             )
     return replace(table, columns=columns, target=join_targets(targets)), weight
-
-
-def require_one_target(estimator: Any) -> None:
-    """Raise ValueError for a model of several targets."""
-    n_outputs = getattr(estimator, "n_outputs_", 1)
-    forbid_targets(n_outputs, "This command", "Prune it by rows in Python.")
 
 
 def _with_targets(

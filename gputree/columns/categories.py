@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.base.dtypes import UNSEEN, Floats, Int64s
+from gputree.base.dtypes import UNSEEN, Floats, Int64s, writable
 from gputree.compilation import kernel
-from gputree.compilation.arrays import writable
 
 NUMBERS = "biuf"  # kinds of NumPy types whose values are numbers here; booleans are 0 and 1
 

@@ -88,7 +88,7 @@ def _dense(X: Any) -> NDArray[Any]:
         "Keep fewer columns (min_frequency of OneHotEncoder, SelectKBest, TruncatedSVD), or pass "
         "the categorical columns themselves, which need no encoding.",
     )
-    return X.toarray()
+    return X.toarray(order="C")  # columns first, rows would be copied once more
 
 
 def is_frame(X: Any) -> bool:

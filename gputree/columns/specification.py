@@ -134,7 +134,7 @@ class Columns:
         """Return whether a table of numbers holds the codes themselves in its coded columns."""
         places = np.flatnonzero(coded)
         words = [w for w in self.categories if w is not None]
-        if not all(w.dtype.kind in "iuf" and _counts_up(w) for w in words):
+        if not all(w.dtype.kind in "iuf" and np.array_equal(w, np.arange(w.size)) for w in words):
             return False
         return hold_codes(X, places, np.array([w.size for w in words]))
 
@@ -255,11 +255,6 @@ def _numbers_as_they_are(X: NDArray, listed: Bools | None) -> Columns | None:
         np.arange(words[f], dtype=dtype) if f in words else None for f in range(X.shape[1])
     )
     return Columns(listed, tuple(categories))
-
-
-def _counts_up(words: NDArray) -> bool:
-    """Return whether categories are equal to their codes: 0, 1, and so on."""
-    return np.array_equal(words, np.arange(words.size))
 
 
 def _is_nominal(cells: Cells, by_type: bool) -> bool:

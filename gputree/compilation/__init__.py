@@ -24,6 +24,7 @@ from gputree.compilation.decorators import (
     kernel,
     overload,
     overload_borrowing,
+    overload_pasted,
     pasted,
     written_out,
 )
@@ -36,6 +37,7 @@ __all__ = [
     "kernel",
     "overload",
     "overload_borrowing",
+    "overload_pasted",
     "pasted",
     "written_out",
 ]  # fmt: skip

@@ -216,6 +216,12 @@ def overload_borrowing(stub: Callable, implementing: str | None = None) -> Calla
     return overload(stub, implementing, BORROWING)
 
 
+def overload_pasted(stub: Callable, implementing: str | None = None) -> Callable:
+    """Like `overload_borrowing`; the implementations are inlined as those of `pasted`."""
+    _borrowing_stubs.add(stub)
+    return overload(stub, implementing, {**BORROWING, "forceinline": True})
+
+
 def _check(compiled: Any) -> None:
     """Raise TypeError if a compiled form of a function breaks the rules."""
     for made in compiled.overloads.values():

@@ -155,18 +155,16 @@ class Tier:
             return True
         if _state.mode == "always":
             return False
-        allowed = self._before_loading() if kept else self._before_compiling()
+        if not kept:
+            allowed = self._before_compiling()
+        else:  # as long as it takes to load machine code
+            allowed = 0.0 if "numba" in sys.modules else LOADING - _state.interpreted
         return self._predict(arguments) <= allowed
 
     def _predict(self, arguments: tuple[Any, ...]) -> float:
         """Predict the seconds of interpreting."""
         rate = self.rate or self.instructions * INTERPRETED
         return rate * (largest(arguments) + CALL)
-
-    @staticmethod
-    def _before_loading() -> float:
-        """Seconds to interpret before cached machine code is loaded."""
-        return 0.0 if "numba" in sys.modules else LOADING - _state.interpreted
 
     def _before_compiling(self) -> float:
         """Seconds to interpret before the kernel is compiled."""

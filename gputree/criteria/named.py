@@ -20,8 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree.arithmetic.fixed_point import REST_BITS, Ends, Targets, Weights, fix_rates, fix_targets
+from gputree.base.dtypes import record
 from gputree.compilation import borrowing, kernel
-from gputree.compilation.arrays import record
 from gputree.criteria.dispatch import (
     INTEGER_GINI_LIMIT,
     MANY_CLASSES,

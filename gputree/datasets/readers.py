@@ -202,7 +202,9 @@ def _read(source: Source, wanted: _Wanted, kinds: Kinds, form: FileFormat, verbo
         forbid_repeated(label, table.column_names, opened)
         if table.num_rows == 0:
             raise InputError(f"{label} has a header but no rows.")
-        row_weights, table = _row_weights(table)
+        row_weights = None
+        if WEIGHTS in table.column_names:  # of ARFF
+            row_weights, table = table[WEIGHTS].to_numpy(), table.drop_columns([WEIGHTS])
         left_out = [] if wanted.columns is not None else index_columns(table)
         left_out = [name for name in left_out if name != target]
         features = feature_names(
@@ -264,13 +266,6 @@ def _guesses_about(
         first = guesses_of_first_rows(opened, numbers, sure, form.decimal is not None)
         found = [*first, *found]
     return found
-
-
-def _row_weights(table: pa.Table) -> tuple[NDArray[np.float64] | None, pa.Table]:
-    """Weights of rows that a file of ARFF has, and the table without them."""
-    if WEIGHTS not in table.column_names:
-        return None, table
-    return table[WEIGHTS].to_numpy(), table.drop_columns([WEIGHTS])
 
 
 def read_batches(

@@ -1,6 +1,5 @@
 """The supervised discretizer, as an estimator of scikit-learn."""
 
-from numbers import Integral
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -11,19 +10,20 @@ from sklearn.utils.validation import check_is_fitted
 from gputree.backends.arrays import missing_columns, to_host
 from gputree.base.dtypes import Bools, Floats, Values
 from gputree.base.progress import new_bar
-from gputree.base.sklearn import Interval, StrOptions, check_array, fit_context
+from gputree.base.sklearn import StrOptions, check_array, fit_context
 from gputree.base.threads import even_spans, n_threads, run
 from gputree.columns.categories import count_codes
 from gputree.compilation.waits import on_screen, waiting
 from gputree.discretization.cut_points import MdlRule, MdlTask, cut_values, new_mdl_task
 from gputree.errors import InputError
 from gputree.estimators.column_warnings import claim, conversion, mixed_column
-from gputree.estimators.parameters import MOST_JOBS
+from gputree.estimators.parameters import keyword_constructor
 from gputree.inputs.validation import check_labels, check_table, check_weight_range, check_weights
 
 TRANSFORMED = 1 << 18  # cells that one thread transforms at a time
 
 
+@keyword_constructor
 class MDLPDiscretizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     """Supervised discretization of numeric columns by minimum description length.
 
@@ -88,32 +88,22 @@ class MDLPDiscretizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
            [0., 1., 0., 0.]])
     """
 
+    criterion: Literal["fayyad_irani", "kononenko"] = "fayyad_irani"
+    cut_cost: Literal["rows", "cuts"] = "rows"
+    missing: Literal["keep", "bin"] = "keep"
+    n_jobs: int | None = None
+    verbose: int = 0
+
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "criterion": [StrOptions({"fayyad_irani", "kononenko"})],
         "cut_cost": [StrOptions({"rows", "cuts"})],
         "missing": [StrOptions({"keep", "bin"})],
-        "n_jobs": [Interval(Integral, -MOST_JOBS, MOST_JOBS, closed="both"), None],
-        "verbose": ["verbose"],
     }
+    _lacks: ClassVar[dict[str, str]] = {}
 
     # As `check_table` requires: numbers alone, on the host.
     _grows_on_device: ClassVar[bool] = False
     categorical_features: ClassVar[str] = "auto"
-
-    def __init__(
-        self,
-        *,
-        criterion: Literal["fayyad_irani", "kononenko"] = "fayyad_irani",
-        cut_cost: Literal["rows", "cuts"] = "rows",
-        missing: Literal["keep", "bin"] = "keep",
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.criterion = criterion
-        self.cut_cost = cut_cost
-        self.missing = missing
-        self.n_jobs = n_jobs
-        self.verbose = verbose
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
-from typing import Any, NamedTuple, overload
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -181,34 +181,23 @@ class Alternative:
     is_reversed: bool
 
 
-class Alternatives(Sequence[Alternative]):
+class Alternatives(list[Alternative]):
     """Alternatives of a node: a list that prints as a table, that which growth prefers first."""
 
     def __init__(self, node: int, found: list[Alternative]) -> None:
-        self.node, self._found = node, found
-
-    def __len__(self) -> int:
-        return len(self._found)
-
-    @overload
-    def __getitem__(self, place: int) -> Alternative: ...
-
-    @overload
-    def __getitem__(self, place: slice) -> list[Alternative]: ...
-
-    def __getitem__(self, place: Any) -> Any:
-        return self._found[place]
+        super().__init__(found)
+        self.node = node
 
     def __repr__(self) -> str:  # that a notebook shows
         return str(self)
 
     def __str__(self) -> str:
-        if not self._found:
+        if not self:
             return f"Node {self.node} has no admissible split.\n"
-        has_ratio = self._found[0].gain_ratio is not None
+        has_ratio = self[0].gain_ratio is not None
         names = ["split", "gain", *["gain ratio"] * has_ratio, "rows", "agreement", "adjusted", ""]
         lines = [names]
-        for one in self._found:
+        for one in self:
             agreed = [] if one.agreement is None else [one.agreement, one.adjusted]
             cells = [f"{value:.3f}" for value in agreed if value is not None]
             notes = ["in use"] * one.is_used + ["not admitted"] * (not one.is_admitted)
@@ -230,11 +219,11 @@ class Alternatives(Sequence[Alternative]):
         """Return a data frame of pandas, one row for each alternative."""
         pandas = require("pandas", "Alternatives.to_frame")
         names = [field.name for field in fields(Alternative)]
-        return pandas.DataFrame([asdict(one) for one in self._found], columns=names)
+        return pandas.DataFrame([asdict(one) for one in self], columns=names)
 
     def to_json(self) -> str:
         """Return a JSON list of objects with the fields of `Alternative`."""
-        return json.dumps([asdict(one) for one in self._found], ensure_ascii=False)
+        return json.dumps([asdict(one) for one in self], ensure_ascii=False)
 
 
 def alternative(

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.backends.rules import midpoint
+from gputree.backends.binning import midpoint
 from gputree.base.dtypes import Bools, Floats
 from gputree.base.texts import tabled
 from gputree.editing.alternatives import FIRST, UNKNOWN, sides_of

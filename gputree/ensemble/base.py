@@ -39,16 +39,15 @@ from gputree.ensemble.draws import (
 )
 from gputree.ensemble.growing import TableRows, Weight
 from gputree.ensemble.joining import OUT_OF_BAG, cut, join
-from gputree.ensemble.out_of_bag import WITHOUT_BOOTSTRAP
-from gputree.ensemble.standard_errors import StandardErrors
+from gputree.ensemble.out_of_bag import WITHOUT_BOOTSTRAP, StandardErrors
 from gputree.errors import InputError
 from gputree.estimators.arguments import explained, monotonic_signs
-from gputree.estimators.callbacks import EndOfPart
 from gputree.estimators.cart import Cart, column_count
 from gputree.estimators.coded_table import CodedTable, known_table
 from gputree.estimators.growing_ranked import is_ranked
 from gputree.estimators.parameters import ForestParameters
 from gputree.estimators.reporting import Reporting
+from gputree.estimators.table_estimator import EndOfPart
 from gputree.inputs.tables import Table
 from gputree.inputs.targets import forbid_targets, listed
 from gputree.inputs.validation import check_weight_range, check_weights, compare_columns
@@ -84,7 +83,9 @@ class Forest(ForestParameters, Reporting, StandardErrors):
         self._forbid_options()
         before = copy(self)
         rows = self._read_rows(X, y, sample_weight)
-        self._forbid_targets()
+        if is_by_class(self.max_samples):
+            user = f"max_samples by class of {type(self).__name__}"
+            forbid_targets(self.n_outputs_, user, "Leave it out.")
         kept = self._kept_trees(before, rows.given)
         if len(kept) < self.n_estimators:
             self._set_draws(kept, rows)
@@ -97,12 +98,6 @@ class Forest(ForestParameters, Reporting, StandardErrors):
         is_ranked(self)  # raises its errors before a tree raises others
         if self.oob_score and not self.bootstrap:
             raise InputError(WITHOUT_BOOTSTRAP)
-
-    def _forbid_targets(self) -> None:
-        """Raise ValueError for parameters that are for one target, where there are several."""
-        if is_by_class(self.max_samples):
-            user = f"max_samples by class of {type(self).__name__}"
-            forbid_targets(self.n_outputs_, user, "Leave it out.")
 
     def _read_rows(self, X: Any, y: Any, sample_weight: Any) -> Any:
         """Learn the columns and the target; return the rows to grow on."""
@@ -354,10 +349,11 @@ class Forest(ForestParameters, Reporting, StandardErrors):
         leaves = sum(tree.n_rows.size for tree in self._trees)
         return {"trees": len(self._trees), "leaves": leaves}
 
-    def _training_mean(self) -> float:
-        if self._trees[0].task == "classification":  # no report is of several targets
+    def _training_mean(self) -> float | NDArray[np.float64]:
+        if self._trees[0].task == "classification":
             return np.nan
-        return float(np.mean([tree.statistics[0, 0] for tree in self._trees]))
+        means: NDArray[np.float64] = np.mean([tree.statistics[0] for tree in self._trees], axis=0)
+        return means
 
     # ------------------------------------------------------- prediction
     def __sklearn_is_fitted__(self) -> bool:

@@ -226,7 +226,7 @@ class LazySequence(Sequence[T]):
 class Trees(Sequence[CompactTree]):
     """The trees of a forest; also as rows descend them, made when they are needed."""
 
-    # (trees, trees) of `gputree.ensemble.standard_errors`, once needed; earlier pickles lack it
+    # (trees, trees) of `gputree.ensemble.out_of_bag`, once needed; earlier pickles lack it
     common_draws: NDArray[np.float64] | None = None
 
     def __init__(self, trees: Iterable[CompactTree]) -> None:

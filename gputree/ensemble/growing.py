@@ -57,12 +57,17 @@ class TableRows:
         if not forest._draws_cuts:
             device = table.device or forest._new_tree()._device()
         grower = forest._new_tree(verbose=0)
+        counted = (forest.bootstrap or self.weight is None) and not forest._balances_subsamples
+        whole = counted and grower._grows_whole(table)
 
         def code(device: str) -> str:
-            on_device = table.on(device, threads)
-            if self.n_rows > FEWEST_ROWS and searches_bins:
-                n_columns = column_count(forest.max_features, table.shape[1])
-                bins, exact = table.max_bins or int(grower.max_bins), forest.splitter != "binned"
+            on_device: Any = table.on(device, threads)
+            if self.n_rows <= FEWEST_ROWS or not searches_bins:
+                return device
+            n_columns = column_count(forest.max_features, table.shape[1])
+            bins, exact = table.max_bins or int(grower.max_bins), forest.splitter != "binned"
+            ranks = whole and exact and device == "cpu" and threads < 2 * n_trees
+            if not (ranks and on_device.rank_for(n_columns, threads)):
                 on_device.prepare(bins, threads, exact, n_columns)
             return device
 
@@ -70,8 +75,7 @@ class TableRows:
         others = table.other_devices(forest.device, device, threads, bool(forest.verbose))
         self.devices = deque([device] * threads if device == "cpu" else [device, *others])
         at_once = min(len(self.devices), n_trees)
-        counted = (forest.bootstrap or self.weight is None) and not forest._balances_subsamples
-        self.grows_whole = device == "cpu" and counted and grower._grows_whole(table)
+        self.grows_whole = device == "cpu" and whole
         return grower, at_once
 
     def grow(self, tree: Any, t: int) -> Tree:

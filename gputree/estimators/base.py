@@ -220,9 +220,8 @@ class BaseDecisionTree(Reporting, TableEstimator):
         names = getattr(self, "feature_names_in_", None)
         return {"column_usage": column_usage(self.tree_, self._parts(X), names, weight)}
 
-    def _training_mean(self) -> float:
-        is_mean = self.tree_.task == "regression"
-        return float(self.tree_.statistics[0, 0]) if is_mean else np.nan
+    def _training_mean(self) -> float | NDArray[np.float64]:
+        return self.tree_.statistics[0] if self.tree_.task == "regression" else np.nan
 
     @property
     def feature_importances_(self) -> NDArray[np.float64]:

@@ -20,12 +20,11 @@ from numpy.typing import NDArray
 
 from gputree.backends.arrays import to_host
 from gputree.backends.base import Int64s, Sharding
-from gputree.base.dtypes import CODE, MOST_ROWS
+from gputree.base.dtypes import CODE, MOST_ROWS, writable
 from gputree.base.progress import ReadingProgress
 from gputree.columns import Columns
 from gputree.columns.cells import as_table
 from gputree.columns.merging import KeptColumns, MergedColumns
-from gputree.compilation.arrays import writable
 from gputree.errors import InputError, InputTypeError
 from gputree.inputs.labels import BatchTargets, Labels
 from gputree.inputs.tables import Table

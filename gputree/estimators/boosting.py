@@ -1,21 +1,266 @@
-"""Boosting of C4.5 trees, in the manner of C5.0."""
+"""Boosting of C4.5 trees, in the manner of C5.0.
 
-from typing import Any
+Members vote, each learned from rows weighted by earlier members' errors: trees, or rules of
+`gputree.rules.boosting`.
+"""
+
+import logging
+from collections import deque
+from collections.abc import Iterator
+from contextlib import nullcontext
+from copy import copy
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from gputree import prediction
-from gputree.estimators.arguments import C45_REFUSES, MULTIWAY_LACKS
-from gputree.estimators.c45 import C45Classifier
+from gputree.backends.arrays import to_host
+from gputree.base.progress import new_bar
+from gputree.base.threads import n_threads
+from gputree.base.warnings import warn
+from gputree.estimators.arguments import C45_REFUSES, MULTIWAY_LACKS, explained, within
+from gputree.estimators.base import with_weight
+from gputree.estimators.c45 import C45Classifier, forbid_binary_splits_on_cuda
+from gputree.estimators.classification import TableClassifier
 from gputree.estimators.coded_table import CodedTable
+from gputree.estimators.column_warnings import warn_of_winners
 from gputree.estimators.documentation import BOOSTED, OF_MULTIWAY_TREES, document
-from gputree.estimators.parameters import keyword_constructor
-from gputree.estimators.trials import Boosted
-from gputree.estimators.winnowing import as_grown
+from gputree.estimators.parameters import BoostedParameters, keyword_constructor
+from gputree.estimators.reporting import Reporting
+from gputree.estimators.winnowing import (
+    as_grown,
+    coded_grower,
+    first_weights,
+    next_weights,
+    outcome_of,
+    winnow,
+    with_columns,
+)
+from gputree.evaluation import Lines, Weight, rows_of
+from gputree.inputs.tables import Table
+from gputree.inputs.validation import check_weight_range, check_weights
 from gputree.pruning import Pruner
 from gputree.tree import Tree
+
+# Boosting ends with a member whose weighted errors are less than this fraction of a row, as in
+# C5.0.
+FEW_ERRORS = 0.1
+
+# A member that errs for this fraction of the weight, or for more, is not kept.
+MOST_ERRORS = 0.5
+
+# Reasons to end boosting early, as C5.0 prints them.
+ACCURATE = "last classifier is very accurate"
+INACCURATE = "last classifier is very inaccurate"
+CALLED_OFF = "a callback has ended the fit"
+
+_log = logging.getLogger("gputree")
+
+
+class Boosted(BoostedParameters, Reporting, TableClassifier):
+    """Trials and votes; subclasses say what a member is."""
+
+    _part = "trial"
+    estimators_: list[Any]
+    estimator_errors_: NDArray[np.float64]
+    estimator_weights_: NDArray[np.float64]
+    stop_reason_: str | None
+    winnowed_: NDArray[np.bool_]
+
+    # ----------------------------------------------------------- trials
+    def _fit_afresh(self, X: Any, y: Any, sample_weight: Any) -> Self:
+        forbid_binary_splits_on_cuda(self)
+        table = self._learn_table(X)
+        target = self._check_target(to_host(y), table.shape[0])
+        weight = self._combine_weights(check_weights(to_host(sample_weight), target), target)
+        check_weight_range(weight)
+        identifiers = self._warn_of_identifiers(table, weight)
+        grower = coded_grower(self, C45Classifier, table.shape[0])
+        table, target, weight = with_weight(table, target, weight)
+        kept = np.ones(self.n_features_in_, np.bool_)
+        if self.winnow:
+            kept = winnow(grower, table, target, weight, self.random_state)
+        columns = np.flatnonzero(kept)
+        if self.winnow:
+            table = with_columns(table, columns)
+            grower.interaction_cst = within(self, kept.size, columns)
+        grower.columns_, grower.n_features_in_ = table.columns, table.shape[1]
+        self.winnowed_ = ~kept
+        table = _coded(table, n_threads(self.n_jobs))
+        members: list[Any] = []
+        errors: list[float] = []
+
+        def finished() -> dict[str, Any]:
+            return {
+                "estimators_": [self._finished(member, columns) for member in members],
+                "estimator_errors_": np.array(errors),
+                "estimator_weights_": np.ones(len(errors)),
+            }
+
+        bar = new_bar(self.n_trials, bool(self.verbose), desc="trials", unit="trial")
+        with nullcontext() if bar is None else bar:
+            end = self._begin_part()
+            for member, error in self._boost(grower, table, target, weight):
+                members.append(member)
+                errors.append(error)
+                if bar is not None:
+                    bar.update()
+                if end(finished):
+                    self.stop_reason_ = CALLED_OFF
+                    break
+                if len(errors) < self.n_trials:
+                    end = self._begin_part()
+        self.__dict__.update(finished())
+        self._tell_end()
+        warn_of_winners(identifiers, self._tree_of(self.estimators_[0]), type(self).__name__)
+        return self
+
+    def _boost(
+        self, grower: C45Classifier, table: Table, target: NDArray, weight: NDArray | None
+    ) -> Iterator[tuple[Any, float]]:
+        """Member after member and its error, until one errs too little or too much."""
+        self.stop_reason_ = None
+        weights, coded = first_weights(weight, target.size), CodedTable.of(table)
+        for trial in range(self.n_trials):
+            tree = copy(grower)
+            tree._grow_and_prune(table, target, weight, (coded, target, weight))
+            member = self._member_of(tree, coded, target, weight)
+            is_wrong = member.predict(coded) != target
+            outcome = outcome_of(weights, is_wrong)
+            if outcome.wrong * weights.unit < FEW_ERRORS:
+                self.stop_reason_ = ACCURATE
+            elif outcome.error >= MOST_ERRORS:
+                self.stop_reason_ = INACCURATE
+            if trial == 0 or self.stop_reason_ != INACCURATE:
+                yield member, outcome.error
+            if self.stop_reason_ is not None:
+                return
+            weights = next_weights(weights, is_wrong, outcome)
+            weight = weights.values
+            if trial == 0:
+                grower._leaves_per_weight = self._leaf_ratio(tree.tree_)
+
+    def _leaf_ratio(self, first: Tree) -> float:
+        """Maximum number of leaves per unit of weight, after the first tree; 0 for no limit."""
+        return 0.0
+
+    def _tell_end(self) -> None:
+        """Log why boosting ended early; warn if errors leave only the first member."""
+        found = len(self.estimators_)
+        if found == self.n_trials:
+            self.stop_reason_ = None
+            return
+        message = (
+            f"{type(self).__name__}: boosting reduced to {found} of {self.n_trials} trials, since "
+            f"{self.stop_reason_}."
+        )
+        _log.info(message)
+        if found == 1 and self.stop_reason_ == INACCURATE:
+            warn(message)
+
+    def _adopt(self, tree: C45Classifier) -> C45Classifier:
+        """Change a tree that was grown on class codes to predict labels."""
+        for name in ("classes_", "costs_", "classes", "misclassification_costs"):
+            setattr(tree, name, getattr(self, name))
+        tree.__dict__.pop("_leaves_per_weight", None)  # was for growth
+        return tree
+
+    def _most_parts(self) -> int:
+        return int(self.n_trials)
+
+    # ---------------------------------------------------- what a member is
+    _members: ClassVar[str]  # what people call several
+
+    def _member_of(
+        self, tree: C45Classifier, table: CodedTable, target: NDArray, weight: NDArray | None
+    ) -> Any:
+        """Member that votes, made from a tree of class codes and the rows that it was grown on."""
+        raise NotImplementedError
+
+    def _finished(self, member: Any, columns: NDArray[np.intp]) -> Any:
+        """Member learned from the columns `columns`, renumbered to all columns, and with labels."""
+        raise NotImplementedError
+
+    def _tree_of(self, member: Any) -> Tree:
+        """The tree that a member is, or is from."""
+        raise NotImplementedError
+
+    def _confidences(self, member: Any, values: NDArray) -> NDArray[np.float64]:
+        """Votes of a member, shape (n_rows, n_classes); each row adds up to 1."""
+        raise NotImplementedError
+
+    def _size_of(self, member: Any) -> tuple[str, int]:
+        """Unit of the size of a member, and the number of units."""
+        raise NotImplementedError
+
+    # ------------------------------------------------------------ votes
+    def _joined(self, X: Any) -> NDArray[np.float64]:
+        (last,) = deque(self.staged_predict_proba(X), maxlen=1)  # only the last is kept
+        return last
+
+    @explained
+    def staged_predict(self, X: Any) -> Iterator[NDArray[Any]]:
+        """Predictions of the first member, of the first two, and so on.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+
+        Yields
+        ------
+        labels : array of shape (n_rows,)
+        """
+        for votes in self.staged_predict_proba(X):
+            yield self._answer(votes)
+
+    @explained
+    def staged_predict_proba(self, X: Any) -> Iterator[NDArray[np.float64]]:
+        """Predict probabilities by the first member, the first two, and so on.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+
+        Yields
+        ------
+        probabilities : float64 array of shape (n_rows, n_classes)
+        """
+        check_is_fitted(self, "estimators_")
+        parts = list(self._parts(X))
+        votes = np.zeros((sum(map(len, parts)), self.n_classes_))
+        whole = 0.0
+        for member, weight in zip(self.estimators_, self.estimator_weights_, strict=True):
+            found = [self._confidences(member, part) for part in parts]
+            votes += weight * (found[0] if len(found) == 1 else np.concatenate(found))
+            whole += weight
+            yield votes / whole
+
+    def _report_size(self) -> dict[str, int]:
+        sizes = [self._size_of(member) for member in self.estimators_]
+        (part,) = {part for part, _ in sizes}
+        return {self._members: len(sizes), part: sum(count for _, count in sizes)}
+
+    def _report_tables(self, X: Any, y: NDArray[Any], weight: Weight) -> dict[str, Lines]:
+        if not isinstance(X, CodedTable):  # read once for all members
+            X = CodedTable.of(Table(self._values(X), self.columns_))
+        total = y.size if weight is None else float(weight.sum())
+        lines: Lines = []
+        for place, member in enumerate(self.estimators_, 1):
+            wrong = member.predict(X) != y
+            errors = float(wrong.sum() if weight is None else weight[wrong].sum())
+            counted = {"errors": rows_of(weight, errors), "error_rate": errors / total}
+            lines.append({"trial": str(place), **dict([self._size_of(member)]), **counted})
+        return {"each_trial": lines}
+
+
+def _coded(table: Table, threads: int) -> Table:
+    """The same rows as a whole table that keeps its columns coded."""
+    whole = table.compact()
+    coded = Table(whole.stored, whole.columns, whole.names, whole.device)
+    coded.keep_lists(threads)
+    return coded
 
 
 @document(OF_MULTIWAY_TREES, BOOSTED)

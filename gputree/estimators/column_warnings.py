@@ -59,7 +59,8 @@ class Identifier(NamedTuple):
     @property
     def claim(self) -> str:
         """Reason why the column is taken for an identifier, for the warning."""
-        rows = "every row" if self.share == 1.0 else f"{_percent(self.share)} of the rows"
+        percent = np.floor(1000 * self.share) / 10
+        rows = "every row" if self.share == 1.0 else f"{percent:g}% of the rows"
         return f"has a unique value in {rows}"
 
 
@@ -174,10 +175,6 @@ def _are_quantities(words: NDArray, n: int) -> bool:
     return bool(fine) or words.size > MOST_CODES or 2 * words.size > n
 
 
-def _percent(share: float) -> str:
-    return f"{np.floor(1000 * share) / 10:g}%"
-
-
 def warn_of_mixed_columns(
     caller: str,
     columns: Columns,
@@ -276,7 +273,7 @@ def _has_few_texts(words: list[Any]) -> bool:
 
 
 # Number of rows sampled at even distances: enough to estimate 5 % quantiles.
-SAMPLE_ROWS = 1 << 14
+SAMPLE_ROWS = 1 << 12
 
 # Fraction of the rows on either side that may be extreme.
 EXTREME_SHARE = 0.05

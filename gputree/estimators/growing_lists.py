@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 
 from gputree.arithmetic.fixed_point import Weights, about_one, fix_weights
 from gputree.backends import get_list_backend
+from gputree.backends.binning import midpoints
 from gputree.backends.encoding import CodedColumns
 from gputree.backends.interactions import Interactions
 from gputree.backends.lists import BranchLimits, ListBackend, ListTask
-from gputree.backends.rules import midpoints
 from gputree.base.dtypes import (
     BRANCH_SPLIT,
     LEAF,
@@ -205,6 +205,9 @@ def _to_tree(
     kind = np.where(is_nominal, by_category, THRESHOLD_SPLIT)
     threshold = _thresholds(splits, distinct, options)
     missing_child = _missing_children(splits, local, options)
+    impurity = np.zeros(sums.shape[0])
+    filled = np.flatnonzero(sums.any(axis=1))  # nodes without weight have none
+    impurity[filled] = node_entropies(sums[filled])
     tree = Tree(
         task="classification",
         criterion="entropy",
@@ -220,7 +223,7 @@ def _to_tree(
         weight=sums[shape.source].sum(axis=1) * (weights.unit * weights.scale),
         n_rows=rows[shape.source],
         statistics=sums[shape.source] * (weights.unit * weights.scale),
-        impurity=_entropies(sums)[shape.source],
+        impurity=impurity[shape.source],
         gain=_per_node(shape, splits.gain, 0.0),
         **_branch_lists(splits, shape, part_split, ordinal, options)._asdict(),
     )
@@ -301,11 +304,3 @@ def _pairs_against_rest(
     owner, code = places_of(np.zeros_like(sizes), sizes)
     child = shape.first_child[node][owner] + (code != alone[owner])
     return BranchLists.of_pairs(shape.split.size, child, code)
-
-
-def _entropies(sums: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Entropy in bits of every node; 0 without weight."""
-    out = np.zeros(sums.shape[0])
-    filled = np.flatnonzero(sums.any(axis=1))
-    out[filled] = node_entropies(sums[filled])
-    return out

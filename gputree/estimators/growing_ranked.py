@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 from gputree.arithmetic.fixed_point import fix_weights
 from gputree.backends import new_ranked_grower
 from gputree.backends.base import Limits
-from gputree.backends.ranked import NodeRows, RankedNodes
-from gputree.backends.rules import midpoints
+from gputree.backends.binning import midpoints
+from gputree.backends.lists import NodeRows, RankedNodes
 from gputree.base.dtypes import Int64s
 from gputree.base.memory import require_memory
 from gputree.base.progress import Progress

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree.arithmetic.fixed_point import Targets, Weights, fix_weights
-from gputree.backends.ranked import NodeRows, RankedNodes
+from gputree.backends.lists import NodeRows, RankedNodes
 from gputree.compilation import kernel
 from gputree.criteria.multi_output import class_criterion, fix_several
 from gputree.criteria.named import class_impurity, target_impurity
@@ -25,7 +25,6 @@ from gputree.estimators.growing import (
 from gputree.estimators.growing_ranked import (
     grow_lists,
     require_targets,
-    sum_of_nodes,
     tree_of_lists,
 )
 from gputree.growth.assembly import over_leaves
@@ -92,21 +91,22 @@ def grow_targets(
     kept = np.arange(n) if sample_weight is None else np.flatnonzero(sample_weight)
     # with deviations: as codes and sums, or in fixed point, of which one part is partitioned
     require_targets(kept.size, target.shape[1], 4 + 8 if options.target_classes else 5 * 8)
-    sample_weight = None if sample_weight is None else sample_weight[kept]
+    if sample_weight is not None and kept.size < n:
+        target, sample_weight = target[kept], sample_weight[kept]
     weights = fix_weights(sample_weight, kept.size)
     classes, targets = options.target_classes, None
     criterion: Any
     if classes:
         criterion = class_criterion(options.criterion, classes, weights)
-        arranged = (target[kept] + criterion.offset[:-1]).astype(np.int32)
+        arranged = np.add(target, criterion.offset[:-1], dtype=np.int32, order="C")
     else:
-        criterion, targets = fix_several(options.criterion, target[kept], weights)
+        criterion, targets = fix_several(options.criterion, target, weights)
         arranged = np.stack([found.target for found in targets], axis=1)
     if options.warns:
         warn_if_coarse(sample_weight, weights)
         for j, of_column in enumerate(targets or ()):
             subject = f"Targets of column {j}"
-            warn_if_coarse(None, weights, target[kept, j], of_column, subject=subject)
+            warn_if_coarse(None, weights, target[:, j], of_column, subject=subject)
     weight = None if weights.weight is None else weights.weight.copy()
     rows = NodeRows(kept.astype(np.int32), arranged, weight)
     limits = new_limits(weights, options, rounded=targets is not None and targets[0].rounded)
@@ -158,11 +158,29 @@ def _target_statistics(
     grown: RankedNodes, place: NDArray, weights: Weights, targets: list[Targets], criterion: str
 ) -> Statistics:
     """Means, weights and mean impurities of nodes; `place` are their rows, among all."""
-    k, whole = len(targets), grown.weight
+    k, whole, leaf = len(targets), grown.weight, np.flatnonzero(grown.first_child < 0)
     means, impurity = np.empty((whole.size, k)), np.zeros(whole.size)
+    of_leaves = np.zeros((leaf.size, 3 * k), np.int64)
     for j, found in enumerate(targets):
-        sums = [whole, *(sum_of_nodes(grown, values[place]) for values in found[:3])]
-        means[:, j] = found.centre + sums[1] * found.unit / whole
-        impurity += target_impurity(criterion, np.stack(sums, axis=1), found)
+        _add_targets(grown.begin[leaf], grown.end[leaf], place, *found[:3], of_leaves, 3 * j)
+    sums = np.ascontiguousarray(over_leaves(grown.first_child, of_leaves).T)
+    for j, found in enumerate(targets):
+        total, square, rest = sums[3 * j : 3 * j + 3]
+        means[:, j] = found.centre + total * found.unit / whole
+        impurity += target_impurity(criterion, np.stack([whole, total, square, rest]).T, found)
     unit = weights.unit * weights.scale
     return Statistics(means, np.multiply(whole, unit, dtype=np.float64), impurity / k)
+
+
+@kernel
+def _add_targets(
+    begin: NDArray, end: NDArray, place: NDArray, target: NDArray, square: NDArray, rest: NDArray,
+    sums: NDArray, column: int,
+) -> None:  # fmt: skip
+    """Add up a target of the rows of leaves, its square and the rest of that, from a column on."""
+    for leaf in range(begin.size):
+        for i in range(begin[leaf], end[leaf]):
+            row = place[i]
+            sums[leaf, column] += target[row]
+            sums[leaf, column + 1] += square[row]
+            sums[leaf, column + 2] += rest[row]

@@ -94,7 +94,7 @@ def keyword_constructor(kind: Kind) -> Kind:
     dataclass(kw_only=True, eq=False, repr=False, match_args=False)(kind)
     kind.__doc__ = doc  # and not the signature, where python -OO leaves none
     kind.__init__ = explained(kind.__init__)  # type: ignore[misc]
-    names = kind.__dataclass_fields__  # type: ignore[attr-defined]
+    names = [parameter.name for parameter in fields(kind)]
     valid = {name: VALID[name] for name in names if name in VALID}
     for base in reversed(kind.__mro__):
         listed = vars(base).get("_parameter_constraints", {})

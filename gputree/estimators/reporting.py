@@ -21,9 +21,10 @@ from gputree.base.sklearn import (
 )
 from gputree.errors import InputError
 from gputree.estimators.arguments import explained
-from gputree.evaluation import Lines, Report, Weight, answers, report, usage_lines
+from gputree.evaluation import Lines, Report, Weight, report, usage_lines
+from gputree.evaluation.predictions import answers_by_target
 from gputree.inputs.labels import exact_labels
-from gputree.inputs.targets import forbid_targets
+from gputree.inputs.targets import join_labels, known_columns
 from gputree.inputs.validation import check_weights
 from gputree.tree import Tree
 
@@ -43,13 +44,13 @@ class Reporting:
         return diagram + html_of_model(self)
 
     @explained
-    def report(self, X: Any, y: Any, sample_weight: Any = None) -> Report:
+    def report(self, X: Any, y: Any, sample_weight: Any = None) -> Report | list[Report]:
         """Size of the model, and its predictions compared with y, as J48 and C5.0 print them.
 
         Parameters
         ----------
         X : array-like of shape (n_rows, n_features)
-        y : array-like of shape (n_rows,)
+        y : array-like of shape (n_rows,) or (n_rows, n_outputs)
             Labels, or targets.
         sample_weight : array-like of shape (n_rows,), default=None
             Sample weights.
@@ -57,8 +58,9 @@ class Reporting:
         Returns
         -------
         Report
-            Prints as a table: the size, errors, accuracy and kappa, scores of each class and the
-            confusion matrix; for regression Weka's errors. `as_dict` returns the numbers.
+            Of several targets a list of them. Prints as a table: the size, errors, accuracy and
+            kappa, scores of each class and the confusion matrix; for regression Weka's errors.
+            `as_dict` returns the numbers.
             ``tables["column_usage"]`` is the attribute usage of C5.0: the fraction of rows whose
             value of a column is known and tested on their path, or of rows that rules cover which
             test a column. Boosted models have ``tables["each_trial"]``, as in C5.0: of each tree or
@@ -73,18 +75,22 @@ class Reporting:
         Raises
         ------
         ValueError
-            X, y or sample_weight do not match the fitted model, or have different lengths; or the
-            model has several targets.
+            X, y or sample_weight do not match the fitted model, or have different lengths.
         """
         check_is_fitted(self)
-        kind = type(self).__name__
-        forbid_targets(getattr(self, "n_outputs_", 1), f"{kind}.report", f"Use {kind}.score.")
-        y = column_or_1d(exact_labels(to_host(y)), warn=True)
-        check_consistent_length(X, y)
-        y = _checked(self, y)
+        k, classes = getattr(self, "n_outputs_", 1), getattr(self, "classes_", None)
+        columns = []
+        for j, column in enumerate(known_columns(to_host(y), k)):
+            column = column_or_1d(exact_labels(column), warn=True)
+            check_consistent_length(X, column)
+            columns.append(_checked(classes[j] if k > 1 and classes else classes, column))
+        y = columns[0] if k == 1 else join_labels(columns)
         weight = check_weights(to_host(sample_weight), y)
-        found, mean = answers(self, X, y, weight), self._training_mean()
-        return report(found, mean, self._report_size(), self._report_tables(X, y, weight))
+        means = np.broadcast_to(self._training_mean(), k).tolist()
+        of_model = self._report_size(), self._report_tables(X, y, weight)
+        pairs = zip(answers_by_target(self, X, y, weight), means, strict=True)
+        reports = [report(*pair, *of_model) for pair in pairs]
+        return reports if k > 1 else reports[0]
 
     def _report_size(self) -> dict[str, int]:
         """Size of the model, by unit."""
@@ -94,20 +100,19 @@ class Reporting:
         """Tables of a report on rows, by title; their weights are None, or may be zero."""
         return {}
 
-    def _training_mean(self) -> float:
-        """The mean target of the training rows; NaN for classes."""
+    def _training_mean(self) -> float | NDArray[np.float64]:
+        """The mean of each target of the training rows; NaN for classes."""
         return np.nan
 
 
-def _checked(estimator: Any, y: NDArray[Any]) -> NDArray[Any]:
-    """Targets, of the kind that the model knows."""
-    if not hasattr(estimator, "classes_"):
+def _checked(classes: NDArray[Any] | None, y: NDArray[Any]) -> NDArray[Any]:
+    """A target, of the kind that the model knows: of some classes, or of numbers."""
+    if classes is None:
         y = check_array(y, dtype=np.float64, ensure_2d=False, input_name="y")
-    elif (y.dtype.kind in "biuf") != (estimator.classes_.dtype.kind in "biuf"):
+    elif (y.dtype.kind in "biuf") != (classes.dtype.kind in "biuf"):
         kind = "numbers" if y.dtype.kind in "biuf" else "others"
         raise InputError(
-            "y must hold labels of the kind in fit, such as "
-            f"{estimator.classes_.item(0)!r}; got {kind}."
+            f"y must hold labels of the kind in fit, such as {classes.item(0)!r}; got {kind}."
         )
     assert_all_finite(y, input_name="y")
     return y

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from gputree.arithmetic.bits import child_key
 from gputree.backends import new_backend
 from gputree.backends.base import Splits
+from gputree.backends.binning import missing_goes_left
 from gputree.backends.interactions import Interactions, interactions_of
-from gputree.backends.rules import missing_goes_left
 from gputree.base.dtypes import NO_CHILD, NO_FEATURE, NO_THRESHOLD, Bools, Floats, Int64s
 from gputree.base.sklearn import InvalidParameterError
 from gputree.base.texts import hint

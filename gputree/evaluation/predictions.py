@@ -62,14 +62,11 @@ class Answers(NamedTuple):
         return float(of_rows.sum() if self.weight is None else self.weight @ of_rows)
 
 
-def answers(estimator: Any, X: Any, y: Labels, weight: Weight = None) -> Answers:
-    """Predict rows whose true values are known; rows of weight zero take no part."""
-    (found,) = answers_by_target(estimator, X, y, weight)
-    return found
-
-
 def answers_by_target(estimator: Any, X: Any, y: Labels, weight: Weight = None) -> list[Answers]:
-    """`answers` of each target; `y` has the shape (n,), or (n, n_outputs) of several."""
+    """Predict rows whose true values are known, (n,), or (n, n_outputs) of several targets.
+
+    Rows of weight zero take no part.
+    """
     truth, predicted = columns_of(np.asarray(y)), columns_of(estimator.predict(X))
     pairs = list(zip(truth, predicted, strict=True))
     if not hasattr(estimator, "classes_"):

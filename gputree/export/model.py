@@ -23,8 +23,8 @@ from gputree.inputs.targets import forbid_targets
 from gputree.tree import Tree
 
 _FOR_TARGETS = (
-    "export_json and save_model keep it, to_sklearn and to_onnx convert it, export_text, "
-    "export_html, export_graphviz and plot_tree show it; or fit one estimator a target."
+    "Pass the tree of one, tree_.of_target(0). export_json and save_model keep all, to_sklearn and "
+    "to_onnx convert them, export_text, export_html, export_graphviz and plot_tree show them."
 )
 
 

@@ -138,7 +138,8 @@ class _Graph:
                 f"ONNX cannot represent this tree: column {name!r} has both numbers and text as "
                 "categories; use inputs='matrix'."
             )
-        if not is_text and any(map(_is_large, words)):
+        integers = () if is_text else [word for word in words if not isinstance(word, float)]
+        if any(abs(word) > EXACT_IN_FLOAT64 for word in integers):
             raise InputError(
                 f"ONNX cannot represent this tree: column {name!r} has integers beyond 2**53 as "
                 "categories, and its inputs are float64, in which some are the same; use "
@@ -291,8 +292,3 @@ def _labels(classes: NDArray[Any]) -> NDArray[Any]:
             )
         return classes.astype(np.int64)
     return classes.astype(np.float64) if classes.dtype.kind == "f" else classes.astype(object)
-
-
-def _is_large(value: Any) -> bool:
-    """Return whether an integer may be another as float64."""
-    return not isinstance(value, float) and abs(value) > EXACT_IN_FLOAT64

@@ -116,7 +116,10 @@ def plot_pruning_path(path_or_pruner: Any, *, ax: Any = None) -> Any:
     else:
         _draw_steps(ax, table["alpha"][::-1], table["relative_error"][::-1])
         if _is_validated(table):
-            _draw_held_out(ax, table)
+            bars = {"color": "C1", "ecolor": "0.75", "zorder": 1, "label": "rows held out"}
+            held_out = table["alpha"], table["xerror"], table["xstd"]
+            ax.errorbar(*held_out, fmt=".-", drawstyle="steps-pre", **bars)
+            _draw_choices(ax, table, "alpha")
         _label_leaves(ax, table)
     ax.set(xlabel="alpha", ylabel="risk, relative to the root's", ylim=(0, None))
     choose_fonts(ax)
@@ -313,13 +316,6 @@ def _scale(ax: Any, alphas: Floats) -> None:
     else:
         ticks = np.unique([*zero, *positive[[0, -1]]])
         ax.set_xticks(ticks, [f"{value:.2g}" for value in ticks])
-
-
-def _draw_held_out(ax: Any, table: NDArray[Any]) -> None:
-    alphas, error = table["alpha"], table["xerror"]
-    bars = {"color": "C1", "ecolor": "0.75", "zorder": 1, "label": "rows held out"}
-    ax.errorbar(alphas, error, table["xstd"], fmt=".-", drawstyle="steps-pre", **bars)
-    _draw_choices(ax, table, "alpha")
 
 
 def _label_leaves(ax: Any, table: NDArray[Any]) -> None:

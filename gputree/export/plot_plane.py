@@ -92,7 +92,11 @@ def plot_partition(
     tree = described.tree
     first, second = _features(described, features)
     _check_others(described, (first, second), at)
-    y = None if y is None else _targets_of(X, y)
+    if y is not None:
+        if X is None:
+            raise InputError("plot_partition colours the rows of X by y, and X is None: pass both.")
+        check_consistent_length(X, y)
+        y = column_or_1d(y, warn=True)
     encode = getattr(estimator_or_tree, "_values", lambda rows: np.asarray(rows, np.float64))
     rows = None if X is None else np.asarray(encode(X), np.float64)
     across, up = (_axis(described, j, rows) for j in (first, second))
@@ -134,13 +138,6 @@ def _features(described: Description, features: Any) -> tuple[int, int]:
             f"got {features!r}."
         )
     return int(found[0]), int(found[1])
-
-
-def _targets_of(X: Any, y: Any) -> NDArray[Any]:
-    if X is None:
-        raise InputError("plot_partition colours the rows of X by y, and X is None: pass both.")
-    check_consistent_length(X, y)
-    return column_or_1d(y, warn=True)
 
 
 def _check_others(described: Description, drawn: tuple[int, int], fixed: Any) -> None:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree.backends.base import Backend, Bools, Floats, Int64s, Splits, Subtrees
-from gputree.backends.rules import missing_goes_left
+from gputree.backends.binning import missing_goes_left
 from gputree.base.dtypes import NO_CHILD, NO_FEATURE, NO_THRESHOLD, NODE
 from gputree.compilation import kernel
 from gputree.tree.nesting import Subsets

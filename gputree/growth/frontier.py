@@ -34,8 +34,8 @@ from numpy.typing import NDArray
 
 from gputree.arithmetic.bits import child_key
 from gputree.backends.base import Backend, Bools, Bounds, Finishing, Floats, Int64s, Limits, Uint64s
+from gputree.backends.binning import child_bounds, fewest_rows
 from gputree.backends.interactions import Interactions
-from gputree.backends.rules import child_bounds, fewest_rows
 from gputree.base.dtypes import NO_CHILD
 from gputree.tree import Tree
 

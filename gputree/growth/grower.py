@@ -20,8 +20,8 @@ from gputree.backends.base import (
     Limits,
     Splits,
 )
+from gputree.backends.binning import fewest_rows
 from gputree.backends.interactions import Interactions
-from gputree.backends.rules import fewest_rows
 from gputree.base.progress import Progress
 from gputree.growth.assembly import GrownNodes, NodeTable
 from gputree.growth.frontier import (

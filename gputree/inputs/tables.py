@@ -22,13 +22,12 @@ from gputree.backends.base import DeviceTable, Sharding
 from gputree.backends.devices import other_devices, resolve_device, within_memory
 from gputree.backends.encoding import CodedColumns, code_columns
 from gputree.backends.lists import ColumnCodes
-from gputree.base.dtypes import MOST_ROWS, Bools, Int64s
+from gputree.base.dtypes import MOST_ROWS, Bools, Int64s, writable
 from gputree.base.sklearn import check_array, feature_names
 from gputree.columns import Columns, fit_encode
 from gputree.columns.categories import EXACT_IN_FLOAT64, count_codes
 from gputree.columns.cells import as_table, is_frame
 from gputree.columns.options import declared_nominal
-from gputree.compilation.arrays import writable
 from gputree.errors import InputError
 
 # Bytes of values that are copied at once where some rows of a table are read.

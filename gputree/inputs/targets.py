@@ -35,7 +35,7 @@ def target_columns(y: Any) -> list[Any] | None:
             "to a dense numpy array."
         )
     if not is_frame(y):
-        return list(np.asarray(y).T)
+        return list(np.ascontiguousarray(np.asarray(y).T))
     return [column.to_native() for column in _frame_of(y).iter_columns()]
 
 
@@ -73,7 +73,7 @@ def _columns_of_rows(y: Sequence[Any]) -> list[Any] | None:
 def encode_labels(classes: Classes, y: Any) -> NDArray[np.intp]:
     """Codes of labels among classes, -1 for others; of shape (n_rows,) or (n_rows, n_outputs)."""
     if isinstance(classes, list):
-        columns = _known_columns(y, len(classes))
+        columns = known_columns(y, len(classes))
         return np.stack(list(map(encode_labels, classes, columns)), axis=1)
     labels = column_or_1d(exact_labels(y), warn=True)
     code = np.searchsorted(classes, labels).clip(max=classes.size - 1)
@@ -83,12 +83,12 @@ def encode_labels(classes: Classes, y: Any) -> NDArray[np.intp]:
 def encode_numbers(y: Any, n_outputs: int) -> Floats:
     """Targets as float64, of shape (n_rows,), or (n_rows, n_outputs) of several."""
     if n_outputs > 1:
-        return np.stack([encode_numbers(part, 1) for part in _known_columns(y, n_outputs)], axis=1)
+        return np.stack([encode_numbers(part, 1) for part in known_columns(y, n_outputs)], axis=1)
     found: Floats = column_or_1d(y, dtype=np.float64, warn=True)
     return found
 
 
-def _known_columns(y: Any, n_outputs: int) -> list[Any]:
+def known_columns(y: Any, n_outputs: int) -> list[Any]:
     """Columns of `y`, as many as in fit."""
     columns = target_columns(y) or [y]
     if len(columns) != n_outputs:

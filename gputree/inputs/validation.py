@@ -226,7 +226,7 @@ def check_target_labels(
 def check_target_numbers(caller: Any, columns: list[Any], n_rows: int, criterion: str) -> Floats:
     """Targets as float64 of shape (n_rows, n_outputs); errors are those of `check_targets`."""
     found = [check_targets(caller, column, n_rows, criterion) for column in columns]
-    return np.stack(found, axis=1)
+    return np.stack(found).T
 
 
 def check_target_range(low: float, high: float, criterion: str) -> None:

@@ -14,9 +14,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from gputree.base.dtypes import Floats
 from gputree.errors import InputError
-from gputree.estimators.boosting import BoostedC45Classifier
+from gputree.estimators.boosting import (
+    ACCURATE,
+    CALLED_OFF,
+    INACCURATE,
+    Boosted,
+    BoostedC45Classifier,
+)
 from gputree.estimators.c45 import C45Classifier
-from gputree.estimators.trials import ACCURATE, CALLED_OFF, INACCURATE, Boosted
 from gputree.estimators.winnowing import coded_grower
 from gputree.persistence.header import complete, field_of, header_of, numbers_of, with_params
 from gputree.persistence.model_file import Contents

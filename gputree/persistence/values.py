@@ -42,7 +42,10 @@ def encode(value: Any, name: str) -> Any:
         return {"dict": [encode(list(item), name) for item in value.items()]}
     if isinstance(value, np.ndarray) and value.dtype.kind in ARRAY_KINDS:
         return {"array": encode(value.tolist(), name), "dtype": value.dtype.str}
-    if (short := _short_name(value)) is not None:
+    from gputree.pruning import PRUNERS
+
+    short = next((short for short, kind in PRUNERS.items() if kind is type(value)), None)
+    if short is not None:
         return {"pruner": encode([short, value.get_params(deep=False)], name)}
     if isinstance(value, (np.random.RandomState, np.random.Generator)):
         warn(f"The state of {name} is not stored; None is.")
@@ -101,13 +104,6 @@ def _text_bytes(value: Any) -> int:
         if kind.kind == "U":  # its values may be lists
             return kind.itemsize * np.array(value["array"], dtype=object).size
     return sum(map(_text_bytes, value.values()))
-
-
-def _short_name(value: Any) -> str | None:
-    """Name of a pruner; None for other values."""
-    from gputree.pruning import PRUNERS
-
-    return next((short for short, kind in PRUNERS.items() if kind is type(value)), None)
 
 
 def _decode_pruner(description: list[Any]) -> Pruner:

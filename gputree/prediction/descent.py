@@ -32,10 +32,10 @@ from gputree.base.dtypes import (
     Floats,
     Int32s,
     Int64s,
+    record,
 )
 from gputree.base.threads import run
 from gputree.compilation import borrowing, kernel, pasted
-from gputree.compilation.arrays import record
 from gputree.tree import Tree
 from gputree.tree.branches import Spans, places_of
 

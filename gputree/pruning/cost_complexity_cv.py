@@ -32,7 +32,6 @@ from gputree.prediction.losses import (
 from gputree.pruning.base import Pruner, Rows, require_tree
 from gputree.pruning.cost_complexity import (
     CostComplexity,
-    CPTable,
     nested_sequence,
 )
 from gputree.tree import Tree
@@ -152,7 +151,11 @@ class CostComplexityCV(Pruner):
             estimator, table, y, sample_weight, sequence.alphas, folds, at_once
         )
         self.cp_table_ = sequence.table(tree, self.risk)
-        _add_errors(self.cp_table_, tree, errors)
+        root_loss = node_risk(tree, "error")[0] or 1.0
+        spread = np.maximum(errors.squares - errors.loss**2 / errors.n_rows, 0.0)
+        # the first tree of the table is the smallest
+        self.cp_table_["xerror"] = (errors.loss / root_loss)[::-1]
+        self.cp_table_["xstd"] = (np.sqrt(spread) / root_loss)[::-1]
         self.alpha_ = float(self.cp_table_["alpha"][_choose(self.cp_table_, self.rule)])
         pruned = super().prune(estimator)
         pruned.cp_table_ = self.cp_table_
@@ -238,14 +241,6 @@ def _loss_along(
     for when, by in ((begins, loss.as_leaf - loss.stopped), (ends, -loss.as_leaf)):
         np.add.at(changes, np.searchsorted(alphas, when), np.where(when < np.inf, by, 0.0))
     return float(loss.stopped.sum()) + np.cumsum(changes)[:-1]
-
-
-def _add_errors(table: CPTable, tree: Tree, errors: _HeldOutLoss) -> None:
-    """Fill in the cross-validated errors of a table, whose first tree is the smallest."""
-    root_loss = node_risk(tree, "error")[0] or 1.0
-    spread = np.maximum(errors.squares - errors.loss**2 / errors.n_rows, 0.0)
-    table["xerror"] = (errors.loss / root_loss)[::-1]
-    table["xstd"] = (np.sqrt(spread) / root_loss)[::-1]
 
 
 def _choose(table: NDArray[Any], rule: Rule) -> int:

@@ -14,9 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.base.dtypes import Floats, Int32s, Int64s, Values
+from gputree.base.dtypes import Floats, Int32s, Int64s, Values, record
 from gputree.compilation import borrowing, inner, kernel
-from gputree.compilation.arrays import record
 from gputree.compilation.declared import PREFETCH_ROWS, prefetch
 from gputree.prediction.descent import DescentTree, follow
 from gputree.pruning.error_limit import ErrorLimit, limited_errors

@@ -9,11 +9,11 @@ from numpy.typing import NDArray
 from gputree.backends.arrays import to_host
 from gputree.base.dtypes import Floats
 from gputree.estimators.arguments import C45_REFUSES, MULTIWAY_LACKS
+from gputree.estimators.boosting import Boosted
 from gputree.estimators.c45 import C45Classifier
 from gputree.estimators.coded_table import CodedTable
 from gputree.estimators.documentation import BOOSTED, OF_MULTIWAY_TREES, document
 from gputree.estimators.parameters import keyword_constructor
-from gputree.estimators.trials import Boosted
 from gputree.estimators.winnowing import as_grown
 from gputree.pruning.error_limit import Quantile
 from gputree.rules.estimator import C45Rules

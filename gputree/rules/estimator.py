@@ -15,10 +15,10 @@ from gputree.base.sklearn import Interval, StrOptions, fit_context
 from gputree.base.threads import n_threads
 from gputree.errors import InputError, InputTypeError
 from gputree.estimators.c45 import C45Classifier
-from gputree.estimators.callbacks import CallbackSupport
 from gputree.estimators.classification import LogProbabilities, TreeClassifier
 from gputree.estimators.parameters import MOST_JOBS
 from gputree.estimators.reporting import Reporting
+from gputree.estimators.table_estimator import CallbackSupport
 from gputree.evaluation import Lines, Weight
 from gputree.export.model import Names, model_of, require_estimator
 from gputree.inputs.targets import forbid_targets

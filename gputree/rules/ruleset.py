@@ -26,9 +26,8 @@ from gputree.export.describe import (
 )
 from gputree.export.model import Names, check_names
 from gputree.export.parameters import checked, valid_values
-from gputree.rules.conditions import ClassRule, Condition, Rules
+from gputree.rules.conditions import ClassRule, Condition, Output, Rules, write_sql
 from gputree.rules.coverage import Masks
-from gputree.rules.sql import Output, write_sql
 
 # Rows in the class proportions of the table that are added to the rows of each rule. Mean log
 # loss over 22 real tables, by the rows that a rule decides: 0.491 with 1, 0.475 with 2, 0.491 with

@@ -10,13 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from oracles import exact_tree
 from strategies import PROBLEMS, is_regression, make_task, problems, random_sample
-from tunings import DRAWN, RANKED, SORTED, finishing, tuned
+from tunings import DRAWN, RANKED, SORTED, SPARSE, finishing, tuned
 
 from gputree import DecisionTreeClassifier
 from gputree.backends.cpu import block as blocks
 from gputree.backends.cpu import drawn_ranks
 from gputree.backends.cpu.drawn_ranks import sort_keys
-from gputree.backends.cpu.ranks import distinct_ranks
+from gputree.backends.cpu.ranks import rank_columns, rank_table
+from gputree.backends.cpu.table import CpuTable
 
 
 def check_subtree(sample, task, device, subtrees, j, rows, depth, key):
@@ -195,15 +196,54 @@ def test_of_equal_cuts_in_a_bin_and_between_bins_the_lowest_is_taken(monkeypatch
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_ranks_of_distinct_values(dtype):
+    """Columns that are counted and others; zeros of both signs, missing and infinite values."""
     rng = np.random.default_rng(0)
-    values = np.concatenate([rng.normal(size=40), [-0.0, 0.0, 1e-30, -1e-30, 3e38]]).astype(dtype)
-    values = rng.permutation(np.repeat(values, 2))
-    found, rank = distinct_ranks(values)
-    assert found.tolist() == sorted(set(values.tolist()))
-    assert (found[rank] == values).all()
+    wide = np.concatenate([rng.normal(size=40), [-0.0, 0.0, 1e-30, -1e-30, 3e38, np.inf, -np.inf]])
+    narrow = np.concatenate([rng.integers(-90, 60, wide.size - 2), [-0.0, 0.0]])
+    constant, missing = np.full(wide.size, 7.0), np.full(wide.size, np.nan)
+    columns = [wide, narrow, constant, missing, 0.5 * narrow, 1e6 * narrow]
+    values = rng.permutation(np.repeat(np.column_stack(columns).astype(dtype), 2, axis=0))
+    values[::5] = np.nan
+    rank, none = np.empty(values.shape[::-1], np.uint16), 0xFFFF
+    chosen = np.array([5, 0, 1, 2, 3])
+    for f, found in zip(chosen, rank_columns(values, chosen, none, rank), strict=True):
+        is_known = ~np.isnan(values[:, f])
+        known = values[is_known, f]
+        assert found.tolist() == sorted(set(known.tolist()))
+        assert not np.signbit(found[found == 0]).any()
+        assert (found[rank[f, is_known]] == known).all()
+        assert (rank[f, ~is_known] == none).all()
 
 
-@pytest.mark.parametrize("tuning", [*RANKED, SORTED, DRAWN[0]])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_ranks_of_values_other_than_0(dtype):
+    """The same as those of all values; rows by column in order, with a bit for each."""
+    rng = np.random.default_rng(0)
+    values = rng.integers(-2, 4, (43, 5)) * rng.choice([0.0, -1.0, 0.5], (43, 5))
+    values[:, 1], values[:, 2] = 1.5, np.abs(values[:, 2])
+    values[rng.random(43) < 0.3, 3], values[:, 4] = np.nan, 0.0
+    values = values.astype(dtype)
+    missing = np.isnan(values).any(axis=0)
+    with tuned(SPARSE):
+        table = CpuTable(values, missing)
+        found = table.ranks(0, True, False, 1)
+    dense = rank_table(table.bare, 1)
+    for name in ("first", "lowest", "highest", "missing"):
+        assert (getattr(found, name) == getattr(dense, name)).all()
+    for f in range(5):
+        listed = slice(*found.sparse.first[f : f + 2])
+        rows = np.flatnonzero(values[:, f] != 0)
+        assert found.sparse.row[listed].tolist() == rows.tolist()
+        assert (
+            np.flatnonzero(np.unpackbits(found.sparse.is_set[f], bitorder="little")) == rows
+        ).all()
+        rank = np.full(43, found.sparse.zero[f])
+        rank[rows] = found.sparse.rank[listed]
+        assert (rank == dense.rank[f]).all()
+        assert found.sparse.alike[f] == (np.unique(rank[rows]).size < 2)
+
+
+@pytest.mark.parametrize("tuning", [*RANKED, SORTED, SPARSE, DRAWN[0]])
 @pytest.mark.parametrize(("criterion", "weighted"), [("gini", False), ("squared_error", True)])
 def test_drawn_columns_that_become_constant(criterion, weighted, tuning):
     """Most columns are constant in most nodes: others are drawn, until one can be cut."""
@@ -211,6 +251,7 @@ def test_drawn_columns_that_become_constant(criterion, weighted, tuning):
     values = (rng.random((60, 12)) < 0.1).astype(float)
     values[rng.random(values.shape) < 0.05] = np.nan
     values[:, 3], values[:, 4], values[:, 5] = 1.0, np.nan, rng.integers(0, 4, 60)
+    values[:, 6:9] = rng.choice([-4.0, -1.0, 0.0, 3.0], (60, 3), p=[0.4, 0.2, 0.1, 0.3])
     sample = random_sample(4, 60, 1, 0 if is_regression(criterion) else 3, weighted)
     sample = sample._replace(values=values)
     backend, begin, end = partial(devices.new_backend, "cpu"), np.array([0, 25]), np.array([25, 60])

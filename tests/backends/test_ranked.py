@@ -17,7 +17,7 @@ from gputree.backends.cpu.ranked.grower import RankedGrower
 from gputree.backends.cpu.ranked.lists import partition_list, presort
 from gputree.backends.cpu.ranked.subsets import FEWEST, MOST
 from gputree.backends.cpu.table import CpuTable
-from gputree.backends.ranked import NodeRows
+from gputree.backends.lists import NodeRows
 from gputree.compilation.tiers import forced
 from gputree.criteria.pinball import MOST_BITS, absolute_errors, fix_ranked, fraction_of
 

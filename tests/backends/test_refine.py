@@ -10,8 +10,8 @@ from oracles import best_cut, gain, row_statistics
 from strategies import Sample, make_task, problems, random_problems
 
 from gputree.backends.base import Splits
+from gputree.backends.binning import midpoint, midpoints
 from gputree.backends.cpu.cut import new_cut, no_cut, precedes
-from gputree.backends.rules import midpoint, midpoints
 from gputree.compilation import kernel
 
 

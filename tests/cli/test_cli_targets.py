@@ -16,6 +16,7 @@ from gputree import (
     load_model,
     save_model,
 )
+from gputree.pruning import ReducedError
 
 ROWS = pd.DataFrame({"x": [0.0, 0, 1, 1, 2, 2], "y": [0.0, 1, 0, 1, 0, 1]})
 LABELS = np.column_stack([np.where(ROWS.x > 0, "yes", "no"), np.array(["a", "b"])[[0, 1] * 3]])
@@ -68,13 +69,24 @@ def test_lists_are_shown(said, model, table):
     assert said("explain", model, table).startswith("row 1: [no, a]\n")
 
 
-@pytest.mark.parametrize("command", ["edit", "prune"])
-def test_commands_of_one_target_say_so(fails, model, table, command, tmp_path):
-    words = {
-        "edit": ["edit", model, "--data", table, "--target", "first", "--prune", "1"],
-        "prune": ["prune", model, table, "--target", "first", "--pruning", "reduced_error"],
-    }[command]
+def test_edit_takes_one_target(fails, model, table, tmp_path):
+    words = "edit", model, "--data", table, "--target", "first", "--prune", "1"
     assert "takes one target, and this model has 2" in fails(*words, "-o", tmp_path / "out")
+
+
+def test_rows_of_all_targets_prune_and_validate(said, fails, misused, model, table, tmp_path):
+    out, page = tmp_path / "out", tmp_path / "out.html"
+    words = "prune", model, table, "--pruning", "reduced_error", "-o", out
+    ROWS.assign(first=LABELS[:, 0], second="a").to_csv(table, index=False)
+    said(*words, *TWO)
+    tree, labels = load_model(model), np.stack([LABELS[:, 0], ["a"] * 6], axis=1)
+    expected, found = ReducedError().prune(tree, ROWS, labels).tree_, load_model(out).tree_
+    np.testing.assert_array_equal(found.first_child, expected.first_child)
+    assert found.n_leaves < tree.tree_.n_leaves
+    assert "must name the 2 target columns" in misused(*words, "--target", "first")
+    said("export", model, "-o", page, "--validation", table, *TWO)
+    assert '"validation":{"measure":"error"' in page.read_text("utf-8")
+    assert "tree_.of_target(0)" in fails("export", model, "--format", "sql")
 
 
 TWO = ["--target", "first", "--target", "second"]

@@ -17,8 +17,8 @@ from gputree import (
     save_model,
 )
 from gputree.datasets import load_auto_mpg
-from gputree.ensemble import standard_errors
-from gputree.ensemble.standard_errors import common_draws, jackknife_variances
+from gputree.ensemble import out_of_bag
+from gputree.ensemble.out_of_bag import common_draws, jackknife_variances
 
 # ranger 0.14.1: mpg of R's mtcars by cyl, disp, hp, wt and qsec, 60 trees, seed 3; draws and
 # predictions of its trees, and predict(type="se", se.method="infjack"); null is NaN there.
@@ -70,7 +70,7 @@ def test_covariances_of_draws_and_predictions(cars, max_samples, monkeypatch):
     with pytest.warns(UserWarning, match=message):
         found = model.predict_standard_error(rows)
     np.testing.assert_allclose(found, expected, rtol=1e-9)
-    monkeypatch.setattr(standard_errors, "BLOCK_BYTES", 8 * 25 * 3)
+    monkeypatch.setattr(out_of_bag, "COUNT_BYTES", 8 * 25 * 3)
     with pytest.warns(UserWarning, match="Increase n_estimators"):
         np.testing.assert_allclose(model[:].predict_standard_error(rows), expected, rtol=1e-9)
 

@@ -3,6 +3,7 @@
 Its cases of multi-output trees, with other data; what takes one target says so.
 """
 
+import copy
 import pickle
 
 import numpy as np
@@ -294,11 +295,24 @@ def test_the_risk_of_errors_is_the_mean_of_targets(table):
     assert CostComplexity(0.1, risk="error").prune(tree).get_n_leaves() < tree.get_n_leaves()
 
 
+@pytest.mark.parametrize("kind", ["classes", "numbers"])
+def test_a_report_of_each_target_is_that_of_its_tree(table, kind):
+    X, targets, labels = table
+    Y = targets if kind == "numbers" else labels
+    model = pair(kind)[0].set_params(max_depth=2).fit(X, Y)
+    for j, found in enumerate(model.report(X, Y)):
+        one = copy.copy(model)
+        one.tree_, one.n_outputs_ = model.tree_.of_target(j), 1
+        if kind == "classes":
+            one.classes_, one.n_classes_ = model.classes_[j], model.n_classes_[j]
+        assert found.as_dict() == one.report(X, Y[:, j]).as_dict()
+    with pytest.raises(ValueError, match="y must have 2 targets, as in fit; got 1"):
+        model.report(X, Y[:, 0])
+
+
 def test_what_takes_one_target_says_so(table):
     X, _, labels = table
     tree = DecisionTreeClassifier().fit(X, labels)
-    with pytest.raises(ValueError, match="report takes one target, and this model has 2"):
-        tree.report(X, labels)
     with pytest.raises(ValueError, match="TreeEditor takes one target"):
         TreeEditor(tree, X, labels)
     with pytest.raises(ValueError, match="collapse_splits takes one target"):

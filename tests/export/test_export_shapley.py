@@ -13,9 +13,9 @@ from sklearn.exceptions import NotFittedError
 from gputree import C45Classifier, DecisionTreeClassifier, DecisionTreeRegressor, ID3Classifier
 from gputree.base.dtypes import MISSING_STOPS, MISSING_TO_ALL
 from gputree.datasets import load_golf, load_iris
-from gputree.export import shap_values
+from gputree.export import shap_values, shapley
 from gputree.export.shapley import expected_answer, shapley_values
-from gputree.prediction import class_distributions, shapley
+from gputree.prediction import class_distributions
 
 GOLF = load_golf()
 IRIS = load_iris()

@@ -12,7 +12,7 @@ from oracles import exact_tree
 from sklearn import tree as sklearn_tree
 from sklearn_twins import assert_same_tree, fit_both, make_table
 from strategies import is_regression, make_task, monotonic_problems, random_sample, suit
-from tunings import DEVICE, DRAWN, HOST, RANKED, SORTED, WIDE, tuned
+from tunings import DEVICE, DRAWN, HOST, RANKED, SORTED, SPARSE, WIDE, tuned
 from twins import as_dtype
 from twins import assert_same_tree as assert_equal_trees
 
@@ -60,7 +60,7 @@ def test_limits_and_drawn_columns(
     task = held_task(problem, max_features=drawn, **limits)
     expected = exact_tree(sample.values, task)
     assert grow_tree(sample, task, finish_rows=finish_rows, max_bins=4) == expected
-    for tuning in [*DRAWN, *RANKED, SORTED, WIDE] if device == "cpu" else []:
+    for tuning in [*DRAWN, *RANKED, SORTED, SPARSE, WIDE] if device == "cpu" else []:
         with tuned(tuning):
             assert grow_tree(sample, task, finish_rows=finish_rows, max_bins=4) == expected
 

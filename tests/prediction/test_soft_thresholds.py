@@ -22,6 +22,7 @@ from gputree import (
 )
 from gputree.base.dtypes import THRESHOLD_SPLIT
 from gputree.datasets import load_golf
+from gputree.estimators.c45 import soften
 from gputree.export import (
     explain,
     export_c,
@@ -34,7 +35,6 @@ from gputree.export import (
     to_sklearn,
 )
 from gputree.prediction import apply, class_distributions, decision_path, stopping_shares
-from gputree.prediction.soft_thresholds import soften
 from gputree.pruning import CostComplexity, Pessimistic
 
 

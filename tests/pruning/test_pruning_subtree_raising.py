@@ -17,7 +17,7 @@ from gputree.base.dtypes import (
     NO_THRESHOLD,
     THRESHOLD_SPLIT,
 )
-from gputree.pruning import Pessimistic, TrainingRows, add_errors, subtree_raising
+from gputree.pruning import Pessimistic, TrainingRows, add_errors, pessimistic
 from gputree.tree import Tree
 from gputree.tree.branches import BranchLists
 
@@ -226,7 +226,7 @@ def test_many_rows_follow_the_rule_however_they_lie(seed, holes, monkeypatch):
     prune(root, X, y, entries)
     assert_same(by_rows, root.to_tree())
     assert by_columns.equals(by_rows)
-    monkeypatch.setattr(subtree_raising, "FEW_ROWS", 20)  # subtrees that are visited in parallel
+    monkeypatch.setattr(pessimistic, "FEW_ROWS", 20)  # subtrees that are visited in parallel
     rows = (TrainingRows(X, y, weight, n_threads) for n_threads in (1, 2, 5))
     assert all(Pessimistic().prune_tree(tree, each).equals(by_rows) for each in rows)
 

@@ -6,7 +6,7 @@ from mixed_tables import mixed_table
 from sklearn.exceptions import NotFittedError
 
 from gputree import BoostedC45Rules, C45Classifier, C45Rules
-from gputree.estimators.boosting_weights import first_weights, next_weights, outcome_of
+from gputree.estimators.winnowing import first_weights, next_weights, outcome_of
 from gputree.pruning import Pessimistic
 
 

@@ -20,7 +20,7 @@ from gputree.backends.base import (
     Task,
     Uint64s,
 )
-from gputree.backends.binning import MAX_BINS
+from gputree.backends.binning import MAX_BINS, thresholds
 from gputree.backends.cpu import cell_counts, tuning
 from gputree.backends.cpu.block import block_bytes
 from gputree.backends.cpu.categories import (
@@ -58,7 +58,6 @@ from gputree.backends.cpu.refine import NodeHistogram, refine_nodes
 from gputree.backends.cpu.score import histogram, new_vectors, score_nodes, subtract_nodes
 from gputree.backends.cpu.sub_bins import Finer
 from gputree.backends.cpu.table import CpuTable, draws_few
-from gputree.backends.rules import thresholds
 from gputree.base.dtypes import ROW, Bools
 from gputree.base.threads import chunks, even_spans, run, spans
 from gputree.compilation.tiers import is_cheaper_without
@@ -132,6 +131,8 @@ class CpuBackend:
     @property
     def _reads_ranks(self) -> bool:
         """True where small nodes read ranks of the columns that they draw."""
+        if self._grows_sparse:
+            return True
         draws_all = self.task.limits.max_features >= self.table.missing.size
         if self.task.draws_cuts or draws_all or self._grows_uncoded:
             return False
@@ -145,6 +146,8 @@ class CpuBackend:
     @property
     def _is_ranked(self) -> bool:
         """True if the table is small enough to be ranked as a whole."""
+        if self._grows_sparse:
+            return True
         shared = self.data.grows_many and self._is_coded
         most = tuning.TUNING.coded_ranked_cells if shared else tuning.TUNING.ranked_cells
         return self.table.values.size <= most
@@ -154,7 +157,9 @@ class CpuBackend:
         cells = self.entries.size * self.data.shape[1]
         if self.task.draws_cuts:
             return cells
-        if self._grows_uncoded or (self.task.exact and self.data.is_wide):
+        if self._grows_uncoded or self._grows_sparse or (self.task.exact and self.data.is_wide):
+            return cells
+        if self.n_threads == 1 and self.data.is_ranked and self._reads_ranks:
             return cells
         if cells > tuning.TUNING.uncoded_cells:
             return 0
@@ -173,7 +178,13 @@ class CpuBackend:
     def _grows_uncoded(self) -> bool:
         """True where nodes sort the columns that they draw from the root on."""
         few_rows = self.data.shape[0] <= tuning.TUNING.drawn_rows
-        return self.task.exact and self._draws_few and few_rows
+        return self.task.exact and self._draws_few and few_rows and not self._grows_sparse
+
+    @property
+    def _grows_sparse(self) -> bool:
+        """True where nodes read the values other than 0 from the root on."""
+        searches = self.task.exact and not self.task.draws_cuts
+        return searches and self.table.codes.size == 0 and self.data.is_sparse
 
     def _sorts_each(self, nodes: SmallNodes) -> bool:
         """Return whether nodes sort columns one by one, because a block would be too large."""

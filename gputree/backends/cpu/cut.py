@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from gputree.arithmetic.bits import mix
 from gputree.backends.base import Bools
+from gputree.backends.binning import midpoint
 from gputree.backends.cpu.jit import borrowing, kernel, pasted, pick
 from gputree.backends.cpu.monotonic import column_in, keeps_order, number_allowed
-from gputree.backends.rules import midpoint
 from gputree.criteria import add_row, begin, left_weight, move, score
 
 # Hashed with the node's key and the column to a rank.

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from gputree.arithmetic.bits import child_key
 from gputree.backends.base import Int64s, Rows, Subtrees, Task
+from gputree.backends.binning import fewest_rows
 from gputree.backends.cpu.block import share_blocks
 from gputree.backends.cpu.cut import new_draws, no_cut
 from gputree.backends.cpu.drawn_ranks import best_rank_cut, mark_ranks, new_drawn_ranks
@@ -43,8 +44,8 @@ from gputree.backends.cpu.monotonic import (
     put_bounds,
     put_set,
 )
+from gputree.backends.cpu.nonzeros import put_places
 from gputree.backends.cpu.ranks import Ranks, rank_table
-from gputree.backends.rules import fewest_rows
 from gputree.criteria import add_row, begin, gain, is_pure, restrict, row_by_row
 
 # Rows of the nodes of a large table that are ranked together.
@@ -130,7 +131,8 @@ def mark_sides(scan, rows, cut, values, ranks, left_side):
     if values is not None:
         threshold, missing = mark_values(scan, rows, values, cut, left_side)
     if ranks is not None:
-        threshold, missing = mark_ranks(scan, rows, ranks, ranks.subsets, cut, left_side)
+        sparse = ranks.table.sparse
+        threshold, missing = mark_ranks(scan, rows, ranks, ranks.subsets, sparse, cut, left_side)
     return threshold, missing
 
 
@@ -149,6 +151,13 @@ def part_rows(rows, spill, left_side):
     for i in range(to_spill):
         rows[to_left + i] = spill[i]
     return np.int64(to_left)
+
+
+@pasted
+def note_places(ranks, entries, s, t):
+    """Note the places of a node's rows ``s .. t``, where the table is sparse."""
+    if ranks is not None and ranks.place is not None:
+        put_places(ranks.place, entries.local[s:t])
 
 
 @borrowing
@@ -204,6 +213,7 @@ def grow_one(rules, criterion, entries, first_row, free, waiting, values, ranks,
         for side in range(2):
             a, b = (middle, t) if side == 1 else (s, middle)
             splits = deeper and may_split(rules.regression, entries, a, b, min_rows)
+            note_places(ranks, entries, a, b)
             below = level + 1 if splits else limits.max_depth  # else it stays a leaf
             wait(waiting, size, free + side, below, active, child_key(key, side))
             size += 1
@@ -235,6 +245,7 @@ def grow_drawn(rules, channels, entries, nodes, columns, values, ranks, out):
         put_bounds(rules.limits.monotonic, nodes.means, j, waiting.bounds)
         put_set(rules.interactions, nodes.means, j, waiting.columns)
         wait(waiting, 0, free, nodes.depth[j], columns, nodes.key[j])
+        note_places(ranks, entries, nodes.begin[j], nodes.end[j])
         free = grow_one(
             rules, criterion, entries, nodes.first_row[j], free + 1, waiting, values, ranks,
             scratch, out,

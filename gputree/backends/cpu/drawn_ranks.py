@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree.backends.base import Int64s, Task
+from gputree.backends.binning import midpoint
 from gputree.backends.cpu.block import MANY_ROWS, missing_rank
 from gputree.backends.cpu.categories import new_scratch
 from gputree.backends.cpu.cut import (
@@ -42,9 +43,10 @@ from gputree.backends.cpu.finish_scan import (
 from gputree.backends.cpu.jit import borrowing, pasted
 from gputree.backends.cpu.layout import Table
 from gputree.backends.cpu.monotonic import at_column, keeps_order
+from gputree.backends.cpu.nonzeros import list_nonzeros, rank_ends, scan_nonzeros
 from gputree.backends.cpu.ranks import Ranks
 from gputree.backends.cpu.score import add_cell
-from gputree.backends.rules import midpoint
+from gputree.base.dtypes import ROW
 from gputree.criteria import (
     add_row,
     begin,
@@ -82,6 +84,7 @@ class DrawnRanks(NamedTuple):
     order: NDArray  # (m,) the same, sorted
     counts: Int64s  # numbers of bins, and keys by digit
     cells: Int64s  # statistics by rank
+    place: Any  # (n,) of rows in their nodes, see `nonzeros`; None of a table that is not sparse
 
 
 def new_drawn_ranks(
@@ -89,7 +92,7 @@ def new_drawn_ranks(
 ) -> DrawnRanks:
     """Scratch for nodes of up to m rows."""
     key = np.dtype(np.uint32 if len(table.values) < MANY_ROWS else np.uint64)
-    size = max(m, FEW_ROWS)
+    size = max(m + 1, FEW_ROWS)
     return DrawnRanks(
         ranks,
         draws,
@@ -98,7 +101,8 @@ def new_drawn_ranks(
         keys=np.empty(size, key),
         order=np.empty(size, key),
         counts=np.empty(max(2 * m, 1 << LEAST_BITS) + 2 * m // ROWS_PER_BIN + 3, np.int64),
-        cells=np.empty(CELLS_PER_ROW * m, np.int64),
+        cells=np.empty(max(CELLS_PER_ROW * m, task.channels), np.int64),
+        place=None if ranks.sparse is None else np.zeros(len(table.values), ROW),
     )
 
 
@@ -165,6 +169,15 @@ def sort_keys(keys, m, bits, low, high, counts, out):
     if digits % 2 == 0:
         for i in range(np.uintp(m)):
             out[i] = keys[i]
+
+
+@pasted
+def sort_listed(ranks, m, bits, low, high):
+    """Sort m keys of ranks ``low .. high`` from `keys` to `order`."""
+    if m <= FEW_ROWS:
+        rank_keys(ranks.keys, m, ranks.order)
+    else:
+        sort_keys(ranks.keys, m, bits, low, high, ranks.counts, ranks.order)
 
 
 @borrowing
@@ -387,10 +400,7 @@ def scan_read(scan, limits, ranks, subsets, binning, f, low, high, counted, cut)
             return scan_bins(scan, limits, ranks, binning, f, low, high, cut)
     if m == 2 and not nominal and high != missing_rank(scan.bits):
         return scan_pair(scan, limits, ranks.keys, f, cut)
-    if m <= FEW_ROWS:
-        rank_keys(ranks.keys, m, order)
-    else:
-        sort_keys(ranks.keys, m, scan.bits, low, high, ranks.counts, order)
+    sort_listed(ranks, m, scan.bits, low, high)
     if nominal:
         if subsets is not None:
             cut = scan_categories(subsets, scan, limits, f, order, cut)
@@ -400,6 +410,29 @@ def scan_read(scan, limits, ranks, subsets, binning, f, low, high, counted, cut)
         last = np.int64(order[cut.place]) >> scan.bits
         cut = new_cut(cut.score, f, cut.missing_left, last, False, 0.0, cut.rank)
     return cut
+
+
+@pasted
+def read_drawn(scan, limits, rows, ranks, sparse, f):
+    """Like `read_column`; of a sparse table also returns how many of its rows are listed."""
+    if sparse is None:
+        nominal = is_nominal(ranks.subsets, f)
+        low, high, counted = read_column(scan, limits, rows, ranks, f, nominal)
+        return low, high, counted, 0
+    found = list_nonzeros(sparse, ranks.place, rows, scan.bits, f, ranks.keys)
+    low, high = rank_ends(sparse, ranks.keys, found, rows.size, scan.bits, f)
+    return low, high, False, found
+
+
+@pasted
+def scan_drawn(scan, limits, ranks, sparse, f, low, high, counted, found, cut):
+    """The better of `cut` and the best cut of column f, which `read_drawn` has read."""
+    if sparse is None:
+        return scan_read(
+            scan, limits, ranks, ranks.subsets, ranks.binning, f, low, high, counted, cut
+        )
+    sort_listed(ranks, found, scan.bits, low, high)
+    return scan_nonzeros(scan, limits, sparse, ranks.order, found, f, ranks.cells, cut)
 
 
 @pasted
@@ -421,29 +454,42 @@ def best_rank_cut(scan, rows, limits, active, ranks):
         c += 1
         if draws.place[f] >= active:
             continue
-        nominal = is_nominal(ranks.subsets, f)
-        low, high, counted = read_column(scan, limits, rows, ranks, f, nominal)
+        low, high, counted, found = read_drawn(scan, limits, rows, ranks, ranks.table.sparse, f)
         if low == high:
             active = drop_column(draws, f, active)
             continue
         seen += 1
-        cut = scan_read(
-            scan, limits, ranks, ranks.subsets, ranks.binning, f, low, high, counted, cut
-        )
+        cut = scan_drawn(scan, limits, ranks, ranks.table.sparse, f, low, high, counted, found, cut)
     return cut, active
 
 
+@borrowing
+def threshold_after(table, f, last, before, after, none):
+    """Threshold after rank `last` of column f, `before` and `after` which a node has ranks.
+
+    These are distances from `last` down, and from the rank after it up.
+    """
+    following = last + np.uintp(1)
+    if following + after == none:
+        return np.inf
+    first = table.first[f]
+    return midpoint(
+        table.highest[first + np.int64(last - before)],
+        table.lowest[first + np.int64(following + after)],
+    )
+
+
 @pasted
-def mark_ranks(scan, rows, ranks, subsets, cut, left_side):
+def mark_ranks(scan, rows, ranks, subsets, sparse, cut, left_side):
     """Mark each of a node's rows with its side of a cut.
 
     Returns the threshold, and True if there are missing values.
     """
     f, bits, none = cut.column, scan.bits, np.uintp(missing_rank(scan.bits))
-    table, rank = ranks.table, ranks.table.rank[f]
+    table = ranks.table
     if is_nominal(subsets, f):
         if subsets is not None:
-            low, high = list_keys(rank, rows, bits, ranks.keys)
+            low, high = list_keys(table.rank[f], rows, bits, ranks.keys)
             sort_keys(ranks.keys, scan.t, bits, low, high, ranks.counts, ranks.order)
             mark_categories(subsets, scan, ranks.order, cut, left_side)
         return 0.0, known_end(ranks.order, bits, 0, scan.t) < scan.t
@@ -451,18 +497,29 @@ def mark_ranks(scan, rows, ranks, subsets, cut, left_side):
     following = last + np.uintp(1)
     before = after = none
     # Distances of the next ranks on both sides; those of the other side wrap around to large ones.
-    for i in range(np.uintp(rows.size)):
-        r = np.uintp(rank[np.uintp(rows[i])])
-        is_missing = r == none
-        left_side[i] = (r <= last) | (is_missing & cut.missing_left)
-        before = min(before, last - r)
-        after = min(after, r - following)
-        missing += np.int64(is_missing)
-    threshold = np.inf
-    if following + after != none:
-        first = table.first[f]
-        threshold = midpoint(
-            table.highest[first + np.int64(last - before)],
-            table.lowest[first + np.int64(following + after)],
-        )
-    return threshold, missing > 0
+    if sparse is None:
+        rank = table.rank[f]
+        for i in range(np.uintp(rows.size)):
+            r = np.uintp(rank[np.uintp(rows[i])])
+            is_missing = r == none
+            left_side[i] = (r <= last) | (is_missing & cut.missing_left)
+            before = min(before, last - r)
+            after = min(after, r - following)
+            missing += np.int64(is_missing)
+    else:
+        found = list_nonzeros(sparse, ranks.place, rows, bits, f, ranks.keys)
+        zero = np.uintp(sparse.zero[f])
+        if found < rows.size:
+            before, after = min(before, last - zero), min(after, zero - following)
+        for i in range(np.uintp(rows.size)):
+            left_side[i] = zero <= last
+        for j in range(np.uintp(found)):
+            key = np.uintp(ranks.keys[j])
+            r = key >> np.uintp(bits)
+            is_missing = r == none
+            i = key & ((np.uintp(1) << np.uintp(bits)) - np.uintp(1))
+            left_side[i] = (r <= last) | (is_missing & cut.missing_left)
+            before = min(before, last - r)
+            after = min(after, r - following)
+            missing += np.int64(is_missing)
+    return threshold_after(table, f, last, before, after, none), missing > 0

@@ -13,6 +13,7 @@ import numpy as np
 
 from gputree.arithmetic.bits import child_key
 from gputree.backends.base import Bounds, Floats, Int64s, Limits, Subtrees, Task, Uint64s
+from gputree.backends.binning import fewest_rows, midpoint, missing_goes_left
 from gputree.backends.cpu import block as blocks
 from gputree.backends.cpu.block import missing_rank
 from gputree.backends.cpu.categories import new_scratch
@@ -42,7 +43,6 @@ from gputree.backends.cpu.monotonic import (
     put_bounds,
     put_set,
 )
-from gputree.backends.rules import fewest_rows, midpoint, missing_goes_left
 from gputree.criteria import add_row, begin, gain, is_pure, restrict, row_by_row
 
 

@@ -21,8 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree.backends.base import Limits, Monotonic
+from gputree.backends.binning import child_bounds
 from gputree.backends.cpu.jit import borrowing, inner, overload_borrowing, where_given, written_out
-from gputree.backends.rules import child_bounds
 from gputree.criteria import add_row, begin, means
 
 

@@ -8,15 +8,23 @@ Ranks of codes that decide all cuts are the codes, those of nominal columns the 
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from itertools import chain
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gputree.backends.base import Floats, Int64s
 from gputree.backends.cpu.block import MANY_ROWS, missing_rank
+from gputree.backends.cpu.jit import kernel
 from gputree.backends.cpu.layout import Table
+from gputree.backends.cpu.sort import radix_argsort, to_keys
 from gputree.base.threads import run
+
+# Integers are ranked by counting where their range is at most so many values, per row.
+VALUES_PER_ROW = 4
+# Values that a thread ranks at a time: they stay in the cache of a core.
+RANKED_CELLS = 1 << 17
 
 
 class Ranks(NamedTuple):
@@ -27,6 +35,7 @@ class Ranks(NamedTuple):
     lowest: Floats  # minimum value of a rank
     highest: Floats  # maximum value: another one only where bins are cut as they are
     missing: NDArray[np.bool_]  # (d,)
+    sparse: Any = None  # `NonZeros` of a sparse table, in place of `rank`
 
 
 def rank_type(n: int) -> np.dtype:
@@ -39,8 +48,18 @@ def rank_table(table: Table, n_threads: int) -> Ranks:
     n, d = table.values.shape
     rank = np.empty((d, n), rank_type(n))
     none = missing_rank(8 * rank.itemsize)
-    columns = [(table, f, none, rank[f]) for f in range(d)]
-    ends = run(n_threads if rank.size > 1 << 16 else 1, _rank_column, columns)
+    uncoded = ~table.by_code & (table.categories == 0)
+    ends: list[tuple[Floats, Floats]] = [(np.empty(0), np.empty(0))] * d
+    for f in np.flatnonzero(~uncoded).tolist():
+        ends[f] = _rank_by_code(table, f, none, rank[f])
+    columns = np.flatnonzero(uncoded)
+    width = max(min(RANKED_CELLS // n, -(-columns.size // (2 * n_threads))), 1)
+    parts = [
+        (table.values, columns[a : a + width], none, rank) for a in range(0, columns.size, width)
+    ]
+    found = run(n_threads if rank.size > 1 << 15 else 1, rank_columns, parts)
+    for f, distinct in zip(columns.tolist(), chain.from_iterable(found), strict=True):
+        ends[f] = distinct, distinct
     sizes = [lowest.size for lowest, _ in ends]
     return Ranks(
         rank,
@@ -51,8 +70,8 @@ def rank_table(table: Table, n_threads: int) -> Ranks:
     )
 
 
-def _rank_column(table: Table, f: int, none: int, rank: NDArray) -> tuple[Floats, Floats]:
-    """Write the ranks of column f; returns the minimum and the maximum value of each."""
+def _rank_by_code(table: Table, f: int, none: int, rank: NDArray) -> tuple[Floats, Floats]:
+    """Write codes, or categories, as the ranks of column f; returns the ends of the values."""
     if table.by_code[f]:
         rank[:] = table.codes[:, f]
         values = int(table.offset[f + 1] - table.offset[f] - table.missing[f])
@@ -63,32 +82,88 @@ def _rank_column(table: Table, f: int, none: int, rank: NDArray) -> tuple[Floats
     values = table.values[:, f]
     known = ~np.isnan(values) if table.missing[f] else slice(None)
     rank[:] = none
-    if table.categories[f]:
-        rank[known] = values[known]
-        return np.empty(0), np.empty(0)
-    found, rank[known] = distinct_ranks(values[known])
-    return found, found
+    rank[known] = values[known]
+    return np.empty(0), np.empty(0)
 
 
-def distinct_ranks(values: NDArray) -> tuple[Floats, NDArray]:
-    """The distinct values, ascending, and the rank of each value among them."""
-    order, ordered = sort_values(values)
-    new = np.ones(values.size, np.bool_)
-    np.not_equal(ordered[1:], ordered[:-1], out=new[1:])
-    rank = np.empty(values.size, np.uint32)
-    rank[order] = np.cumsum(new, dtype=np.uint32) - 1
-    return ordered[new].astype(np.float64), rank
+def rank_columns(values: NDArray, columns: Int64s, none: int, rank: NDArray) -> list[Floats]:
+    """Write the ranks of some columns of a table; returns their distinct values, ascending."""
+    taken = np.ascontiguousarray(values.T[columns])
+    found, counts = np.empty(taken.shape), np.empty(columns.size, np.int64)
+    count_values(taken, columns, none, rank, found, counts)
+    many = np.flatnonzero(counts < 0)
+    if many.size:
+        order, keys = sort_values(taken[many])
+        number_sorted(taken, columns, many, order, keys, none, rank, found, counts)
+    return [of_one[:count].copy() for of_one, count in zip(found, counts, strict=True)]
 
 
 def sort_values(values: NDArray) -> tuple[NDArray, NDArray]:
-    """An order that sorts values, none missing, and the sorted values."""
+    """Orders that sort each row of an array stably, NaN last, and keys of the sorted values."""
     if values.dtype != np.float32:
-        order = values.argsort()
-        return order, values[order]
-    # As integers with the row behind each, which NumPy sorts by vector instructions.
-    bits = (values + np.float32(0.0)).view(np.int32)  # -0.0 becomes 0.0
-    keys = (bits ^ ((bits >> 31) & 0x7FFFFFFF)).astype(np.int64) << 32
-    keys |= np.arange(values.size)
-    keys.sort()
-    order = keys & 0xFFFFFFFF
-    return order, values[order]
+        order, keys = zip(*map(radix_argsort, values), strict=True)
+        return np.array(order), np.array(keys)
+    keys = np.empty(values.shape, np.uint32)
+    flat = values.reshape(-1)
+    to_keys(flat, flat.view(np.uint32), keys.reshape(-1), np.uint32(1), np.uint32(31))
+    # With the place behind each, as integers, which NumPy sorts by vector instructions.
+    placed = keys.astype(np.int64) << 31
+    placed |= np.arange(values.shape[1])
+    placed.sort(axis=1)
+    return placed & 0x7FFFFFFF, placed >> 31
+
+
+@kernel
+def count_values(values, columns, none, rank, found, counts):
+    """Write the ranks of integers in a narrow range, row by row, and the distinct ones to `found`.
+
+    ``counts[j]`` is their number in row j, of column ``columns[j]``; -1 where it has other values.
+    """
+    n = np.uintp(values.shape[1])
+    for j in range(columns.size):
+        of_row, ranks, distinct = values[j], rank[columns[j]], found[j]
+        low, high, whole = np.inf, -np.inf, True
+        for i in range(n):
+            x = np.float64(of_row[i])
+            low = x if x < low else low
+            high = x if x > high else high
+            whole &= (x == np.floor(x)) | (x != x)
+        counts[j] = -1
+        if not (whole and 0 <= high - low < VALUES_PER_ROW * values.shape[1]):
+            continue
+        number = np.zeros(np.int64(high - low) + 1, np.uint32)
+        for i in range(n):
+            x = np.float64(of_row[i])
+            if x == x:
+                number[np.uintp(x - low)] = 1
+        count = np.int64(0)
+        # `number` of the values before x is their rank, and of others 1 where they occur.
+        for x in range(number.size):
+            if number[x] > 0:
+                number[x] = count
+                distinct[count] = low + x
+                count += 1
+        for i in range(n):
+            x = np.float64(of_row[i])
+            ranks[i] = number[np.uintp(x - low)] if x == x else none
+        counts[j] = count
+
+
+@kernel
+def number_sorted(values, columns, many, order, keys, none, rank, found, counts):
+    """Write the ranks of the rows `many` of values; see `sort_values` for `order` and `keys`."""
+    for k in range(many.size):
+        j = many[k]
+        of_row, ranks, distinct = values[j], rank[columns[j]], found[j]
+        count = np.int64(-1)
+        # Values before place i have the ranks up to `count`.
+        for i in range(order.shape[1]):
+            row = order[k, i]
+            if of_row[row] != of_row[row]:
+                ranks[row] = none
+                continue
+            if i == 0 or keys[k, i] != keys[k, i - 1]:
+                count += 1
+                distinct[count] = of_row[row] + 0.0  # 0.0 for either zero
+            ranks[row] = count
+        counts[j] = count + 1

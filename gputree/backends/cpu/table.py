@@ -1,6 +1,7 @@
 """A table on the host: its values, and their codes once they are needed."""
 
 from collections.abc import Callable, Iterable
+from functools import cached_property
 from threading import Lock
 from typing import Any, NamedTuple
 from weakref import WeakValueDictionary
@@ -13,11 +14,11 @@ from gputree.backends.base import Bools, Int64s
 from gputree.backends.cpu import encode as coding
 from gputree.backends.cpu import tuning
 from gputree.backends.cpu.layout import Table
+from gputree.backends.cpu.nonzeros import rank_nonzeros
 from gputree.backends.cpu.ranks import Ranks, rank_table
-from gputree.base.dtypes import CODE
+from gputree.base.dtypes import CODE, writable
 from gputree.base.memory import require_memory
 from gputree.base.threads import even_spans, run
-from gputree.compilation.arrays import writable
 
 # Columns whose samples are read together: those of a cache line.
 FITTED_COLUMNS = 16
@@ -117,8 +118,34 @@ class CpuTable:
         table = self.coded(max_bins, exact, n_threads) if coded else self.bare
         with self._lock:
             if key not in self._ranks:
-                self._ranks[key] = rank_table(table, n_threads)
+                sparse = self.is_sparse and not coded
+                self._ranks[key] = (
+                    rank_nonzeros(self.values, self.missing)
+                    if sparse
+                    else rank_table(table, n_threads)
+                )
             return self._ranks[key]
+
+    def rank_for(self, max_features: int, n_threads: int) -> bool:
+        """Rank the values if whole trees that draw so many columns read ranks alone: see `ranks`.
+
+        Returns whether it did; then the table needs no codes.
+        """
+        draws_some = max_features < self.missing.size
+        if not draws_some or draws_few(self.categories, max_features) or not self.is_small:
+            return False
+        self.ranks(0, True, False, n_threads)
+        return True
+
+    @property
+    def is_ranked(self) -> bool:
+        """Return whether the values are ranked, without codes."""
+        return None in self._ranks
+
+    @property
+    def is_small(self) -> bool:
+        """Return whether the table is ranked as a whole where nodes draw columns."""
+        return self.values.size <= tuning.TUNING.ranked_cells
 
     @property
     def is_wide(self) -> bool:
@@ -127,13 +154,27 @@ class CpuTable:
         bins = d * binning.bin_bytes(self.values.itemsize)
         return n <= tuned.wide_rows and bins > tuned.wide_bin_bytes
 
+    @cached_property
+    def is_sparse(self) -> bool:
+        """True for a wide table of numbers of which few are other than 0; missing ones are."""
+        tuned, (n, d) = tuning.TUNING, self.shape
+        if d < tuned.sparse_columns or self.categories.any():
+            return False
+        most = min(tuned.sparse_share * n * d, tuned.coded_ranked_cells)
+        sample = self.values[:: max(n // 64, 1)]
+        if np.count_nonzero(sample != 0) > 2 * tuned.sparse_share * sample.size:
+            return False
+        return int(np.count_nonzero(self.values != 0)) <= most
+
     def prepare(
         self, max_bins: int, n_threads: int, exact: bool = True, max_features: int | None = None
     ) -> None:
         """Code the table, unless trees need no codes; forests say how many columns nodes draw."""
         self.grows_many = max_features is not None
         drawn = max_features is not None and draws_few(self.categories, max_features)
-        uncoded = self.is_wide or (drawn and self.shape[0] <= tuning.TUNING.drawn_rows)
+        uncoded = (
+            self.is_wide or self.is_sparse or (drawn and self.shape[0] <= tuning.TUNING.drawn_rows)
+        )
         if not exact or not uncoded:
             self.coded(max_bins, exact, n_threads)
 

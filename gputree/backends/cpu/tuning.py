@@ -74,6 +74,11 @@ class CpuTuning(NamedTuple):
     # ranked some at a time, and nodes that draw few of many columns read ranks, too.
     ranked_share: float = 0.5
 
+    # Maximum fraction of values other than 0, and minimum number of columns, with which trees are
+    # grown from the root on over these values alone.
+    sparse_share: float = 1 / 16
+    sparse_columns: int = 64
+
     # See `Finishing`.
     rows_per_statistic: float = 9.0
     # Weight in `Finishing` of a column whose cuts are by code: its values are sorted by counting

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gputree.backends.base import Ahead, Int64s, Uint64s
+from gputree.backends.binning import thresholds
 from gputree.backends.cuda import tuning
 from gputree.backends.cuda.histogram import ALL_COUNTED, Counting, count, new_histograms
 from gputree.backends.cuda.kernels import CHUNKS, LARGER, OPENING, Packed
@@ -30,7 +31,6 @@ from gputree.backends.cuda.workspace import (
     bytes_of,
     filling_chunks,
 )
-from gputree.backends.rules import thresholds
 from gputree.base.dtypes import WAITS
 
 # Numbers that a level counts on the device: nodes, and pieces counted, searched and split.

@@ -1,6 +1,6 @@
 """One table in shards of rows: shards count, and one grower chooses all splits from the sums.
 
-    Shard             rows with their codes and order; counts nodes, the CPU's way or a device's
+    HostShard         rows with their codes and order; counts nodes, the CPU's way or a device's
     Shards            where shards run, and how their counts are summed:
       LocalShards     in memory, or mapped from files; threads count them in turn
       DaskShards      on the workers of a cluster, made and counted by pure tasks

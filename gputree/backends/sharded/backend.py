@@ -24,6 +24,7 @@ from gputree.backends.base import (
     Subtrees,
     Uint64s,
 )
+from gputree.backends.binning import thresholds
 from gputree.backends.cpu.categories import (
     LeftLists,
     NodeColumns,
@@ -35,14 +36,12 @@ from gputree.backends.cpu.categories import (
 )
 from gputree.backends.cpu.layout import EntrySource, Nodes, Scores, Table
 from gputree.backends.cpu.runs import new_runs
-from gputree.backends.rules import thresholds
 from gputree.backends.sharded import tuning
 from gputree.backends.sharded.cells import pure_nodes, record_cuts
 from gputree.backends.sharded.histograms import Histograms, Scored
 from gputree.backends.sharded.rows import RangeMap, ShardRanges
 from gputree.backends.sharded.search import CutSearch, ShardLevel
-from gputree.backends.sharded.shards import Shards, SubtreeRoots, Sum
-from gputree.backends.sharded.subtrees import Finished
+from gputree.backends.sharded.shards import Finished, Shards, SubtreeRoots, Sum
 from gputree.backends.sharded.table import TableSummary
 from gputree.base.dtypes import ROW
 

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree.backends.base import Bools, Bounds, Floats, Int64s, Uint64s
+from gputree.backends.binning import midpoint
 from gputree.backends.cpu.cut import count_row, new_cut, precedes, row_count, tie_rank
 from gputree.backends.cpu.jit import inner, kernel
 from gputree.backends.cpu.layout import Node
@@ -34,7 +35,6 @@ from gputree.backends.cpu.refine import (
 from gputree.backends.cpu.score import add_cell, admissible, column_bins, is_candidate, needed_bound
 from gputree.backends.cpu.sort import new_sorter, sort_pairs
 from gputree.backends.cpu.sub_bins import Spot, new_work
-from gputree.backends.rules import midpoint
 from gputree.backends.sharded.intervals import Keys
 from gputree.criteria import begin, is_pure, score
 

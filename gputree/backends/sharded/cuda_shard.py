@@ -51,7 +51,7 @@ from gputree.backends.cuda.refine import narrow_targets
 from gputree.backends.cuda.source import bits_of
 from gputree.backends.cuda.workspace import DeviceChunks, send
 from gputree.backends.sharded import tuning as sharded_tuning
-from gputree.backends.sharded.intervals import IntervalRows, RequestedIntervals
+from gputree.backends.sharded.intervals import RequestedIntervals
 from gputree.backends.sharded.shard import Arrays, HostShard, Partitioned
 from gputree.base.dtypes import ROW
 
@@ -140,20 +140,18 @@ class Cached:
         return found
 
 
-class CudaShard:
-    """`gputree.backends.sharded.shard.Shard` that the current device counts.
-
-    `host` has its rows and order, and lists rows and categories.
-    """
+class CudaShard(HostShard):
+    """A shard that the current device counts; the host lists rows and categories."""
 
     def __init__(self, host: CpuBackend, place: Place) -> None:
-        self.host, self.place = host, place
+        super().__init__(host)
+        self.place = place
 
     @_in_turn
     def count(
         self, sums: Arrays, begin: Int64s, end: Int64s, slots: Int64s, columns: tuple[int, int]
     ) -> None:
-        """See `Shard`; on the device histograms have all columns: those not counted stay 0."""
+        """See `HostShard`; on the device histograms have all columns: those not counted stay 0."""
         nodes = begin < end
         begin, end, slots, out = begin[nodes], end[nodes], slots[nodes], sums[0]
         first, last = self.host.table.offset[list(columns)] * self.host.channels
@@ -204,18 +202,6 @@ class CudaShard:
         low, high = narrow_targets(grower, DeviceChunks.of(begin, end), *send(*widest(begin.size)))
         np.fmax(sums[0], _of_order(low.get()), out=sums[0])
         np.fmin(sums[1], _of_order(high.get()), out=sums[1])
-
-    def gather_intervals(
-        self, begin: Int64s, end: Int64s, intervals: RequestedIntervals, most: int
-    ) -> IntervalRows:
-        """See `Shard`; the host has the rows."""
-        return HostShard(self.host).gather_intervals(begin, end, intervals, most)
-
-    def categories(
-        self, begin: Int64s, end: Int64s, feature: NDArray[np.int32]
-    ) -> NDArray[np.int64]:
-        """See `Shard`; the host has the rows, and is called once a tree."""
-        return HostShard(self.host).categories(begin, end, feature)
 
     @_in_turn
     def partition(self, begin: Int64s, end: Int64s, splits: Splits) -> Partitioned:

@@ -45,10 +45,13 @@ from gputree.backends.sharded.histograms import (
 )
 from gputree.backends.sharded.intervals import BinKeys
 from gputree.backends.sharded.rows import Read, Rounding, ShardRanges, in_units, rows_of
-from gputree.backends.sharded.shard import HostShard, Partitioned, RowBlock, Shard, join_partitions
-from gputree.backends.sharded.shards import Budget, Shape, SubtreeRoots, Sum
-from gputree.backends.sharded.subtrees import (
+from gputree.backends.sharded.shard import HostShard, Partitioned, RowBlock, join_partitions
+from gputree.backends.sharded.shards import (
+    Budget,
     Finished,
+    Shape,
+    SubtreeRoots,
+    Sum,
     group_nodes,
     grow_gathered,
     grower_on,
@@ -57,8 +60,7 @@ from gputree.backends.sharded.subtrees import (
 )
 from gputree.backends.sharded.table import TableSummary
 from gputree.backends.sharded.tasks import Tasks
-from gputree.base.dtypes import ROW
-from gputree.compilation.arrays import writable
+from gputree.base.dtypes import ROW, writable
 from gputree.tree.branches import concatenated_ranges
 
 
@@ -215,7 +217,7 @@ def without_order(part: Partitioned) -> Partitioned:
     return part._replace(entries=part.entries[:0].copy())
 
 
-def opened(shared: Shared, block: RowBlock, order: Partitioned) -> Shard:
+def opened(shared: Shared, block: RowBlock, order: Partitioned) -> HostShard:
     """Build a read-only shard on this worker."""
     rows = Rows(*(None if x is None else writable(x) for x in block.rows))  # type: ignore[arg-type]
     values, codes = writable(block.values), writable(block.codes)
@@ -241,7 +243,7 @@ def apply(
 
 
 def count_columns(
-    shard: Shard, begin: Int64s, end: Int64s, columns: tuple[int, int], dtype: str
+    shard: HostShard, begin: Int64s, end: Int64s, columns: tuple[int, int], dtype: str
 ) -> NDArray:
     """Count histograms of some columns of nodes in one shard."""
     table, channels = shard.host.table, shard.host.channels
@@ -252,7 +254,7 @@ def count_columns(
 
 
 def counted(
-    shard: Shard, begin: Int64s, end: Int64s, method: str, shapes: list[Shape], *args: Any
+    shard: HostShard, begin: Int64s, end: Int64s, method: str, shapes: list[Shape], *args: Any
 ) -> list[Sum]:
     """Return the sums of one shard."""
     sums = [one.start() for one in shapes]
@@ -260,7 +262,7 @@ def counted(
     return sums
 
 
-def answer(shard: Shard, begin: Int64s, end: Int64s, method: str, *args: Any) -> Any:
+def answer(shard: HostShard, begin: Int64s, end: Int64s, method: str, *args: Any) -> Any:
     """Call a method of one shard."""
     return getattr(shard, method)(begin, end, *args)
 

@@ -44,8 +44,7 @@ from gputree.backends.sharded.histograms import Histograms
 from gputree.backends.sharded.local import LocalShards, count_one_block, partition_each
 from gputree.backends.sharded.plan import Plan, Sizes, share_out
 from gputree.backends.sharded.rows import ShardRanges
-from gputree.backends.sharded.shards import Budget, SubtreeRoots, Sum
-from gputree.backends.sharded.subtrees import Finished
+from gputree.backends.sharded.shards import Budget, Finished, SubtreeRoots, Sum
 from gputree.backends.sharded.table import ShardedTable, TableSummary
 from gputree.base.dtypes import ROW
 

@@ -23,8 +23,8 @@ from gputree.backends.cpu.layout import Nodes, Scores
 from gputree.backends.sharded.cells import Scoring, beside_best, candidate_bins
 from gputree.backends.sharded.table import TableSummary
 from gputree.backends.sharded.tasks import Tasks
+from gputree.base.dtypes import writable
 from gputree.base.threads import run
-from gputree.compilation.arrays import writable
 
 # Maximum number of bins that one call lists candidates among, unless one node has more.
 LISTED_BINS = 1 << 16

@@ -14,9 +14,11 @@ from gputree.backends.sharded import tuning
 from gputree.backends.sharded.histograms import HistogramBlock, Histograms
 from gputree.backends.sharded.rows import ShardRanges
 from gputree.backends.sharded.shard import HostShard, RowBlock, join_partitions
-from gputree.backends.sharded.shards import Budget, SubtreeRoots, Sum
-from gputree.backends.sharded.subtrees import (
+from gputree.backends.sharded.shards import (
+    Budget,
     Finished,
+    SubtreeRoots,
+    Sum,
     group_nodes,
     grow_gathered,
     grower_on,

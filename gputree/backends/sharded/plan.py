@@ -73,7 +73,9 @@ def share_out(task: Task, sizes: Sizes) -> Plan:
         Not even shards of few rows fit; names the bytes that these need.
     """
     budget, tuned = budget_of(task, 0), tuning.TUNING
-    row, passing_row = _row_bytes(task, sizes)
+    row = sizes.stride + statistics_bytes(task) + 4
+    # two shards pass at a time, with values and work
+    passing_row = 2 * (row + sizes.columns * sizes.value_bytes) + ENTRY_BYTES
     fewest = min(tuned.chunk_rows, sizes.rows)
     fixed = tuned.least_work + column_bytes(sizes) + 4 * ARRAYS * ALIGNMENT
     needed = fixed + sizes.result_bytes + fewest * passing_row
@@ -100,12 +102,6 @@ def share_out(task: Task, sizes: Sizes) -> Plan:
     values = rows * sizes.columns * sizes.value_bytes
     valued = min((free_bytes - staying * shard) // (values + ALIGNMENT), shards) if values else 0
     return Plan(rows, staying, valued, passing, results)
-
-
-def _row_bytes(task: Task, sizes: Sizes) -> tuple[int, int]:
-    """Bytes of a row that stays; and of one in two shards that pass, with values and work."""
-    row = sizes.stride + statistics_bytes(task) + 4
-    return row, 2 * (row + sizes.columns * sizes.value_bytes) + ENTRY_BYTES
 
 
 def column_bytes(sizes: Sizes) -> int:

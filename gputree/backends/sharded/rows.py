@@ -31,7 +31,7 @@ from gputree.backends.base import Bools, Floats, Int64s, Rows
 from gputree.backends.binning import MAX_BINS
 from gputree.backends.sharded import tuning
 from gputree.backends.sharded.tasks import Tasks
-from gputree.compilation.arrays import writable
+from gputree.base.dtypes import writable
 from gputree.criteria.named import fix
 
 

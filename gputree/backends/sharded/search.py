@@ -151,7 +151,8 @@ class CutSearch:
             found: list[Intervals] = []
             for group in _groups(cells * self._cell_bytes, self.budget.round_bytes):
                 found.append(self._count(intervals.take(group), shift[group], cells[group]))
-                if sum(some.node.size for some in found) > self._most_intervals:
+                most = self.budget.listed_bytes // self._interval_bytes
+                if sum(some.node.size for some in found) > most:  # more than a round may keep
                     self._refine(Intervals.join(found))
                     found = []
             intervals = Intervals.join(found) if found else intervals.take(slice(0))
@@ -164,11 +165,6 @@ class CutSearch:
     @property
     def _interval_bytes(self) -> int:
         return 8 * (2 * self.summary.task.channels + 6)
-
-    @property
-    def _most_intervals(self) -> int:
-        """Maximum number of intervals kept for the next round."""
-        return self.budget.listed_bytes // self._interval_bytes
 
     def _bits(self, rows: Int64s) -> Int64s:
         """Binary logarithms of the numbers of cells of intervals, which fit the memory together."""

@@ -6,7 +6,7 @@ A node is a range of the shard's order. The CPU and a CUDA device report the sam
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -76,50 +76,13 @@ class RowBlock(NamedTuple):
                 out[places] = column[rows]
 
 
-class Shard(Protocol):
-    """Statistics of m nodes of one shard: ``begin[j] .. end[j]`` of its order, perhaps empty.
-
-    Statistics are added to `sums`, whose places differ between nodes: threads may have nodes each,
-    and those of empty nodes are not touched.
-    """
-
-    host: CpuBackend  # the same rows on the host: table, task, order
-
-    def count(
-        self, sums: Arrays, begin: Int64s, end: Int64s, slots: Int64s, columns: tuple[int, int]
-    ) -> None:
-        """Add the histogram of node j, of columns first .. last only, to ``sums[0][slots[j]]``."""
-
-    def node_statistics(self, sums: Arrays, begin: Int64s, end: Int64s) -> None:
-        """Add the row statistics of node j to ``sums[0][j]``."""
-
-    def count_intervals(
-        self, sums: Arrays, begin: Int64s, end: Int64s, intervals: RequestedIntervals
-    ) -> None:
-        """Add rows to the cells of intervals: `sums` are counts, minimum and maximum values."""
-
-    def count_categories(self, sums: Arrays, begin: Int64s, end: Int64s, column: int) -> None:
-        """Add rows to the categories of a column, then missing ones, in ``sums[0][j]``."""
-
-    def narrow_targets(self, sums: Arrays, begin: Int64s, end: Int64s) -> None:
-        """Narrow the interval of a target that all rows of each node may have: lows, highs."""
-
-    def gather_intervals(
-        self, begin: Int64s, end: Int64s, intervals: RequestedIntervals, most: int
-    ) -> IntervalRows:
-        """List the rows in intervals; all shards together have `most`."""
-
-    def categories(
-        self, begin: Int64s, end: Int64s, feature: NDArray[np.int32]
-    ) -> NDArray[np.int64]:
-        """Pairs (2, k) of a node and a category that it has in column ``feature[j]``, ascending."""
-
-    def partition(self, begin: Int64s, end: Int64s, splits: Splits) -> Partitioned:
-        """Partition the rows of nodes, stably; the order before is not changed."""
-
-
 class HostShard:
-    """`Shard` that the CPU counts: the rows of `host`, in the order of its entries."""
+    """The rows of `host`, in the order of its entries: a shard that the CPU counts.
+
+    Statistics are those of m nodes, ``begin[j] .. end[j]`` of the order, perhaps empty. They are
+    added to `sums`, whose places differ between nodes: threads may have nodes each, and those of
+    empty nodes are not touched.
+    """
 
     def __init__(self, host: CpuBackend) -> None:
         self.host = host
@@ -130,30 +93,36 @@ class HostShard:
     def count(
         self, sums: Arrays, begin: Int64s, end: Int64s, slots: Int64s, columns: tuple[int, int]
     ) -> None:
+        """Add the histogram of node j, of columns first .. last only, to ``sums[0][slots[j]]``."""
         nodes = begin < end
         if nodes.any():
             self.host.count(begin[nodes], end[nodes], sums[0], slots[nodes], columns)
 
     def node_statistics(self, sums: Arrays, begin: Int64s, end: Int64s) -> None:
+        """Add the row statistics of node j to ``sums[0][j]``."""
         nodes = np.flatnonzero(begin < end)
         sums[0][nodes] += self.host.node_statistics(begin[nodes], end[nodes])
 
     def count_intervals(
         self, sums: Arrays, begin: Int64s, end: Int64s, intervals: RequestedIntervals
     ) -> None:
+        """Add rows to the cells of intervals: `sums` are counts, minimum and maximum values."""
         sums = tuple(sums)
         visit_intervals(self.host.task.criterion, self._source(begin, end), intervals, sums, None)
 
     def count_categories(self, sums: Arrays, begin: Int64s, end: Int64s, column: int) -> None:
+        """Add rows to the categories of a column, then missing ones, in ``sums[0][j]``."""
         criterion, channels = self.host.task.criterion, self.host.channels
         count_categories(criterion, self._source(begin, end), column, channels, sums[0])
 
     def narrow_targets(self, sums: Arrays, begin: Int64s, end: Int64s) -> None:
+        """Narrow the interval of a target that all rows of each node may have: lows, highs."""
         narrow_targets(self._source(begin, end), self.host.task.limits.rounded, *sums)
 
     def gather_intervals(
         self, begin: Int64s, end: Int64s, intervals: RequestedIntervals, most: int
     ) -> IntervalRows:
+        """List the rows in intervals; all shards together have `most`."""
         pairs = int(((end - begin) * np.diff(intervals.node_pairs)).sum())
         size = min(most, pairs)
         values = np.empty(size, self.host.table.values.dtype)
@@ -170,10 +139,12 @@ class HostShard:
     def categories(
         self, begin: Int64s, end: Int64s, feature: NDArray[np.int32]
     ) -> NDArray[np.int64]:
+        """Pairs (2, k) of a node and a category that it has in column ``feature[j]``, ascending."""
         counts, code = self.host.categories(begin, end, feature)
         return np.stack([np.repeat(np.arange(begin.size), counts), code.astype(np.int64)])
 
     def partition(self, begin: Int64s, end: Int64s, splits: Splits) -> Partitioned:
+        """Partition the rows of nodes, stably; the order before is not changed."""
         nodes = np.flatnonzero(begin < end)
         middle, low, high = begin.copy(), np.full(begin.size, -np.inf), np.full(begin.size, np.inf)
         self.host.entries = self.host.entries.copy()

@@ -17,7 +17,7 @@ from gputree.backends.cpu.layout import Table
 from gputree.backends.cpu.table import CpuTable
 from gputree.backends.interactions import Interactions
 from gputree.backends.sharded.intervals import BinKeys
-from gputree.compilation.arrays import writable
+from gputree.base.dtypes import writable
 
 
 class BinnedTable(CpuTable):
@@ -165,7 +165,7 @@ class TableSummary:
             limits = limits._replace(monotonic=limits.monotonic._replace(signs=signs))
         # columns that may not split a node are left out of the search instead
         task = replace(self.task, limits=limits, interactions=None)
-        return replace(self, table=_contiguous(columns), task=task)
+        return replace(self, table=Table(*map(np.ascontiguousarray, columns)), task=task)
 
     def of_few_categories(self) -> TableSummary:
         """Return the summary with columns of more categories than bins as if they were numeric."""
@@ -213,7 +213,3 @@ class TableSummary:
 def slice_table(table: Table, begin: int, end: int) -> Table:
     """Return some rows of a table; it is bare if the table is."""
     return table._replace(values=table.values[begin:end], codes=table.codes[begin:end])
-
-
-def _contiguous(table: Table) -> Table:
-    return Table(*map(np.ascontiguousarray, table))

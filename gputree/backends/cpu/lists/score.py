@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from gputree.backends.cpu.jit import borrowing, inner, kernel, pick, written_out
 from gputree.backends.cpu.layout import NodeList
-from gputree.backends.cpu.lists.sieve import best_cut_of_fractions, new_sieve
+from gputree.backends.cpu.lists.sieve import best_cut_of_fractions, new_sieve, read_run
 from gputree.base.dtypes import MISSING_CODE
 from gputree.criteria.entropy import GAIN_BITS, TOLERANCE, in_steps, term
 
@@ -74,22 +74,6 @@ def least_side(limits, total, count):
     if np.float64(count) < (2.0 * weight - limits.slack) * limits.unit:
         return total + 1
     return max(np.int64(np.ceil(weight - limits.slack)), np.int64(1))
-
-
-@borrowing
-def read_run(column, begin):
-    """The run of one value that starts at `begin`: its end, weight and class, -1 if mixed."""
-    item, code, target, weight = column.item, column.code, column.target, column.weight
-    value = code[begin]
-    k = np.int64(target[item[begin]])
-    total = np.int64(pick(weight, item[begin], 1))
-    stop = begin + 1
-    while stop < column.end and code[stop] == value:
-        if target[item[stop]] != k:
-            k = np.int64(-1)
-        total += pick(weight, item[stop], 1)
-        stop += 1
-    return stop, total, k
 
 
 @borrowing

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.backends.cpu.jit import borrowing, inner
+from gputree.backends.cpu.jit import borrowing, inner, pick
 from gputree.criteria.entropy import GAIN_BITS, in_steps, term
 
 # Chords of the logarithm of mantissas 1 .. 2, by their first bits: intercepts (less the bias of
@@ -73,17 +73,19 @@ def about_term(weight):
 
 
 @borrowing
-def class_of_run(column, begin, end):
-    """Class and weight of the run of one value that starts at `begin`; class -1 if mixed."""
+def read_run(column, begin):
+    """The run of one value that starts at `begin`: its end, weight and class, -1 if mixed."""
     item, code, target, weight = column.item, column.code, column.target, column.weight
-    value, k, total = code[begin], np.int64(target[item[begin]]), np.int64(0)
-    for i in range(begin, end):
-        if code[i] != value:
-            break
-        total += weight[item[i]]
-        if target[item[i]] != k:
+    value = code[begin]
+    k = np.int64(target[item[begin]])
+    total = np.int64(pick(weight, item[begin], 1))
+    stop = begin + 1
+    while stop < column.end and code[stop] == value:
+        if target[item[stop]] != k:
             k = np.int64(-1)
-    return k, total
+        total += pick(weight, item[stop], 1)
+        stop += 1
+    return stop, total, k
 
 
 @borrowing
@@ -92,11 +94,10 @@ def may_be_best(column, start, stop, left_weight, min_weight):
 
     It is not between two runs of the same class, unless the next cut is not admissible.
     """
-    following, run = class_of_run(column, stop, column.end)
+    _, run, following = read_run(column, stop)
     if following < 0 or left_weight - run < min_weight:
         return True
-    class_before, _ = class_of_run(column, start, stop)
-    return class_before != following
+    return read_run(column, start)[2] != following
 
 
 @borrowing

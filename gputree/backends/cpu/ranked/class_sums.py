@@ -31,7 +31,7 @@ from gputree.criteria.shared import LOG2_E, xlog2x
 def new_class_totals(criterion, rows, size):
     width = n_deviations(criterion)
     return Totals(
-        np.empty(n_sums(criterion), np.int64), np.empty(0, np.int64), np.empty(0),
+        np.empty(n_sums(criterion), np.int64), np.empty(0, np.int64), np.empty(2 * width),
         np.zeros((size, padded(width))), np.empty(width),
     )  # fmt: skip
 
@@ -83,9 +83,10 @@ def deviate(criterion, rows, s, t, whole, totals, by_share):
     The last only if `by_share`. Both of two classes deviate alike: one indicator stands for both.
     """
     sums, offset, deviation, size = totals.sums, criterion.offset, totals.deviation, totals.size
+    n, k, deviates = np.float64(t - s), offset.size - 1, totals.rest
     column = 0
-    # `column` is the first indicator of target j
-    for j in range(offset.size - 1):
+    # `column` is the first indicator of target j; `deviates` are 0 and 1 less the shares
+    for j in range(k):
         classes = offset[j + 1] - offset[j]
         first = offset[j] + (classes == 2)
         for c in range(first, offset[j + 1] if classes > 1 else first):
@@ -94,13 +95,19 @@ def deviate(criterion, rows, s, t, whole, totals, by_share):
             if classes == 2:
                 square += 1.0 / (1.0 - share) if by_share else 1.0
             scale = np.sqrt(square) if 0 < sums[c] < whole else 0.0
-            size[column] = 0.0
-            for i in range(s, t if deviation.shape[0] > 0 else s):
-                units = np.float64(pick(rows.weight, i, 1))
-                value = units - units * share if rows.target[i, j] == c else -units * share
-                deviation[i - s, column] = value * scale
-                size[column] += abs(value * scale)
+            deviates[2 * column] = -share * scale
+            deviates[2 * column + 1] = (1.0 - share) * scale
+            # and of shares, which are off by a rounding
+            size[column] = (2.0 * (1.0 - share) * share + 1.0 / (n + 8.0)) * whole * scale
             column += 1
+    for i in range(s, t if deviation.shape[0] > 0 else s):
+        units, column = np.float64(pick(rows.weight, i, 1)), 0
+        for j in range(k):
+            classes = offset[j + 1] - offset[j]
+            first, found = offset[j] + (classes == 2), np.int64(rows.target[i, j])
+            for c in range(first, offset[j + 1] if classes > 1 else first):
+                deviation[i - s, column] = units * deviates[2 * column + (c == found)]
+                column += 1
 
 
 @formula(formulas.open_node, Entropies)

@@ -1,10 +1,14 @@
 """Columns of few distinct values: sums by value take the place of a sweep through a list.
 
     code     0 1 2 | the last   by value, then missing ones: of a row, in all columns
-    sums     one set a value that the node has, added up row by row; then value by value
+    cell     of a code of a column; those of one column follow those of the column before
+    sums     one set a cell, of all columns that are searched, row by row; then cell by cell
 
 Nothing is sorted, and a node's rows are partitioned without those columns. Cuts, their scores and
 ties are those of the lists.
+
+Where cells are few compared with rows, a node keeps its sums in a slot: of its children the smaller
+one is counted, and the larger one has the difference.
 """
 
 from __future__ import annotations
@@ -20,7 +24,7 @@ from gputree.backends.cpu.jit import borrowing, kernel, pick
 from gputree.backends.cpu.ranked import formulas
 from gputree.backends.cpu.ranked.sums import add_targets, n_sums, score_of
 from gputree.base.dtypes import Int64s
-from gputree.compilation import overload
+from gputree.compilation import overload, overload_pasted
 from gputree.criteria.dispatch import formula
 from gputree.criteria.multi_output import OF_SUMS
 
@@ -35,16 +39,20 @@ class Codes(NamedTuple):
     code: NDArray[np.uint8]  # (n, c)
     place: Int64s  # (d,) of a column in `code`; -1 where it has a list
     missing: Int64s  # (d,) code of missing values; `MOST_CODES` if there are none
+    first: Int64s  # (c + 1,) first cell of each column of `code`, and the number of cells
 
 
 class CodeSums(NamedTuple):
-    """Sums of a node by code, of those that its rows have: flat sets of sums, and their bits."""
+    """Sums of nodes by cell, in slots.
 
-    sums: Int64s
-    weight: Int64s
-    rows: Int64s
+    The first is for any node: its sums are 0 but between `count_rows` and `count_cuts` of a column.
+    """
+
+    sums: Int64s  # (slots, cells x width) of a cell: rows, weight, and those of the targets
+    present: NDArray[np.uint64]  # (slots, c, words) bits of the codes that the node has
     left: Int64s  # sums before a cut
-    present: NDArray[np.uint64]
+    columns: Int64s  # scratch: columns of `Codes.code`
+    free: Int64s  # the number of free slots, and these
 
 
 @kernel
@@ -75,8 +83,8 @@ def assign_codes(values, bits, most, code, found):
     return count
 
 
-def code_column(values: NDArray, most: int) -> tuple[NDArray[np.uint8], int] | None:
-    """Codes of a column's values, ascending, and that of missing ones; None if they are too many.
+def code_column(values: NDArray, most: int) -> tuple[NDArray[np.uint8], int, int] | None:
+    """Codes of a column's values, ascending, that of missing ones, and how many; None if too many.
 
     `most` different ones at most, of which missing values are one.
     """
@@ -89,72 +97,141 @@ def code_column(values: NDArray, most: int) -> tuple[NDArray[np.uint8], int] | N
     rank = np.empty(count, np.uint8)
     rank[order] = np.arange(count)
     missing = count - 1 if np.isnan(found[order[-1]]) else MOST_CODES
-    return rank[code], missing
+    return rank[code], missing, count
+
+
+@formula(formulas.count_rows, *OF_SUMS)
+def count_targets(criterion, codes, columns, counts, slot, rows, s, t):
+    sums, width, present = counts.sums[slot], np.uintp(n_sums(criterion) + 2), counts.present[slot]
+    m = 0
+    for f in columns:
+        if codes.place[f] >= 0:
+            counts.columns[m] = codes.place[f]
+            m += 1
+    # cells have the sums of the rows before i
+    for i in range(np.uintp(s), np.uintp(t if m > 0 else s)):
+        row, units = np.uintp(rows.row[i]), np.int64(pick(rows.weight, i, 1))
+        for q in range(np.uintp(m)):
+            c = np.uintp(counts.columns[q])
+            b = np.uintp(codes.code[row, c])
+            first = (np.uintp(codes.first[c]) + b) * width
+            present[c, b >> np.uintp(WORD)] |= np.uint64(1) << np.uint64(b & np.uintp(63))
+            sums[first] += 1
+            sums[first + np.uintp(1)] += units
+            add_targets(criterion, sums, first + np.uintp(2), rows, i, units)
 
 
 @borrowing
-def count_rows(criterion, code, c, counts, rows, s, t):
-    """Add up the rows of a node by their codes in a column."""
-    sums, width, present = counts.sums, n_sums(criterion), counts.present
-    for word in range(present.size):
-        present[word] = 0
-    # the sets of sums in `present` are those of the rows before i; others have values of old
-    for i in range(np.uintp(s), np.uintp(t)):
-        b = np.uintp(code[np.uintp(rows.row[i]), np.uintp(c)])
-        first, bit = b * np.uintp(width), np.uint64(1) << np.uint64(b & np.uintp(63))
-        if present[b >> np.uintp(WORD)] & bit == 0:
-            present[b >> np.uintp(WORD)] |= bit
-            counts.weight[b] = counts.rows[b] = 0
-            for j in range(np.uintp(width)):
-                sums[first + j] = 0
-        units = np.int64(pick(rows.weight, i, 1))
-        add_targets(criterion, sums, first, rows, i, units)
-        counts.weight[b] += units
-        counts.rows[b] += 1
-
-
-@borrowing
-def is_present(counts, b):
+def is_present(present, b):
     """Return True if the node has rows of a code."""
-    word = counts.present[b >> WORD] if b < MOST_CODES else np.uint64(0)
+    word = present[b >> WORD] if b < MOST_CODES else np.uint64(0)
     return (word >> np.uint64(b & 63)) & np.uint64(1) != 0
 
 
+@borrowing
+def clear(counts, slot, c, cells):
+    """Set the sums of a column, from a cell on, to 0."""
+    sums, present, width = counts.sums[slot], counts.present[slot, c], counts.left.size + 2
+    for word in range(present.size):
+        rest = present[word]
+        present[word] = 0
+        while rest != 0:
+            cell = cells + (word << WORD) + np.int64(lowest_bit(rest))
+            rest &= rest - np.uint64(1)
+            for j in range(np.uintp(width)):
+                sums[np.uintp(cell * width) + j] = 0
+
+
+@borrowing
+def free_slot(codes, counts, slot):
+    """Set the sums of a slot to 0, for another node."""
+    for c in range(codes.code.shape[1]):
+        clear(counts, slot, c, codes.first[c])
+    counts.free[0] += 1
+    counts.free[counts.free[0]] = slot
+
+
+@borrowing
+def pays(ranked, n):
+    """Return True if adding up n rows takes longer than to subtract the sums of all cells."""
+    codes, limits = ranked.codes, ranked.limits
+    searches_all = limits.max_features >= ranked.lists.shape[0] and ranked.interactions is None
+    return searches_all and n * codes.code.shape[1] > codes.first[-1]
+
+
+@formula(formulas.slot_of, *OF_SUMS)
+def slot_of(criterion, ranked, counts, n, source):
+    if source == 0 and not pays(ranked, n):
+        return np.int64(0)
+    counts.free[0] -= 1
+    return counts.free[counts.free[0] + 1]
+
+
+@borrowing
+def subtract(codes, counts, slot, other):
+    """Subtract the sums of another slot."""
+    sums, others, width = counts.sums[slot], counts.sums[other], counts.left.size + 2
+    for i in range(sums.size):
+        sums[i] -= others[i]
+    for c in range(codes.code.shape[1]):
+        for b in range(codes.first[c + 1] - codes.first[c]):
+            if sums[(codes.first[c] + b) * width] == 0:
+                counts.present[slot, c, b >> WORD] &= ~(np.uint64(1) << np.uint64(b & 63))
+
+
+@formula(formulas.slot_below, *OF_SUMS)
+def slot_below(criterion, ranked, counts, slot, source, n, both):
+    if source > 0:
+        subtract(ranked.codes, counts, source, slot)
+    if slot > 0 and not (both and pays(ranked, n)):
+        free_slot(ranked.codes, counts, slot)
+        return np.int64(0)
+    return slot
+
+
 @formula(formulas.new_counts, *OF_SUMS, how=overload)
-def new_counts(criterion, codes):
-    most = MOST_CODES if codes.code.shape[1] > 0 else 0
-    width = n_sums(criterion)
+def new_counts(criterion, codes, slots):
+    words, k = MOST_CODES >> WORD, n_sums(criterion)
+    free = np.empty(slots, np.int64)
+    free[0] = slots - 1
+    for slot in range(1, slots):
+        free[slot] = slot
     return CodeSums(
-        np.empty(most * width, np.int64), np.empty(most, np.int64), np.empty(most, np.int64),
-        np.empty(width, np.int64), np.empty(most >> WORD, np.uint64),
-    )  # fmt: skip
+        np.zeros((slots, codes.first[-1] * (k + 2)), np.int64),
+        np.zeros((slots, codes.code.shape[1], words), np.uint64),
+        np.empty(k, np.int64),
+        np.empty(codes.code.shape[1], np.int64),
+        free,
+    )
 
 
-@formula(formulas.count_cuts, *OF_SUMS)
-def count_cuts(criterion, ranked, s, t, totals, opened, counts, cut, column, rank):
-    limits, codes, rows = ranked.limits, ranked.codes, ranked.rows
+@formula(formulas.count_cuts, *OF_SUMS, how=overload_pasted)
+def count_cuts(criterion, ranked, s, t, totals, opened, counts, slot, cut, column, rank):
+    limits, codes = ranked.limits, ranked.codes
     size, whole, left = t - s, opened.whole, counts.left
-    count_rows(criterion, codes.code, codes.place[column], counts, rows, s, t)
-    missing = codes.missing[column]
-    for side in range(1 + is_present(counts, missing)):
-        n = moved = np.int64(0)
+    c, missing = codes.place[column], codes.missing[column]
+    cells, present, sums = codes.first[c], counts.present[slot, c], counts.sums[slot]
+    width = left.size + 2
+    for side in range(1 + is_present(present, missing)):
+        n = moved = first = np.int64(0)
         if side == 1:
-            n, moved = counts.rows[missing], counts.weight[missing]
+            first = (cells + missing) * width
+            n, moved = sums[first], sums[first + 1]
         for j in range(left.size):
-            left[j] = counts.sums[missing * left.size + j] if side == 1 else 0
+            left[j] = sums[first + 2 + j] if side == 1 else 0
         best, place = score_to_beat(cut, rank), np.int64(-1)
         # `left` are the sums of n rows, of weight `moved`: of the codes before those in `rest`
-        for word in range(counts.present.size):
-            rest = counts.present[word]
+        for word in range(present.size):
+            rest = present[word]
             while rest != 0:
                 b = (word << WORD) + np.int64(lowest_bit(rest))
                 rest &= rest - np.uint64(1)
-                n, moved = n + counts.rows[b], moved + counts.weight[b]
+                first = (cells + b) * width
+                n, moved = n + sums[first], moved + sums[first + 1]
                 if b == missing or n == size:
                     break
-                first = b * left.size
                 for j in range(left.size):
-                    left[j] += counts.sums[first + j]
+                    left[j] += sums[first + 2 + j]
                 if not admits(limits, n, size, moved, whole):
                     continue
                 value = score_of(criterion, totals, left, moved, whole)
@@ -162,6 +239,8 @@ def count_cuts(criterion, ranked, s, t, totals, opened, counts, cut, column, ran
                     best, place = value, np.int64(b)
         if place >= 0:
             cut = new_cut(best, column, side == 1, place, False, 0.0, rank)
+    if slot == 0:
+        clear(counts, slot, c, cells)
     return cut
 
 

@@ -33,15 +33,18 @@ def principal_keys(criterion, elements, begin, rows, s):
     """
     m, k = begin.size - 1, n_sums(criterion)
     means, weights, sums = np.empty((m, k)), np.empty(m), np.empty(k, np.int64)
+    leading = np.empty(m)
     for g in range(m):
-        sums[:] = 0
+        for j in range(k):
+            sums[j] = 0
         weights[g] = np.float64(group_weight(elements, begin[g], begin[g + 1], rows, s))
         for i in range(begin[g], begin[g + 1]):
             rank = s + np.int64(elements[i] & RANK)
             add_targets(criterion, sums, 0, rows, rank, np.int64(pick(rows.weight, rank, 1)))
         for j in range(k):
             means[g, j] = np.float64(sums[j]) * scale_of(criterion, j) / weights[g]
-    return project(means, weights), means[:, 0].copy()
+        leading[g] = means[g, 0]
+    return project(means, weights), leading
 
 
 @inner
@@ -51,11 +54,14 @@ def project(means, weights):
     Its last component that is not 0 is positive.
     """
     m, k = means.shape
-    middle, direction, following = np.zeros(k), np.zeros(k), np.zeros(k)
+    middle, direction, following = np.zeros(k), np.empty(k), np.empty(k)
+    whole = 0.0  # in loops, for expressions of arrays take seconds to compile
     for g in range(m):
+        whole += weights[g]
         for j in range(k):
             middle[j] += weights[g] * means[g, j]
-    middle /= weights.sum()
+    for j in range(k):
+        middle[j] /= whole
     # from the group that varies most, by steps of the power method
     farthest, most = 0, -1.0
     for g in range(m):
@@ -64,24 +70,30 @@ def project(means, weights):
             spread += (means[g, j] - middle[j]) ** 2
         if weights[g] * spread > most:
             farthest, most = g, weights[g] * spread
-    direction[:] = means[farthest] - middle
+    for j in range(k):
+        direction[j] = means[farthest, j] - middle[j]
     for _ in range(STEPS):
-        largest = np.abs(direction).max()
+        largest = 0.0
+        for j in range(k):
+            largest = max(largest, abs(direction[j]))
         if largest == 0.0:
             break
-        direction /= largest
-        following[:] = 0.0
+        for j in range(k):
+            direction[j] /= largest
+            following[j] = 0.0
         for g in range(m):
             along = 0.0
             for j in range(k):
                 along += (means[g, j] - middle[j]) * direction[j]
             for j in range(k):
                 following[j] += weights[g] * along * (means[g, j] - middle[j])
-        direction[:] = following
-    for j in range(k - 1, -1, -1):
-        if direction[j] != 0.0:
-            direction /= direction[j]
-            break
+        for j in range(k):
+            direction[j] = following[j]
+    last = 1.0
+    for j in range(k):
+        last = direction[j] if direction[j] != 0.0 else last
+    for j in range(k):
+        direction[j] /= last
     places = np.zeros(m)
     for g in range(m):
         for j in range(k):

@@ -54,15 +54,34 @@ def sweep(
 
 
 @stub
-def new_counts(criterion, codes):
-    """Memory for `count_cuts`."""
+def new_counts(criterion, codes, slots):
+    """Memory for `count_rows`, for so many nodes."""
 
 
 @stub
-def count_cuts(criterion, ranked, s, t, totals, opened, counts, cut, column, rank):
+def count_rows(criterion, codes, columns, counts, slot, rows, s, t):
+    """Add up the rows of a node by their codes in those of some columns that have no list."""
+
+
+@stub
+def slot_of(criterion, ranked, counts, n, source):
+    """A slot for the counts of a node of n rows; 0, that of any node, where it needs none."""
+
+
+@stub
+def slot_below(criterion, ranked, counts, slot, source, n, both):
+    """The slot of the larger child of a node, of n rows, where `both` children are searched; or 0.
+
+    It becomes its counts when those of the smaller child are subtracted: as these counts now are
+    from the slot `source`, if that is not 0.
+    """
+
+
+@stub
+def count_cuts(criterion, ranked, s, t, totals, opened, counts, slot, cut, column, rank):
     """The better of `cut` and the best cut of a column by its codes, as `sweep` finds it.
 
-    Its place is the code of the last value on the left.
+    The rows were counted, and are no longer. Its place is the code of the last value on the left.
     """
 
 

@@ -28,7 +28,7 @@ from gputree.backends.cpu.ranked.nodes import (
     split_node,
 )
 from gputree.backends.interactions import Interactions
-from gputree.backends.ranked import NodeRows, RankedNodes
+from gputree.backends.lists import NodeRows, RankedNodes
 from gputree.base.dtypes import Int64s
 from gputree.base.memory import require_memory
 from gputree.base.threads import even_spans, run
@@ -90,7 +90,7 @@ class RankedGrower:
         nominal = table.categories > 0
         may_count = ~nominal & isinstance(criterion, OF_SUMS)
 
-        def rank(f: int) -> tuple[NDArray[np.uint8], int] | None:
+        def rank(f: int) -> tuple[NDArray[np.uint8], int, int] | None:
             values = np.ascontiguousarray(table.values[:, f])[rows.row]
             coded = code_column(values, MOST_COUNTED) if may_count[f] else None
             if coded is None:
@@ -214,16 +214,17 @@ class RankedGrower:
 
 
 def _codes_of(
-    found: list[tuple[NDArray[np.uint8], int] | None], row: NDArray[np.int32], n: int
+    found: list[tuple[NDArray[np.uint8], int, int] | None], row: NDArray[np.int32], n: int
 ) -> Codes:
     """Codes by row of n, from those of each column by rank; None where it has a list."""
     counted = {f: coded for f, coded in enumerate(found) if coded is not None}
     code = np.zeros((n if counted else 0, len(counted)), np.uint8)
     place, missing = np.full(len(found), -1), np.full(len(found), -1)
+    first = np.zeros(len(counted) + 1, np.int64)
     for c, (f, coded) in enumerate(counted.items()):
         place[f] = c
-        code[row, c], missing[f] = coded
-    return Codes(code, place, missing)
+        code[row, c], missing[f], first[c + 1] = coded
+    return Codes(code, place, missing, np.cumsum(first))
 
 
 def _search_part(ranked: Ranked, node: Open, opened: Any, columns: Int64s) -> Any:

@@ -59,8 +59,10 @@ def arrange(nominal, ranked, elements, known, s, totals, opened, scratch):
     begin[count] = known
     groups = begin[: count + 1]
     first, second = group_keys(criterion, elements, groups, rows, s)
-    order = np.argsort(second, kind="mergesort")
-    order = order[np.argsort(first[order], kind="mergesort")]
+    order = np.empty(count, np.int64)
+    for g in range(count):
+        order[g] = g
+    sort_groups(first, second, order, np.empty(count, np.int64))
     search_subsets(
         criterion, ranked.limits, elements, groups, rows, s, totals, opened, scratch.sides, order
     )
@@ -72,6 +74,31 @@ def arrange(nominal, ranked, elements, known, s, totals, opened, scratch):
             place += 1
     for i in range(known, elements.size):
         arranged[i] = elements[i]
+
+
+@borrowing
+def sort_groups(first, second, order, spare):
+    """Sort an order of groups by two keys, stably, in runs that double: NumPy's sort, which has all
+    keys and types, takes seconds to compile.
+    """
+    size, width = order.size, 1
+    # runs of `width` groups are sorted
+    while width < size:
+        for a in range(0, size, 2 * width):
+            middle, end = min(a + width, size), min(a + 2 * width, size)
+            i, j = a, middle
+            for place in range(a, end):
+                is_right = i == middle
+                if i < middle and j < end:
+                    g, h = order[i], order[j]
+                    is_right = first[h] < first[g]
+                    if first[h] == first[g]:
+                        is_right = second[h] < second[g]
+                spare[place] = order[j] if is_right else order[i]
+                i, j = i + (not is_right), j + is_right
+        for place in range(size):
+            order[place] = spare[place]
+        width *= 2
 
 
 @borrowing

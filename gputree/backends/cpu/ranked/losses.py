@@ -256,12 +256,27 @@ def empty_left(sides, size):
 
 
 @formula(formulas.new_counts, Pinball)
-def no_counts(criterion, codes):
+def no_counts(criterion, codes, slots):
+    return np.int64(0)
+
+
+@formula(formulas.count_rows, Pinball)
+def no_count(criterion, codes, columns, counts, slot, rows, s, t):
+    """Count nothing: all columns have lists."""
+
+
+@formula(formulas.slot_of, Pinball)
+def no_slot(criterion, ranked, counts, n, source):
+    return np.int64(0)
+
+
+@formula(formulas.slot_below, Pinball)
+def no_slot_below(criterion, ranked, counts, slot, source, n, both):
     return np.int64(0)
 
 
 @formula(formulas.count_cuts, Pinball)
-def no_codes(criterion, ranked, s, t, totals, opened, counts, cut, column, rank):
+def no_codes(criterion, ranked, s, t, totals, opened, counts, slot, cut, column, rank):
     return cut
 
 

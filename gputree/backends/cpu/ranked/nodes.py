@@ -9,11 +9,11 @@ from numpy.typing import NDArray
 
 from gputree.arithmetic.bits import child_key
 from gputree.backends.base import Limits
-from gputree.backends.cpu.cut import draw_columns, tie_rank
-from gputree.backends.cpu.jit import borrowing, inner, kernel
+from gputree.backends.binning import fewest_rows, missing_goes_left
+from gputree.backends.cpu.cut import draw_columns, list_columns, tie_rank
+from gputree.backends.cpu.jit import borrowing, inner, kernel, pasted
 from gputree.backends.cpu.monotonic import (
     allowed_in_set,
-    column_in,
     number_allowed,
     push_sets,
 )
@@ -27,6 +27,7 @@ from gputree.backends.cpu.ranked import (  # noqa: F401  register
 from gputree.backends.cpu.ranked.counts import Codes, divide_codes
 from gputree.backends.cpu.ranked.formulas import (
     count_cuts,
+    count_rows,
     gain_of,
     is_best,
     measure_targets,
@@ -36,6 +37,8 @@ from gputree.backends.cpu.ranked.formulas import (
     no_cut,
     open_node,
     partition_targets,
+    slot_below,
+    slot_of,
     sweep,
 )
 from gputree.backends.cpu.ranked.lists import (
@@ -48,8 +51,7 @@ from gputree.backends.cpu.ranked.lists import (
     partition_values,
     renumber,
 )
-from gputree.backends.ranked import NodeRows, RankedNodes
-from gputree.backends.rules import fewest_rows, missing_goes_left
+from gputree.backends.lists import NodeRows, RankedNodes
 from gputree.base.dtypes import Bools
 
 
@@ -92,11 +94,11 @@ class Scratch(NamedTuple):
 
 
 @inner
-def new_scratch(ranked, size):
-    """Scratch for nodes of at most `size` rows."""
+def new_scratch(ranked, size, slots):
+    """Scratch for nodes of at most `size` rows, and the counts of so many nodes."""
     return Scratch(
         new_sides(ranked.criterion, ranked.rows, size),
-        new_counts(ranked.criterion, ranked.codes),
+        new_counts(ranked.criterion, ranked.codes, slots),
         np.empty(size, np.int32), np.empty(size, np.int32), np.empty(size, np.int32),
     )  # fmt: skip
 
@@ -130,14 +132,14 @@ def is_constant(elements, known):
     return i >= known
 
 
-@borrowing
-def search_column(ranked, s, t, key, f, totals, opened, scratch, cut):
+@pasted
+def search_column(ranked, s, t, key, f, totals, opened, scratch, slot, cut):
     """The better of `cut` and the best cut of a node by column f; it was opened."""
     criterion, limits, lists, codes, rows, nominal, _ = ranked
     rank = tie_rank(limits, key, f)
     if codes.place[f] >= 0:
         return count_cuts(
-            criterion, ranked, s, t, totals, opened, scratch.counts, cut, np.int64(f), rank
+            criterion, ranked, s, t, totals, opened, scratch.counts, slot, cut, np.int64(f), rank
         )
     elements = lists[f, s:t]
     known = known_end(elements)
@@ -154,24 +156,30 @@ def search_column(ranked, s, t, key, f, totals, opened, scratch, cut):
     return cut
 
 
-@borrowing
-def best_cut(ranked, s, t, key, allowed, totals, opened, order, scratch):
+@pasted
+def best_cut(ranked, s, t, key, allowed, totals, opened, order, scratch, slot, has_counts):
     """The best cut of a node over the columns that may split it, or those drawn of them.
 
-    Beyond these, until some cut is admitted.
+    Beyond these, until some cut is admitted. Its slot `has_counts`, or gets them.
     """
     d, criterion = number_allowed(allowed, order.size), ranked.criterion
     most = ranked.limits.max_features
     cut, is_first = no_cut(criterion), most >= d and not ranked.limits.random_ties
+    if most >= d:
+        list_columns(allowed, order)
+    # rows of order[: counted] were counted, of two rows one column after the other
+    counted = d if has_counts else 0
     # `cut` is the best of the columns order[:c]
     for c in range(d):
         if c >= most and cut.column >= 0:
             break
-        if most >= d:
-            order[c] = column_in(allowed, c)
-        elif c == 0 or c >= most:
+        if most < d and (c == 0 or c >= most):
             draw_columns(key, allowed, order, c, max(most, c + 1))
-        cut = search_column(ranked, s, t, key, order[c], totals, opened, scratch, cut)
+        if c >= counted:
+            counted = c + 1 if slot == 0 and t - s == 2 else max(min(most, d), c + 1)
+            some = order[c:counted]
+            count_rows(criterion, ranked.codes, some, scratch.counts, slot, ranked.rows, s, t)
+        cut = search_column(ranked, s, t, key, order[c], totals, opened, scratch, slot, cut)
         if is_first and is_best(criterion, cut, ranked.rows, t - s, opened):
             break  # of two rows, most columns need no search
     return cut
@@ -237,18 +245,20 @@ def open_large(ranked, s, t):
 @kernel
 def search_node(ranked, s, t, key, columns, totals, opened):
     """The best cut of a node by some columns."""
-    scratch, cut = new_scratch(ranked, t - s), no_cut(ranked.criterion)
+    scratch, cut = new_scratch(ranked, t - s, 1), no_cut(ranked.criterion)
+    count_rows(ranked.criterion, ranked.codes, columns, scratch.counts, 0, ranked.rows, s, t)
     for f in columns:
-        cut = search_column(ranked, s, t, key, f, totals, opened, scratch, cut)
+        cut = search_column(ranked, s, t, key, f, totals, opened, scratch, 0, cut)
     return cut
 
 
 @kernel
 def split_node(ranked, s, t, cut, out, ranks, totals, opened):
     """`split` the node in the first place of `out`, with `ranks` for its rows."""
-    scratch = new_scratch(ranked, t - s)
+    scratch = new_scratch(ranked, t - s, 1)
     left = split(ranked, s, t, cut, out, 0, totals, opened, scratch)
-    ranks[:] = scratch.ranks
+    for rank in range(t - s):  # NumPy's assignment takes a second to compile
+        ranks[rank] = scratch.ranks[rank]
     return left
 
 
@@ -266,32 +276,45 @@ def partition_lists(ranked, first, last, s, t, ranks):
 def grow_subtree(ranked, s, t, depth, key, columns, out):
     """Grow the subtree of a node with a set of columns, its root first; returns how many nodes."""
     limits, lists = ranked.limits, ranked.lists
-    scratch, order = new_scratch(ranked, t - s), np.empty(lists.shape[0], np.int64)
+    slots, halved = 3, t - s  # of any node; of one, of smaller halves of others, of a child
+    while halved > 1:
+        slots, halved = slots + 1, halved >> 1
+    scratch, order = new_scratch(ranked, t - s, slots), np.empty(lists.shape[0], np.int64)
     totals = new_totals(ranked.criterion, ranked.rows, listed_rows(ranked, t - s))
-    waiting, keys = np.empty((t - s + 1, 2), np.int64), np.empty(t - s + 1, np.uint64)
+    waiting, keys = np.empty((t - s + 1, 4), np.int64), np.empty(t - s + 1, np.uint64)
     sets = np.full(t - s + 1, columns)
     measure(ranked, s, t, out, 0)
-    waiting[0, 0], waiting[0, 1], keys[0] = 0, depth, key
+    waiting[0, 0], waiting[0, 1], waiting[0, 2], waiting[0, 3], keys[0] = 0, depth, 0, 0, key
     size, free = np.int64(may_split(limits, out, 0, depth)), 1
     # nodes below `free` are measured; the `size` on the stack may be split
     while size > 0:
         size -= 1
-        node, level, key = waiting[size, 0], waiting[size, 1], keys[size]
+        node, level, slot = waiting[size, 0], waiting[size, 1], waiting[size, 2]
+        key, source, has_counts = keys[size], waiting[size, 3], slot > 0
         s, t = out.begin[node], out.end[node]
+        if not has_counts:
+            slot = slot_of(ranked.criterion, ranked, scratch.counts, t - s, source)
         opened = open_node(ranked.criterion, ranked.rows, s, t, totals)
         allowed = allowed_in_set(ranked.interactions, sets[size])
-        cut = best_cut(ranked, s, t, key, allowed, totals, opened, order, scratch)
+        cut = best_cut(ranked, s, t, key, allowed, totals, opened, order, scratch, slot, has_counts)
         left = split(ranked, s, t, cut, out, node, totals, opened, scratch)
+        middle, searched = s + left, 0  # bits of the children
+        for child in range(2 if left > 0 else 0):
+            ends = (s, middle) if child == 0 else (middle, t)
+            measure(ranked, ends[0], ends[1], out, free + child)
+            searched |= np.int64(may_split(limits, out, free + child, level + 1)) << child
+        larger, n = np.int64(left < t - middle), max(left, t - middle)
+        slot = slot_below(ranked.criterion, ranked, scratch.counts, slot, source, n, searched == 3)
         if left == 0:
             continue
         out.first_child[node] = free
         before = size
         push_sets(allowed, cut.column, sets, size)
-        for child in range(2):
-            ends = (s, s + left) if child == 0 else (s + left, t)
-            measure(ranked, ends[0], ends[1], out, free + child)
-            if may_split(limits, out, free + child, level + 1):
+        for child in (larger, 1 - larger):  # the smaller one is searched first
+            if searched >> child & 1 != 0:
                 waiting[size, 0], waiting[size, 1] = free + child, level + 1
+                waiting[size, 2] = slot if child == larger else 0
+                waiting[size, 3] = 0 if child == larger else slot
                 keys[size] = child_key(key, child)
                 size += 1
         free += 2

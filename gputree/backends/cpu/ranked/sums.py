@@ -26,7 +26,7 @@ from gputree.backends.cpu.ranked.bounds import (
 )
 from gputree.backends.cpu.ranked.lists import RANK, partition_values
 from gputree.base.dtypes import Floats, Int64s
-from gputree.compilation import jitable, overload
+from gputree.compilation import jitable, overload, overload_pasted
 from gputree.criteria import dispatch
 from gputree.criteria.dispatch import formula
 from gputree.criteria.multi_output import (
@@ -46,7 +46,7 @@ FEWEST_PRUNED = 16
 class Totals(NamedTuple):
     """Sums of a node; in regression also the means of the targets: integers, and their rests.
 
-    Deviations of its rows from the means are those of `bounds`.
+    Of classes, `rest` has two deviations of each indicator. Those of rows are those of `bounds`.
     """
 
     sums: Int64s
@@ -215,7 +215,7 @@ def gain_of(criterion, cut, out, node, totals, opened):
     return gain * np.float64(out.weight[node]), gain
 
 
-@formula(formulas.sweep, *OF_SUMS)
+@formula(formulas.sweep, *OF_SUMS, how=overload_pasted)
 def sweep(
     criterion, limits, elements, known, missing_left, rows, s, totals, opened, sides, cut,
     column, column_rank,

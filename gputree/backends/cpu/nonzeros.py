@@ -1,0 +1,212 @@
+"""Ranks of a sparse table: those of its values other than 0, for nodes that read few columns.
+
+    first[f] .. first[f + 1]    | row 3 | row 7 | row 8 |     of column f, in order of rows
+                                | 2     | none  | 0     |     ranks; that of 0 is ``zero[f]`` = 1
+    is_set[f]                   | 00010001 | 10000000 |       a bit a row
+
+A node of many rows looks these up in itself, and one of few looks up its rows in the bits.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gputree.backends.base import Int64s
+from gputree.backends.cpu.block import missing_rank
+from gputree.backends.cpu.cut import admits, new_cut, score_to_beat, tie_rank
+from gputree.backends.cpu.finish_scan import clear, known_end
+from gputree.backends.cpu.jit import borrowing
+from gputree.backends.cpu.monotonic import at_column, keeps_order
+from gputree.backends.cpu.ranks import Ranks, rank_type
+from gputree.criteria import add_row, may_exceed, move, move_cell, score
+
+
+class NonZeros(NamedTuple):
+    """Rows of d columns whose values are other than 0, missing ones among them."""
+
+    first: Int64s  # (d + 1,) places of a column's rows
+    row: NDArray  # ascending in a column
+    rank: NDArray  # of its value; `missing_rank` where missing
+    zero: Int64s  # (d,) rank of 0
+    is_set: NDArray[np.uint8]  # (d, n / 8) a bit a row, the first in the lowest
+    alike: NDArray[np.bool_]  # (d,) all ranks of the column are equal
+
+
+def rank_nonzeros(values: NDArray, missing: NDArray[np.bool_]) -> Ranks:
+    """Ranks of a table (n, d) that is sparse, of columns with and without `missing` values."""
+    n, d = values.shape
+    row, column = np.nonzero(values != 0)
+    number = values[row, column]
+    column = column.astype(np.min_scalar_type(d))  # NumPy sorts short integers by digits
+    count = np.bincount(column, minlength=d)
+    # A value 0 of no row, in each column that has one, takes part in the ranks.
+    with_zero = np.flatnonzero(count < n)
+    column = np.concatenate([column, with_zero.astype(column.dtype)])
+    number = np.concatenate([number, np.zeros(with_zero.size, number.dtype)])
+    order = np.lexsort((number, column))
+    ordered, owner = number[order], column[order]
+    new = np.ones(order.size, np.bool_)
+    new[1:] = (ordered[1:] != ordered[:-1]) | (owner[1:] != owner[:-1])
+    new &= ~np.isnan(ordered)
+    distinct = np.bincount(owner[new], minlength=d)
+    starts = np.cumsum([0, *distinct])
+    kind = rank_type(n)
+    rank = np.empty(order.size, kind)
+    rank[order] = np.cumsum(new) - 1 - starts[owner]
+    rank[np.isnan(number)] = missing_rank(8 * kind.itemsize)
+    zero = np.zeros(d, np.int64)
+    zero[with_zero] = rank[row.size :]
+    by_column = np.argsort(column[: row.size], kind="stable")
+    row, rank, column = row[by_column], rank[by_column], column[by_column]
+    first = np.cumsum([0, *count])
+    changes = np.append(False, (rank[1:] != rank[:-1]) & (column[1:] == column[:-1]))
+    alike = np.bincount(column[changes], minlength=d) == 0
+    sparse = NonZeros(first, row.astype(np.uint32), rank, zero, _bits(row, column, n, d), alike)
+    found = ordered[new].astype(np.float64)
+    return Ranks(np.empty((0, n), kind), starts, found, found, missing, sparse)
+
+
+def _bits(row: NDArray, column: NDArray, n: int, d: int) -> NDArray[np.uint8]:
+    """Bits (d, n / 8) of the rows of columns, in order of columns and rows."""
+    found = np.zeros((d, -(-n // 8)), np.uint8)
+    byte = column.astype(np.int64) * found.shape[1] + row // 8
+    starts = np.flatnonzero(np.diff(byte, prepend=-1))
+    if starts.size:
+        bits = np.left_shift(1, row % 8)
+        found.ravel()[byte[starts]] = np.add.reduceat(bits, starts)
+    return found
+
+
+@borrowing
+def put_places(place, rows):
+    """Note the place of each of a node's rows in it."""
+    for i in range(np.uintp(rows.size)):
+        place[np.uintp(rows[i])] = i
+
+
+@borrowing
+def find_place(sparse, first, last, row):
+    """Place of a row, which is there, among those of a column at ``first .. last``."""
+    # Rows before `first` are lower, rows from `last` on are not.
+    while first < last:
+        middle = (first + last) // 2
+        if sparse.row[middle] < row:
+            first = middle + 1
+        else:
+            last = middle
+    return first
+
+
+@borrowing
+def list_nonzeros(sparse, place, rows, bits, f, keys):
+    """Write the keys of those of a node's rows that are not 0 in column f; returns their number."""
+    first, last = sparse.first[f], sparse.first[f + 1]
+    found, one = np.uintp(0), np.uintp(1)
+    if rows.size < last - first:
+        is_set = sparse.is_set[f]
+        for i in range(np.uintp(rows.size)):
+            row = np.uintp(rows[i])
+            keys[found] = i
+            found += (np.uintp(is_set[row >> np.uintp(3)]) >> (row & np.uintp(7))) & one
+        for j in range(found):
+            e = first
+            if not sparse.alike[f]:
+                e = find_place(sparse, first, last, rows[np.uintp(keys[j])])
+            keys[j] |= np.uintp(sparse.rank[e]) << np.uintp(bits)
+        return np.int64(found)
+    most = np.uintp(rows.size)
+    # A row of another node has a place of that one, where this node has another row.
+    for e in range(np.uintp(first), np.uintp(last)):
+        row = np.uintp(sparse.row[e])
+        i = np.uintp(place[row])
+        i = i if i < most else np.uintp(0)
+        keys[found] = (np.uintp(sparse.rank[e]) << np.uintp(bits)) | i
+        found += np.uintp(np.uintp(rows[i]) == row)
+    return np.int64(found)
+
+
+@borrowing
+def rank_ends(sparse, keys, found, m, bits, f):
+    """Lowest and highest rank of column f among a node's m rows, of which `found` are listed."""
+    low = high = sparse.zero[f] if found < m else np.int64(keys[0]) >> bits
+    for i in range(np.uintp(found)):
+        rank = np.int64(keys[i]) >> bits
+        low, high = min(low, rank), max(high, rank)
+    return low, high
+
+
+@borrowing
+def sum_zeros(scan, keys, found, cells):
+    """Sum the statistics of the rows that are not listed."""
+    mask = (np.uintp(1) << np.uintp(scan.bits)) - np.uintp(1)
+    for c in range(np.uintp(scan.total.size)):
+        cells[c] = 0
+    for i in range(np.uintp(found)):
+        x = np.uintp(keys[i]) & mask
+        add_row(scan.criterion, cells, 0, scan.target[x], scan.weight[x], 0)
+    for c in range(np.uintp(scan.total.size)):
+        cells[c] = scan.total[c] - cells[c]
+
+
+@borrowing
+def scan_listed(scan, limits, keys, found, known, zero, cells, missing_left, best):
+    """Best cut of a column, of whose sorted keys the first `known` have values.
+
+    `cells` are the statistics of the rows of value 0. Only scores above `best` count. Returns the
+    score and the last rank on the left, -1 where there is none.
+    """
+    criterion, left, total, m = scan.criterion, scan.left, scan.total, scan.t
+    shift = np.uintp(scan.bits)
+    mask = (np.uintp(1) << shift) - np.uintp(1)
+    last = np.int64(-1)
+    clear(left)
+    state, n = scan.start, np.int64(0)
+    if missing_left:
+        for i in range(np.uintp(known), np.uintp(found)):
+            x = np.uintp(keys[i]) & mask
+            state = move(criterion, state, left, total, scan.target[x], scan.weight[x])
+        n = found - known
+    zeros, i = m - found, np.uintp(0)
+    # `left` are the n rows of ranks so far, and `zeros` are those of value 0 to come.
+    while True:
+        rank = np.int64(keys[i] >> shift) if i < known else zero
+        if zeros > 0 and (i == known or rank > zero):
+            rank = zero
+            state = move_cell(criterion, state, left, total, cells, 0)
+            n += zeros
+            zeros = np.int64(0)
+        else:
+            while i < known and np.int64(keys[i] >> shift) == rank:
+                x = np.uintp(keys[i]) & mask
+                state = move(criterion, state, left, total, scan.target[x], scan.weight[x])
+                i += np.uintp(1)
+                n += 1
+        if n >= m:
+            return best, last
+        if admits(limits, n, m, state[0], scan.whole) and may_exceed(
+            criterion, state, left, total, best
+        ):
+            value = score(criterion, state, left, total)
+            if value > best and keeps_order(limits.monotonic, criterion, state, left, total):
+                best, last = value, rank
+        if i == known and zeros == 0:
+            return best, last
+
+
+@borrowing
+def scan_nonzeros(scan, limits, sparse, keys, found, f, cells, cut):
+    """The better of `cut` and the best cut of column f, whose listed keys are sorted."""
+    column_limits, rank = at_column(limits.monotonic, limits, f), tie_rank(limits, scan.key, f)
+    known = known_end(keys, scan.bits, 0, found)
+    sum_zeros(scan, keys, found, cells)
+    for side in range(2 if known < found else 1):
+        value, last = scan_listed(
+            scan, column_limits, keys, found, known, sparse.zero[f], cells, side == 1,
+            score_to_beat(cut, rank),
+        )  # fmt: skip
+        if last >= 0:
+            cut = new_cut(value, f, side == 1, last, False, 0.0, rank)
+    return cut
