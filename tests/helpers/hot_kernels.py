@@ -14,13 +14,14 @@ from gputree.compilation.decorators import Kernel
 
 # Together they compile in about half a minute, once on a machine.
 HOT = {
-    "backends.cpu.encode": ("encode_rows", "fill_grid", "inspect_columns"),
+    "backends.cpu.encode": ("encode_rows", "fill_grid", "inspect_columns", "take_columns"),
     "backends.cpu.lists.score": ("score_columns",),
     "backends.cpu.sort": ("sort_keys",),
-    "criteria.entropy": ("node_entropies",),
+    "criteria.entropy": ("_terms", "node_entropies"),
     "prediction.descent": ("walk",),
     "prediction.forest": ("add_answers",),
     "rules.selection": ("_best_subset",),
+    "tree.sums": ("add_to_parents",),
 }
 
 
