@@ -86,18 +86,27 @@ def open_nodes(
 ) -> LevelPlan:
     """Send nodes whose splits are searched, and `others`, and divide the nodes into pieces."""
     m, rows, workspace = begin.size, int((end - begin).sum()), grower.workspace
-    arrays = np.array([m, *(NUMBERS - 1) * [0]]), begin, end, keys, *others
-    sent = workspace.counted.send(arrays, lambda: _most_sent(grower, len(others)))
-    nodes, most = tuple(sent[:NUMBERS]), (grower.entries.size, grower.most_nodes)
-    lists = OpeningArrays.of(
-        workspace.plan.allocate(opening_arrays(rows, m), lambda: bytes_of(*opening_arrays(*most)))
+    number, begin, end, keys, *rest = workspace.counted.send(
+        (np.array([m]), begin, end, keys, *others), lambda: _most_sent(grower, len(others))
     )
-    place(grower, NO_PARTS, None, None, opening=lists.opening((*nodes, None), 1, nodes, None))
-    return lists.plan(nodes, most_pieces(rows, m))[0]._replace(others=sent[NUMBERS:])
+    most = grower.entries.size, grower.most_nodes
+    arrays = workspace.plan.allocate(
+        [*_level_arrays(m), *opening_arrays(rows, m)],
+        lambda: bytes_of(*_level_arrays(most[1]), *opening_arrays(*most)),
+    )
+    nodes, lists = tuple(arrays[:4]), OpeningArrays.of(arrays[4:])
+    opening = lists.opening((number, begin, end, keys, None), 1, nodes, None)
+    place(grower, NO_PARTS, None, None, opening=opening)
+    return lists.plan(nodes, most_pieces(rows, m))[0]._replace(others=rest)
+
+
+def _level_arrays(m: int) -> list[Shaped]:
+    """Arrays of the numbers, entries and keys of m nodes."""
+    return [(NUMBERS, np.int64), (m, np.int64), (m, np.int64), (m, np.uint64)]
 
 
 def _most_sent(grower: Grower, others: int) -> int:
     """Maximum bytes sent for a level."""
     m, pairs = grower.most_nodes, np.count_nonzero(grower.table.host.categories)
-    sizes = NUMBERS, *3 * (m,), *others * (m * pairs,)
+    sizes = 1, *3 * (m,), *others * (m * pairs,)
     return bytes_of(*((size, np.int64) for size in sizes))
