@@ -12,6 +12,8 @@ da = pytest.importorskip("dask.array", reason="Dask is not installed")
 
 from eager_client import EagerClient  # noqa: E402  what follows needs Dask
 
+from gputree import DecisionTreeClassifier  # noqa: E402
+from gputree.backends.sharded import histograms  # noqa: E402
 from gputree.backends.sharded.backend import ShardedBackend  # noqa: E402
 from gputree.backends.sharded.cells import beside_best  # noqa: E402
 from gputree.backends.sharded.histograms import cut_columns  # noqa: E402
@@ -111,3 +113,21 @@ def test_what_comes_is_a_few_numbers_a_node_and_column(monkeypatch, classes, bin
     assert max(nodes for nodes, _, _ in found) >= 4
     for nodes, _, received in found:
         assert received == nodes * (6 * 42 + classes * 8)
+
+
+def test_candidate_bins_are_of_the_columns_of_their_block(monkeypatch):
+    """Cuts inside the bins of each of three blocks make the tree of one table."""
+    found, joined = [], histograms.joined
+    tune(monkeypatch, "sharded", task_bytes=1, pieces_per_thread=3)
+    monkeypatch.setattr("gputree.growth.grower.finish_rows", lambda *_: 1)
+    monkeypatch.setattr(
+        histograms, "joined", lambda parts: found.append(len(parts)) or joined(parts)
+    )
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(400, 6))
+    y = (X[:, 1] > 0.21) * 2 + (X[:, 3] > 0.13) + (X[:, 5] > 0.47)
+    given = {"max_bins": 8, "max_depth": 5, "n_jobs": 1}
+    tree = DaskDecisionTreeClassifier(client=EagerClient(), **given)
+    tree.fit(da.from_array(X, (150, 6)), da.from_array(y, 150))
+    assert max(found) > 2
+    assert tree.tree_.equals(DecisionTreeClassifier(**given).fit(X, y).tree_)
