@@ -215,14 +215,15 @@ def test_ranks_of_distinct_values(dtype):
         assert (rank[f, ~is_known] == none).all()
 
 
+@pytest.mark.parametrize("some", [True, False])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_ranks_of_values_other_than_0(dtype):
+def test_ranks_of_values_other_than_0(dtype, some):
     """The same as those of all values; rows by column in order, with a bit for each."""
     rng = np.random.default_rng(0)
     values = rng.integers(-2, 4, (43, 5)) * rng.choice([0.0, -1.0, 0.5], (43, 5))
     values[:, 1], values[:, 2] = 1.5, np.abs(values[:, 2])
     values[rng.random(43) < 0.3, 3], values[:, 4] = np.nan, 0.0
-    values = values.astype(dtype)
+    values = values.astype(dtype) if some else np.zeros(values.shape, dtype)
     missing = np.isnan(values).any(axis=0)
     with tuned(SPARSE):
         table = CpuTable(values, missing)

@@ -62,7 +62,7 @@ def rank_nonzeros(values: NDArray, missing: NDArray[np.bool_]) -> Ranks:
     by_column = np.argsort(column[: row.size], kind="stable")
     row, rank, column = row[by_column], rank[by_column], column[by_column]
     first = np.cumsum([0, *count])
-    changes = np.append(False, (rank[1:] != rank[:-1]) & (column[1:] == column[:-1]))
+    changes = 1 + np.flatnonzero((rank[1:] != rank[:-1]) & (column[1:] == column[:-1]))
     alike = np.bincount(column[changes], minlength=d) == 0
     sparse = NonZeros(first, row.astype(np.uint32), rank, zero, _bits(row, column, n, d), alike)
     found = ordered[new].astype(np.float64)
