@@ -25,7 +25,7 @@ from gputree.base.memory import resident_bytes
 from gputree.cli import evaluate
 from gputree.cli.memory import watched_memory
 from gputree.datasets import delimited, formats, load_auto_mpg, load_iris, readers
-from gputree.evaluation import Answers, Moments, answers, in_blocks
+from gputree.evaluation import Answers, Moments, answers_by_target, in_blocks
 
 IRIS, CARS = load_iris(), load_auto_mpg()
 RNG = np.random.default_rng(0)
@@ -163,7 +163,10 @@ def test_moments_of_parts_are_those_of_all(weighted):
 def test_blocks_are_of_so_many_rows():
     model = DecisionTreeClassifier(max_depth=2).fit(*load_iris(return_X_y=True))
     X, y = load_iris(return_X_y=True)
-    parts = [answers(model, X[a:b], y[a:b]) for a, b in ((0, 10), (10, 90), (90, 91), (91, 150))]
+    parts = [
+        answers_by_target(model, X[a:b], y[a:b])[0]
+        for a, b in ((0, 10), (10, 90), (90, 91), (91, 150))
+    ]
     blocks = list(in_blocks(parts, 40))
     assert [block.y.size for block in blocks] == [40, 40, 40, 30]
     assert (np.concatenate([block.y for block in blocks]) == y).all()

@@ -22,7 +22,7 @@ from gputree import (
     RandomForestRegressor,
 )
 from gputree.estimators.cart import Cart
-from gputree.evaluation import Moments, answers
+from gputree.evaluation import Moments, answers_by_target
 from gputree.pruning import (
     CostComplexity,
     PenalizedLoss,
@@ -226,7 +226,9 @@ def test_measures_of_weighted_rows(model):
     copies = np.repeat(np.arange(N), weight)
     weighted = model.report(X, y, weight.astype(float))
     assert weighted.measures == pytest.approx(model.report(X[copies], y[copies]).measures)
-    plain, doubled = (answers(model, X, y, w).measures for w in (None, np.full(N, 2.0)))
+    plain, doubled = (
+        answers_by_target(model, X, y, w)[0].measures for w in (None, np.full(N, 2.0))
+    )
     for name, measure in plain.items():
         assert measure.error > 0
         assert doubled[name] == pytest.approx(measure, rel=1e-12)

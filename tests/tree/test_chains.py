@@ -27,7 +27,7 @@ from gputree.pruning import (
     ValidationPrePruning,
     collapse_splits,
     cost_complexity_path,
-    subtree_raising,
+    pessimistic,
 )
 from gputree.pruning.cost_complexity_cv import _loss_along
 from gputree.tree.importance import impurity_importances
@@ -111,13 +111,13 @@ def test_descent_and_paths():
 @pytest.mark.parametrize("shape", [chain(1500, rows_a_leaf=8), balanced(10, rows_a_leaf=8)])
 def test_raising_stores_the_rows_of_a_path_once(shape, monkeypatch):
     """Separate copies of all rows of a path would be 700 times the table in a chain."""
-    held, walks, visit = [], [], subtree_raising.visit_nodes
+    held, walks, visit = [], [], pessimistic.visit_nodes
 
     def spy(walk, n_threads):
         walks.append(walk)
         held.append(visit(walk, n_threads))
 
-    monkeypatch.setattr(subtree_raising, "visit_nodes", spy)
+    monkeypatch.setattr(pessimistic, "visit_nodes", spy)
     tree, n = shape.tree, shape.rows.target.size
     assert Pessimistic().prune_tree(tree, shape.rows).equals(tree)
     assert held[0] <= 4 * n  # twice the table, grown by doubling
