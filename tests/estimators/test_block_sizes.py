@@ -52,7 +52,7 @@ SMALL = {
     "prediction.quantiles.BLOCK_ROWS": 3,
     "prediction.descent.FEW_CODES": 2,
     "pruning.raising_walk.FIRST_LOOK": 2,
-    "pruning.subtree_raising.FEW_ROWS": 2,
+    "pruning.pessimistic.FEW_ROWS": 2,
     "rules.coverage.BLOCK_BYTES": 64,
     "rules.coverage.LEAST_BLOCK": 2,
     "rules.selection.MOST_KEPT": 2,
