@@ -1,6 +1,7 @@
 """Subtrees that read only the columns sampled at each node (extra-trees; `max_features`).
 
     drawn_ranks.py     the best cut of the columns that a node draws, by ranks of their values
+    nonzeros.py        the same of a sparse table, by the ranks of values other than 0
     drawn_values.py    by the values themselves: of cuts that are drawn, and of wide tables
 
 The rows of a node are marked with their sides of the best cut, and partitioned stably.

@@ -43,7 +43,12 @@ from gputree.backends.cpu.finish_scan import (
 from gputree.backends.cpu.jit import borrowing, pasted
 from gputree.backends.cpu.layout import Table
 from gputree.backends.cpu.monotonic import at_column, keeps_order
-from gputree.backends.cpu.nonzeros import list_nonzeros, rank_ends, scan_nonzeros
+from gputree.backends.cpu.nonzeros import (
+    list_nonzeros,
+    rank_ends,
+    scan_nonzeros,
+    take_ranks,
+)
 from gputree.backends.cpu.ranks import Ranks
 from gputree.backends.cpu.score import add_cell
 from gputree.base.dtypes import ROW
@@ -464,19 +469,11 @@ def best_rank_cut(scan, rows, limits, active, ranks):
 
 
 @borrowing
-def threshold_after(table, f, last, before, after, none):
-    """Threshold after rank `last` of column f, `before` and `after` which a node has ranks.
-
-    These are distances from `last` down, and from the rank after it up.
-    """
-    following = last + np.uintp(1)
-    if following + after == none:
-        return np.inf
-    first = table.first[f]
-    return midpoint(
-        table.highest[first + np.int64(last - before)],
-        table.lowest[first + np.int64(following + after)],
-    )
+def rank_of(table, sparse, taken, f, rows, i):
+    """Rank of row i of a node in column f, which was `taken` where the table is sparse."""
+    if sparse is None:
+        return table.rank[f, np.uintp(rows[i])]
+    return taken[i]
 
 
 @pasted
@@ -496,30 +493,21 @@ def mark_ranks(scan, rows, ranks, subsets, sparse, cut, left_side):
     missing, last = np.int64(0), np.uintp(cut.place)
     following = last + np.uintp(1)
     before = after = none
+    if sparse is not None:
+        take_ranks(sparse, ranks.place, rows, bits, f, ranks.keys, ranks.order)
     # Distances of the next ranks on both sides; those of the other side wrap around to large ones.
-    if sparse is None:
-        rank = table.rank[f]
-        for i in range(np.uintp(rows.size)):
-            r = np.uintp(rank[np.uintp(rows[i])])
-            is_missing = r == none
-            left_side[i] = (r <= last) | (is_missing & cut.missing_left)
-            before = min(before, last - r)
-            after = min(after, r - following)
-            missing += np.int64(is_missing)
-    else:
-        found = list_nonzeros(sparse, ranks.place, rows, bits, f, ranks.keys)
-        zero = np.uintp(sparse.zero[f])
-        if found < rows.size:
-            before, after = min(before, last - zero), min(after, zero - following)
-        for i in range(np.uintp(rows.size)):
-            left_side[i] = zero <= last
-        for j in range(np.uintp(found)):
-            key = np.uintp(ranks.keys[j])
-            r = key >> np.uintp(bits)
-            is_missing = r == none
-            i = key & ((np.uintp(1) << np.uintp(bits)) - np.uintp(1))
-            left_side[i] = (r <= last) | (is_missing & cut.missing_left)
-            before = min(before, last - r)
-            after = min(after, r - following)
-            missing += np.int64(is_missing)
-    return threshold_after(table, f, last, before, after, none), missing > 0
+    for i in range(np.uintp(rows.size)):
+        r = np.uintp(rank_of(table, sparse, ranks.order, f, rows, i))
+        is_missing = r == none
+        left_side[i] = (r <= last) | (is_missing & cut.missing_left)
+        before = min(before, last - r)
+        after = min(after, r - following)
+        missing += np.int64(is_missing)
+    threshold = np.inf
+    if following + after != none:
+        first = table.first[f]
+        threshold = midpoint(
+            table.highest[first + np.int64(last - before)],
+            table.lowest[first + np.int64(following + after)],
+        )
+    return threshold, missing > 0

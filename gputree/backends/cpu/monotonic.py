@@ -178,12 +178,11 @@ def column_in(columns, i):
 
 
 @borrowing
-def place_of(columns, f):
-    """Place of column f among those that may split a node, or of the next one."""
-    first, last = columns.first, columns.last
-    while first < last:  # those before `first` are less than f, those from `last` on are not
+def lower_bound(ordered, first, last, x):
+    """Place of x in ``ordered[first:last]``, or of the next greater number."""
+    while first < last:  # those before `first` are less than x, those from `last` on are not
         middle = (first + last) // 2
-        if columns.column[middle] < f:
+        if ordered[middle] < x:
             first = middle + 1
         else:
             last = middle
@@ -195,7 +194,7 @@ def may_split(columns, f):
     """Return True if column f may split a node."""
     if columns is None:
         return True
-    place = place_of(columns, f)
+    place = lower_bound(columns.column, columns.first, columns.last, f)
     return place < columns.last and columns.column[place] == f
 
 
@@ -219,7 +218,7 @@ def put_set(interactions, bounds, j, stack):
 def push_sets(columns, f, stack, place):
     """Store the set of both children of a node, cut by column f, at `place` and behind it."""
     if columns is not None:
-        below = columns.below[place_of(columns, f)]
+        below = columns.below[lower_bound(columns.column, columns.first, columns.last, f)]
         stack[place], stack[place + 1] = below, below
 
 

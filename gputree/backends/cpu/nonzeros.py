@@ -9,6 +9,7 @@ A node of many rows looks these up in itself, and one of few looks up its rows i
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -19,9 +20,12 @@ from gputree.backends.cpu.block import missing_rank
 from gputree.backends.cpu.cut import admits, new_cut, score_to_beat, tie_rank
 from gputree.backends.cpu.finish_scan import clear, known_end
 from gputree.backends.cpu.jit import borrowing
-from gputree.backends.cpu.monotonic import at_column, keeps_order
+from gputree.backends.cpu.monotonic import at_column, keeps_order, lower_bound
 from gputree.backends.cpu.ranks import Ranks, rank_type
 from gputree.criteria import add_row, may_exceed, move, move_cell, score
+
+# Values that are compared with 0 at a time: a table may be larger than memory.
+BLOCK_CELLS = 1 << 20
 
 
 class NonZeros(NamedTuple):
@@ -35,16 +39,37 @@ class NonZeros(NamedTuple):
     alike: NDArray[np.bool_]  # (d,) all ranks of the column are equal
 
 
+def at_most(values: NDArray, most: float) -> bool:
+    """Return True if at most so many values of a table are other than 0."""
+    count = 0
+    for _, block in _blocks(values):
+        count += int(np.count_nonzero(block != 0))
+        if count > most:
+            return False
+    return True
+
+
+def _blocks(values: NDArray) -> Iterator[tuple[int, NDArray]]:
+    """Some rows of a table at a time, and the number of the first."""
+    step = max(BLOCK_CELLS // values.shape[1], 1)
+    for a in range(0, len(values), step):
+        yield a, values[a : a + step]
+
+
 def rank_nonzeros(values: NDArray, missing: NDArray[np.bool_]) -> Ranks:
     """Ranks of a table (n, d) that is sparse, of columns with and without `missing` values."""
     n, d = values.shape
-    row, column = np.nonzero(values != 0)
+    short = np.min_scalar_type(d)  # NumPy sorts short integers by digits
+    parts = []
+    for a, block in _blocks(values):
+        row, column = np.nonzero(block != 0)
+        parts.append((row.astype(np.uint32) + np.uint32(a), column.astype(short)))
+    row, column = (np.concatenate(part) for part in zip(*parts, strict=True))
     number = values[row, column]
-    column = column.astype(np.min_scalar_type(d))  # NumPy sorts short integers by digits
     count = np.bincount(column, minlength=d)
     # A value 0 of no row, in each column that has one, takes part in the ranks.
     with_zero = np.flatnonzero(count < n)
-    column = np.concatenate([column, with_zero.astype(column.dtype)])
+    column = np.concatenate([column, with_zero.astype(short)])
     number = np.concatenate([number, np.zeros(with_zero.size, number.dtype)])
     order = np.lexsort((number, column))
     ordered, owner = number[order], column[order]
@@ -64,7 +89,7 @@ def rank_nonzeros(values: NDArray, missing: NDArray[np.bool_]) -> Ranks:
     first = np.cumsum([0, *count])
     changes = 1 + np.flatnonzero((rank[1:] != rank[:-1]) & (column[1:] == column[:-1]))
     alike = np.bincount(column[changes], minlength=d) == 0
-    sparse = NonZeros(first, row.astype(np.uint32), rank, zero, _bits(row, column, n, d), alike)
+    sparse = NonZeros(first, row, rank, zero, _bits(row, column, n, d), alike)
     found = ordered[new].astype(np.float64)
     return Ranks(np.empty((0, n), kind), starts, found, found, missing, sparse)
 
@@ -89,19 +114,6 @@ def put_places(place, rows):
 
 
 @borrowing
-def find_place(sparse, first, last, row):
-    """Place of a row, which is there, among those of a column at ``first .. last``."""
-    # Rows before `first` are lower, rows from `last` on are not.
-    while first < last:
-        middle = (first + last) // 2
-        if sparse.row[middle] < row:
-            first = middle + 1
-        else:
-            last = middle
-    return first
-
-
-@borrowing
 def list_nonzeros(sparse, place, rows, bits, f, keys):
     """Write the keys of those of a node's rows that are not 0 in column f; returns their number."""
     first, last = sparse.first[f], sparse.first[f + 1]
@@ -115,7 +127,7 @@ def list_nonzeros(sparse, place, rows, bits, f, keys):
         for j in range(found):
             e = first
             if not sparse.alike[f]:
-                e = find_place(sparse, first, last, rows[np.uintp(keys[j])])
+                e = lower_bound(sparse.row, first, last, rows[np.uintp(keys[j])])
             keys[j] |= np.uintp(sparse.rank[e]) << np.uintp(bits)
         return np.int64(found)
     most = np.uintp(rows.size)
@@ -127,6 +139,17 @@ def list_nonzeros(sparse, place, rows, bits, f, keys):
         keys[found] = (np.uintp(sparse.rank[e]) << np.uintp(bits)) | i
         found += np.uintp(np.uintp(rows[i]) == row)
     return np.int64(found)
+
+
+@borrowing
+def take_ranks(sparse, place, rows, bits, f, keys, ranks):
+    """Write the rank in column f of each of a node's rows to `ranks`; `keys` are used up."""
+    found = list_nonzeros(sparse, place, rows, bits, f, keys)
+    for i in range(np.uintp(rows.size)):
+        ranks[i] = sparse.zero[f]
+    mask = (np.uintp(1) << np.uintp(bits)) - np.uintp(1)
+    for j in range(np.uintp(found)):
+        ranks[np.uintp(keys[j]) & mask] = keys[j] >> np.uintp(bits)
 
 
 @borrowing

@@ -14,7 +14,7 @@ from gputree.backends.base import Bools, Int64s
 from gputree.backends.cpu import encode as coding
 from gputree.backends.cpu import tuning
 from gputree.backends.cpu.layout import Table
-from gputree.backends.cpu.nonzeros import rank_nonzeros
+from gputree.backends.cpu.nonzeros import at_most, rank_nonzeros
 from gputree.backends.cpu.ranks import Ranks, rank_table
 from gputree.base.dtypes import CODE, writable
 from gputree.base.memory import require_memory
@@ -164,7 +164,7 @@ class CpuTable:
         sample = self.values[:: max(n // 64, 1)]
         if np.count_nonzero(sample != 0) > 2 * tuned.sparse_share * sample.size:
             return False
-        return int(np.count_nonzero(self.values != 0)) <= most
+        return at_most(self.values, most)
 
     def prepare(
         self, max_bins: int, n_threads: int, exact: bool = True, max_features: int | None = None
