@@ -14,7 +14,7 @@ from tunings import DRAWN, RANKED, SORTED, SPARSE, finishing, tuned
 
 from gputree import DecisionTreeClassifier
 from gputree.backends.cpu import block as blocks
-from gputree.backends.cpu import drawn_ranks
+from gputree.backends.cpu import drawn_ranks, nonzeros
 from gputree.backends.cpu.drawn_ranks import sort_keys
 from gputree.backends.cpu.ranks import rank_columns, rank_table
 from gputree.backends.cpu.table import CpuTable
@@ -217,7 +217,7 @@ def test_ranks_of_distinct_values(dtype):
 
 @pytest.mark.parametrize("some", [True, False])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_ranks_of_values_other_than_0(dtype, some):
+def test_ranks_of_values_other_than_0(monkeypatch, dtype, some):
     """The same as those of all values; rows by column in order, with a bit for each."""
     rng = np.random.default_rng(0)
     values = rng.integers(-2, 4, (43, 5)) * rng.choice([0.0, -1.0, 0.5], (43, 5))
@@ -225,6 +225,7 @@ def test_ranks_of_values_other_than_0(dtype, some):
     values[rng.random(43) < 0.3, 3], values[:, 4] = np.nan, 0.0
     values = values.astype(dtype) if some else np.zeros(values.shape, dtype)
     missing = np.isnan(values).any(axis=0)
+    monkeypatch.setattr(nonzeros, "BLOCK_CELLS", 20)
     with tuned(SPARSE):
         table = CpuTable(values, missing)
         found = table.ranks(0, True, False, 1)

@@ -50,7 +50,7 @@ def at_most(values: NDArray, most: float) -> bool:
 
 
 def _blocks(values: NDArray) -> Iterator[tuple[int, NDArray]]:
-    """Some rows of a table at a time, and the number of the first."""
+    """Blocks of rows of a table, and the number of the first of each."""
     step = max(BLOCK_CELLS // values.shape[1], 1)
     for a in range(0, len(values), step):
         yield a, values[a : a + step]

@@ -97,7 +97,7 @@ def deviate(criterion, rows, s, t, whole, totals, by_share):
             scale = np.sqrt(square) if 0 < sums[c] < whole else 0.0
             deviates[2 * column] = -share * scale
             deviates[2 * column + 1] = (1.0 - share) * scale
-            # and of shares, which are off by a rounding
+            # absolute deviations in all, and a margin for the rounding of the share
             size[column] = (2.0 * (1.0 - share) * share + 1.0 / (n + 8.0)) * whole * scale
             column += 1
     for i in range(s, t if deviation.shape[0] > 0 else s):

@@ -46,7 +46,7 @@ class Codes(NamedTuple):
 class CodeSums(NamedTuple):
     """Sums of nodes by cell, in slots.
 
-    The first is for any node: its sums are 0 but between `count_rows` and `count_cuts` of a column.
+    Slot 0 is for any node: `count_rows` adds to its sums, and `count_cuts` clears them.
     """
 
     sums: Int64s  # (slots, cells x width) of a cell: rows, weight, and those of the targets

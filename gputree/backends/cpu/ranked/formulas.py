@@ -81,8 +81,8 @@ def slot_below(criterion, ranked, counts, slot, source, n, both):
 def count_cuts(criterion, ranked, size, totals, opened, counts, slot, cut, column, rank):
     """The better of `cut` and the best cut of a column by its codes, as `sweep` finds it.
 
-    The `size` rows were counted, and are no longer. Its place is the code of the last value on its
-    left.
+    `size` is the number of rows. Counts of slot 0 are cleared. The place of a cut is the code of
+    the last value on its left.
     """
 
 

@@ -78,10 +78,8 @@ def arrange(nominal, ranked, elements, known, s, totals, opened, scratch):
 
 @borrowing
 def sort_groups(first, second, order, spare):
-    """Sort an order of groups by two keys, stably, in runs that double: NumPy's sort, which has all
-    keys and types, takes seconds to compile.
-    """
-    size, width = order.size, 1
+    """Sort an order of groups by two keys, stably, by merging."""
+    size, width = order.size, 1  # NumPy's sort, of all kinds, takes seconds to compile
     # runs of `width` groups are sorted
     while width < size:
         for a in range(0, size, 2 * width):
