@@ -66,7 +66,7 @@ def counting(rows: int, columns: int, classes: int) -> None:
     measured(f"count   {name}", "ns a value", count, 1e9)
     measured(
         f"score   {name}", "ns a statistic",
-        lambda: seconds(lambda: backend.score(cells)) / cells.size, 1e9,
+        lambda: seconds(lambda: backend.score(cells, slots)) / cells.size, 1e9,
     )  # fmt: skip
 
 

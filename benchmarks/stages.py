@@ -87,7 +87,9 @@ class CodedStage(Stage):
         self.backend.histogram(self.begin, self.end, self.histograms, self.slots)
 
     def score(self):
-        return self.backend.score(self.histograms)
+        return self.backend.score(self.histograms, self.slots)
 
     def refine(self, scores):
-        return self.backend.refine(self.begin, self.end, self.histograms, scores, self.keys)
+        return self.backend.refine(
+            self.begin, self.end, self.histograms, self.slots, scores, self.keys
+        )

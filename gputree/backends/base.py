@@ -344,7 +344,7 @@ class Backend(Protocol):
         Larger siblings are complete once they are scored.
         """
 
-    def score(self, histograms: Any, bounds: Bounds | None = None) -> Any:
+    def score(self, histograms: Any, slots: Int64s, bounds: Bounds | None = None) -> Any:
         """Best boundary and highest bound of every column of every node, on the device.
 
         `bounds` are the constraints of the nodes; None where the task has none.
@@ -355,6 +355,7 @@ class Backend(Protocol):
         begin: Int64s,
         end: Int64s,
         histograms: Any,
+        slots: Int64s,
         scores: Any,
         keys: Uint64s,
         bounds: Bounds | None = None,

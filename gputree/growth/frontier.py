@@ -124,6 +124,25 @@ class Frontier:
         return (size > other) | ((size == other) & (self.node % 2 == 0))
 
 
+@dataclass(frozen=True)
+class LevelHistograms:
+    """Histograms on the device, and the slot of each node of a level."""
+
+    cells: Any
+    slot: Int64s
+
+    @classmethod
+    def none(cls) -> LevelHistograms:
+        """Return an empty set of histograms."""
+        return cls(None, np.empty(0, np.int64))
+
+    def slots_of(self, nodes: Int64s) -> Int64s:
+        """Return the slots of some nodes of the level; -1 where there is no histogram."""
+        if self.slot.size == 0:
+            return np.full(nodes.size, -1)
+        return np.where(nodes < 0, -1, self.slot[np.maximum(nodes, 0)])
+
+
 def children_of(
     opened: Frontier,
     numbers: Int64s,

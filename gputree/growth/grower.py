@@ -6,7 +6,7 @@ while the frontier has nodes:
     large nodes     histogram -> score -> refine -> partition -> their children
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -28,6 +28,7 @@ from gputree.growth.frontier import (
     FEWEST_ROWS,
     BestFirst,
     Frontier,
+    LevelHistograms,
     bounds_below,
     can_split,
     children_of,
@@ -57,7 +58,7 @@ def grow(
     table = NodeTable(n_rows)
     best_first = BestFirst(plan.max_leaf_nodes)
     frontier = Frontier.root(n_rows, plan.key, Bounds.of_roots(limits, plan.interactions))
-    parents: Any = None  # histograms of the level above
+    parents = LevelHistograms.none()
     aside: list[Frontier] = []
     # levels that backends split in advance, unless a limit depends on all of a level
     ahead: list[Ahead] = []
@@ -134,38 +135,39 @@ def _small_rows(
 def _grow_level(
     backend: Backend,
     frontier: Frontier,
-    parents: Any,
+    parents: LevelHistograms,
     ahead: Ahead | None,
     table: NodeTable,
     best_first: BestFirst,
     limits: Limits,
     plan: GrowthPlan,
-) -> tuple[Frontier, Any]:
-    """Split the nodes of one level, in batches that fit memory.
+) -> tuple[Frontier, LevelHistograms]:
+    """Split the nodes of one level, in batches that fit memory, and return their children.
 
-    Returns their children, and the histograms they may be subtracted from; None if they do not fit.
     Those that were split in advance come first, and are partitioned.
     """
     frontier, known = _known_first(frontier, ahead)
     batch_size = max(plan.histogram_bytes // backend.histogram_bytes, 1) if frontier.size else 1
-    histograms: Any = None
+    histograms = LevelHistograms.none()
     parts = [known.splits]
     for first in range(known.begin.size, frontier.size, batch_size):
         batch = frontier.slice(first, first + batch_size)
         del histograms  # of the batch before
         histograms = _build(backend, batch, parents)
-        scores = backend.score(histograms, batch.bounds)
-        nodes = batch.begin, batch.end
-        parts.append(backend.refine(*nodes, histograms, scores, batch.key, batch.bounds))
+        scores = backend.score(histograms.cells, histograms.slot, batch.bounds)
+        entries, place = (batch.begin, batch.end), histograms.slot
+        parts.append(
+            backend.refine(*entries, histograms.cells, place, scores, batch.key, batch.bounds)
+        )
         del scores
     if len(parts) > 2:
-        histograms = None  # children count all of theirs: the level did not fit
+        histograms = LevelHistograms.none()  # children count all of theirs: the level did not fit
     splits = Splits(*map(np.concatenate, zip(*parts, strict=True)))
     worth = best_first.worth(frontier.path_gain, splits.feature >= 0, splits.gain * splits.weight)
     chosen = np.flatnonzero(worth)
     opened, splits = frontier.take(chosen), splits.take(chosen)
     if opened.size == 0:
-        return opened, None
+        return opened, LevelHistograms.none()
     done = int(np.searchsorted(chosen, known.begin.size))
     middle, threshold = known.middle[chosen[:done]], known.threshold[chosen[:done]]
     if done < chosen.size:
@@ -176,9 +178,7 @@ def _grow_level(
     if opened.bounds is not None:
         bounds = bounds_below(backend, limits, plan.interactions, opened, middle, splits.feature)
     numbers = table.add_children(opened.node, splits, threshold, middle)
-    slots = np.full(chosen.size, -1)
-    if histograms is not None:
-        slots = np.maximum(chosen - known.begin.size, -1)
+    slots = histograms.slots_of(chosen - known.begin.size)
     weighted_gain = splits.gain * splits.weight
     return children_of(opened, numbers, middle, slots, weighted_gain, bounds), histograms
 
@@ -195,7 +195,7 @@ def _known_first(frontier: Frontier, ahead: Ahead | None) -> tuple[Frontier, Ahe
     return frontier.take(np.concatenate([place, others])), known
 
 
-def _build(backend: Backend, batch: Frontier, parents: Any) -> Any:
+def _build(backend: Backend, batch: Frontier, parents: LevelHistograms) -> LevelHistograms:
     """Make the histograms of a batch: the smaller of two siblings is counted, the other subtracted.
 
     A smaller sibling that is not in the frontier is counted all the same, in the larger one's
@@ -207,10 +207,11 @@ def _build(backend: Backend, batch: Frontier, parents: Any) -> Any:
     smaller[smaller < 0] = alone
     begin, end = batch.begin.copy(), batch.end.copy()
     begin[alone], end[alone] = batch.sibling_begin[alone], batch.sibling_end[alone]
-    counted = np.union1d(np.delete(np.arange(batch.size), derived), alone)
+    slot = np.arange(batch.size)
+    counted = np.union1d(np.delete(slot, derived), alone)
     cells = backend.new_histograms(batch.size)
-    larger = Larger(parents, batch.parent_slot[derived], smaller, derived)
+    larger = Larger(parents.cells, batch.parent_slot[derived], smaller, derived)
     backend.histogram(
         begin[counted], end[counted], cells, counted, larger if derived.size else None
     )
-    return cells
+    return LevelHistograms(cells, slot)

@@ -21,9 +21,9 @@ def scored(backend, sample, task, max_bins, middle):
     device = backend(sample, task)
     device.encode(max_bins)
     begin, end = np.array([middle, 0]), np.array([len(sample.y), middle])
-    cells = device.new_histograms(2)
-    device.histogram(begin, end, cells, np.arange(2))
-    return device, device.score(cells), (range(middle, end[0]), range(middle))
+    cells = device.new_histograms(3)
+    device.histogram(begin, end, cells, np.array([2, 0]))
+    return device, device.score(cells, np.array([2, 0])), (range(middle, end[0]), range(middle))
 
 
 def check_scores(backend, problem, max_bins, data, **limits):
@@ -99,7 +99,7 @@ def test_two_classes_of_many_rows(power):
     cells = backend.new_histograms(60)
     share = rng.random(cells.shape) ** 4
     cells[:] = share / share.sum(axis=1, keepdims=True) * (2.0**power - 100)
-    scores = backend.score(cells)
+    scores = backend.score(cells, np.arange(60))
     for histogram, best, place in zip(
         cells.tolist(), scores.best[:, 0], scores.bin[:, 0], strict=True
     ):
@@ -146,9 +146,9 @@ def test_vectors_score_as_bins_one_by_one(seed, bins, leaf, means, sign):
     cells[:] = rng.integers(0, 9, cells.shape) * np.repeat(filled, 2, axis=1)
     cells[cells.sum(axis=1) == 0, 0] = 3
     cells *= rng.random(cells.shape) < rng.choice([0.3, 1.0])
-    scores = backend.score(cells, bounds)
+    scores = backend.score(cells, np.arange(30), bounds)
     with mock.patch("gputree.backends.cpu.backend.new_vectors", return_value=None):
-        expected = backend.score(cells, bounds)
+        expected = backend.score(cells, np.arange(30), bounds)
     assert (scores.best == expected.best).all()
     found = scores.best > -np.inf
     assert (scores.bin == expected.bin)[found].all()

@@ -53,7 +53,7 @@ def test_the_larger_sibling_is_a_difference(backend, criterion, weighted):
     device.histogram(np.array([0, 90]), np.array([90, 200]), whole, np.array([2, 0]))
     larger = Larger(whole, np.array([2, 0]), np.array([1, 3]), np.array([2, 0]))
     device.histogram(np.array([0, 90]), np.array([30, 100]), parts, np.array([1, 3]), larger)
-    device.score(parts)
+    device.score(parts, np.arange(4))
     assert (to_host(parts)[2] == naive_histogram(device, task, range(30, 90))).all()
     assert (to_host(parts)[0] == naive_histogram(device, task, range(100, 200))).all()
 

@@ -56,10 +56,10 @@ def test_what_lies_beside_boundaries(problem, max_bins):
     device = new_backend("cpu", sample, task)
     device.encode(max_bins)
     n, d = sample.values.shape
-    cells, slots = device.new_histograms(2), np.arange(2)
+    cells, slots = device.new_histograms(2), np.array([1, 0])
     begin, end = np.array([n // 2, 0]), np.array([n, n // 2])
     device.histogram(begin, end, cells, slots)
-    scores = device.score(cells)
+    scores = device.score(cells, slots)
     next_bin, seen = np.empty((2, d), np.int64), np.empty((2, d), np.bool_)
     beside_best(
         task.criterion, device.table, task.rows.weight is not None, cells, slots, scores.best,
@@ -84,9 +84,9 @@ def received_in_levels(monkeypatch, classes, bins, number):
     monkeypatch.setattr("gputree.growth.grower.finish_rows", lambda *_: 1)
     found, score, refine = [], ShardedBackend.score, ShardedBackend.refine
 
-    def scored(self, histograms, bounds=None):
-        found.append((histograms.m, len(histograms.blocks), -self.shards.tasks.received))
-        return score(self, histograms, bounds)
+    def scored(self, histograms, slots, bounds=None):
+        found.append((slots.size, len(histograms.blocks), -self.shards.tasks.received))
+        return score(self, histograms, slots, bounds)
 
     def refined(self, *arguments):
         splits = refine(self, *arguments)

@@ -19,10 +19,11 @@ def refined(backend, sample, task, max_bins, begin, end, keys=None):
     """Splits of the nodes, the thresholds that partitioning gives them, and the backend."""
     device = backend(sample, task)
     device.encode(max_bins)
+    slots = np.arange(begin.size)
     cells = device.new_histograms(begin.size)
-    device.histogram(begin, end, cells, np.arange(begin.size))
+    device.histogram(begin, end, cells, slots)
     keys = np.zeros(begin.size, np.uint64) if keys is None else keys
-    splits = device.refine(begin, end, cells, device.score(cells), keys)
+    splits = device.refine(begin, end, cells, slots, device.score(cells, slots), keys)
     found = splits.feature >= 0
     threshold = np.full(begin.size, np.nan)
     if found.any():

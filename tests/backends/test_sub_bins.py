@@ -165,8 +165,8 @@ def root(backend, sample, task, max_bins):
     begin, end, slots = np.array([0]), np.array([len(sample.y)]), np.array([0])
     histograms = device.new_histograms(1)
     device.histogram(begin, end, histograms, slots)
-    scores = device.score(histograms)
-    return device, (begin, end, histograms, scores, np.zeros(1, np.uint64))
+    scores = device.score(histograms, slots)
+    return device, (begin, end, histograms, slots, scores, np.zeros(1, np.uint64))
 
 
 @pytest.mark.full

@@ -62,7 +62,7 @@ def level_by_level(backend, frontier: Frontier, levels: int, fewest: int) -> lis
         slots, cells = np.arange(frontier.size), backend.new_histograms(frontier.size)
         backend.histogram(frontier.begin, frontier.end, cells, slots)
         nodes = frontier.begin, frontier.end
-        splits = backend.refine(*nodes, cells, backend.score(cells), frontier.key)
+        splits = backend.refine(*nodes, cells, slots, backend.score(cells, slots), frontier.key)
         split = np.flatnonzero(splits.feature >= 0)
         middle, threshold = np.zeros(frontier.size, np.int64), np.zeros(frontier.size)
         opened = frontier.take(split)
@@ -176,7 +176,6 @@ def test_a_tree_waits_once_for_its_levels(emulated_device):
         launches.clear()
         grown(backend, sample, task, finish_rows=1, max_leaf_nodes=max_leaf_nodes)
         waits.append(transfers["waits"] - before)
-        # a launch opens the first level queued, and each that is not
-        queued.append(launches["place_entries"] == launches["mark_sides"] + 1)
+        queued.append(launches["place_entries"] > launches["mark_sides"])  # the first is opened
     assert queued == [True, False]
     assert waits[0] <= 3 < waits[1]

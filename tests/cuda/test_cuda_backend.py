@@ -73,7 +73,7 @@ def test_histograms(cuda_device, monkeypatch, criterion, weighted, shared_bytes)
         backend.histogram(np.array([100, 0]), np.array([250, 100]), whole, np.array([1, 0]))
         larger = Larger(whole, np.array([0]), np.array([2]), np.array([0]))
         backend.histogram(np.array([20]), np.array([60]), parts, np.array([2]), larger)
-        backend.score(parts)
+        backend.score(parts, np.arange(3))
         cells.append((whole, parts))
     for expected, found in zip(*cells, strict=True):
         assert to_host(expected).dtype == to_host(found).dtype

@@ -267,8 +267,8 @@ class CpuBackend:
         self._run(lambda a, b: subtract_nodes(larger, out, a, b), parts)
 
     # ----------------------------------------------------------- splits
-    def score(self, histograms: NDArray, bounds: Bounds | None = None) -> Scores:
-        m, d = histograms.shape[0], self.table.codes.shape[1]
+    def score(self, histograms: NDArray, slots: Int64s, bounds: Bounds | None = None) -> Scores:
+        m, d = slots.size, self.table.codes.shape[1]
         scores = Scores(
             total=np.empty((m, self.channels), np.int64),
             best=np.empty((m, d)),
@@ -280,7 +280,7 @@ class CpuBackend:
         if histograms.shape[1] == 0:
             return scores
         parts = even_spans(m, self.histogram_cells, self.n_threads, tuning.TUNING.scored_cells)
-        rules, table, slots = self._rules(bounds), self.table.of_codes(), np.arange(m)
+        rules, table = self._rules(bounds), self.table.of_codes()
 
         def score(a: int, b: int) -> None:
             score_nodes(new_vectors(self.task), rules, table, histograms, slots, a, b, scores)
@@ -293,11 +293,12 @@ class CpuBackend:
         begin: Int64s,
         end: Int64s,
         histograms: NDArray,
+        slots: Int64s,
         scores: Scores,
         keys: Uint64s,
         bounds: Bounds | None = None,
     ) -> Splits:
-        nodes = Nodes(begin, end, histograms, np.arange(begin.size))
+        nodes = Nodes(begin, end, histograms, slots)
         self.score_subsets(nodes, scores, self._nominal)
         return self._choose(nodes, scores, keys, bounds)
 
@@ -314,7 +315,7 @@ class CpuBackend:
         begin, end, d = np.array([0]), np.array([self.entries.size]), self.table.missing.size
         cells, slots, copies = self.new_histograms(1), np.array([0]), np.zeros_like(columns)
         self.histogram(begin, end, cells, slots)
-        scores = self.score(cells)
+        scores = self.score(cells, slots)
         self.score_subsets(Nodes(begin, end, cells, slots), scores, self._nominal)
         scores = Scores(*(field[copies] for field in scores))
         hidden = (columns[:, None] != np.arange(d)) & (columns[:, None] >= 0)

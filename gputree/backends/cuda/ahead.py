@@ -16,16 +16,25 @@ from gputree.backends.base import Ahead, Int64s, Uint64s
 from gputree.backends.binning import thresholds
 from gputree.backends.cuda import tuning
 from gputree.backends.cuda.histogram import ALL_COUNTED, Counting, count, new_histograms
-from gputree.backends.cuda.kernels import LARGER
-from gputree.backends.cuda.layout import Grower, pack_constraints
+from gputree.backends.cuda.kernels import CHUNKS, LARGER, OPENING, Packed
+from gputree.backends.cuda.layout import Grower, LevelPlan, pack_constraints
 from gputree.backends.cuda.level import Results, SearchExtent, Tally
 from gputree.backends.cuda.memory import LEVEL_SHARE
-from gputree.backends.cuda.opening import NUMBERS, OpeningArrays, opening_arrays
 from gputree.backends.cuda.partition import NOT_OPENED, RECORD_WORDS, place, splits_of
 from gputree.backends.cuda.refine import open_search, queue_search
 from gputree.backends.cuda.score import score_nodes
-from gputree.backends.cuda.workspace import NO_PARTS, Shaped, bytes_of, most_pieces
+from gputree.backends.cuda.workspace import (
+    NO_PARTS,
+    DeviceChunks,
+    NodePieces,
+    Shaped,
+    bytes_of,
+    filling_chunks,
+)
 from gputree.base.dtypes import WAITS
+
+# Numbers that a level counts on the device: nodes, and pieces counted, searched and split.
+NUMBERS = 4
 
 
 class LevelLog(NamedTuple):
@@ -99,10 +108,10 @@ def grow_ahead(
     log.data.memset_async(0, log.nbytes)  # levels may have fewer nodes
     half, logs, larger = len(arranged) // 2, LevelLog.listed(log, sizes), ALL_COUNTED
     lists = OpeningArrays.of(arranged[:half]), OpeningArrays.of(arranged[half:])
-    opening = lists[0].opening((*sent, None), fewest, logs[0].nodes, logs[0].results)
+    opening = _opening((*sent, None), fewest, logs[0], lists[0])
     place(grower, NO_PARTS, None, None, opening=opening)
     for i, (level, m) in enumerate(zip(logs, sizes, strict=True)):
-        plan, counted = lists[i % 2].plan(level.nodes, most_pieces(rows, m))
+        plan, counted = _plan(level, lists[i % 2], _most_pieces(rows, m))
         cells = new_histograms(grower, m)
         count(grower, counting, counted, cells)
         constraints = pack_constraints(grower, ())
@@ -113,10 +122,9 @@ def grow_ahead(
         queue_search(grower, search, is_first=True)
         below, opening = lists[(i + 1) % 2], NOT_OPENED
         if i + 1 < len(logs):
-            above, next_level = (*level.nodes, search.records), logs[i + 1]
-            opening = below.opening(above, fewest, next_level.nodes, next_level.results)
+            opening = _opening((*level.nodes, search.records), fewest, logs[i + 1], below)
         place(grower, plan.parts, search.records, search.lefts, opening=opening)
-        larger = LARGER.pack(cells, *below.larger)
+        larger = LARGER.pack(cells, *below.nodes[2:4])
         del scores, search
     workspace.plan.release()  # the level loop needs less, and the rest of its memory
     return _read(grower, LevelLog.listed(log.get(), sizes))
@@ -134,9 +142,62 @@ def _within_memory(grower: Grower, rows: int, most: int, sizes: list[int]) -> li
     return []
 
 
+# Arrays of nodes: fields of OpenNodes from `low` on.
+NODE_ARRAYS = 6
+
+
+class OpeningArrays(NamedTuple):
+    """Arrays for every second level."""
+
+    nodes: list[Any]
+    pieces: list[tuple[Any, ...]]  # counted, searched and split: fields of Pieces
+
+    @classmethod
+    def of(cls, arrays: list[Any]) -> OpeningArrays:
+        """Arrange one set of the arrays of `_arrays`."""
+        tuned = tuning.TUNING
+        by_rows = tuned.chunk_rows, tuned.fewest_chunk_rows, filling_chunks()
+        cuts = by_rows, by_rows, (tuned.partition_rows, tuned.partition_rows, 1)
+        pieces = [
+            (*cut, *arrays[i : i + 4])
+            for cut, i in zip(cuts, range(NODE_ARRAYS, len(arrays), 4), strict=True)
+        ]
+        return cls(arrays[:NODE_ARRAYS], pieces)
+
+
 def _arrays(rows: int, sizes: list[int]) -> list[Shaped]:
     """Arrays of the widest level, twice: one is read while the next is opened; and all logs."""
-    return [*2 * opening_arrays(rows, max(sizes)), (LevelLog.words(sizes), np.int64)]
+    m, i8 = max(sizes), np.int64
+    lists = [size for number in _most_pieces(rows, m) for size in (m, number, number, number)]
+    return [(size, i8) for size in (*2 * (*NODE_ARRAYS * (m,), *lists), LevelLog.words(sizes))]
+
+
+def _most_pieces(rows: int, m: int) -> tuple[int, int, int]:
+    """Maximum numbers of pieces that m nodes are divided into: counted, searched, split."""
+    tuned = tuning.TUNING
+    filling = min(filling_chunks(), rows // tuned.fewest_chunk_rows)
+    most = max(rows // tuned.chunk_rows, filling) + m
+    return most, most, rows // tuned.partition_rows + m
+
+
+def _opening(above: tuple[Any, ...], fewest: int, level: LevelLog, lists: OpeningArrays) -> Packed:
+    """Pack the level that is made of the nodes above: see Opening of opening.cuh."""
+    nodes = level.begin.size, *level.nodes, *lists.nodes
+    return OPENING.pack(above, fewest, nodes, *lists.pieces, level.results, len(Tally._fields))
+
+
+def _plan(
+    level: LevelLog, lists: OpeningArrays, most: tuple[int, int, int]
+) -> tuple[LevelPlan, DeviceChunks]:
+    """Plan of a level that is opened, of at most so many pieces; and those that are counted."""
+    counted, searched, split = [
+        DeviceChunks(size, CHUNKS.pack(*lists.pieces[i][4:], level.numbers[i + 1 :]))
+        for i, size in enumerate(most)
+    ]
+    number, begin, _, keys = level.nodes
+    low, high, *_ = lists.nodes
+    parts = NodePieces(split, begin, lists.pieces[2][3])
+    return LevelPlan(searched, parts, keys, low, high, [], number=number), counted
 
 
 def _read(grower: Grower, logs: list[LevelLog]) -> Queued:

@@ -18,6 +18,7 @@ from gputree.backends.cuda.kernels import cupy
 from gputree.backends.cuda.layout import (
     DeviceRows,
     Grower,
+    LevelPlan,
     UploadedTable,
     categorical_places,
     pack_interactions,
@@ -25,7 +26,6 @@ from gputree.backends.cuda.layout import (
 )
 from gputree.backends.cuda.machine import current_stream, on_own_device
 from gputree.backends.cuda.memory import share_out
-from gputree.backends.cuda.opening import open_nodes
 from gputree.backends.cuda.partition import Marked, categories, node_statistics, partition
 from gputree.backends.cuda.refine import refine
 from gputree.backends.cuda.score import DeviceScores, score
@@ -133,9 +133,9 @@ class CudaBackend:
 
     # ----------------------------------------------------------- splits
     @on_own_device
-    def score(self, histograms: Any, bounds: Bounds | None = None) -> DeviceScores:
+    def score(self, histograms: Any, slots: Int64s, bounds: Bounds | None = None) -> DeviceScores:
         larger, self.larger = self.larger, histograms_.ALL_COUNTED
-        return score(self.grower, histograms, larger, bounds)
+        return score(self.grower, histograms, larger, slots, bounds)
 
     @on_own_device
     def refine(
@@ -143,13 +143,14 @@ class CudaBackend:
         begin: Int64s,
         end: Int64s,
         histograms: Any,
+        slots: Int64s,
         scores: DeviceScores,
         keys: NDArray[np.uint64],
         bounds: Bounds | None = None,  # those that `scores` were computed with
     ) -> Splits:
         subsets = list_subsets(self.grower, begin, end)
         sent = () if subsets is None else subsets.sent
-        plan = open_nodes(self.grower, begin, end, keys, sent)
+        plan = LevelPlan.of(self.grower, begin, end, slots, keys, sent)
         marked, pairs = refine(self.grower, begin, end, histograms, plan, scores, subsets)
         self.marked.append(marked)
         self.refined_pairs += pairs

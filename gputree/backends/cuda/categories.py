@@ -19,20 +19,14 @@ from gputree.backends.cuda import tuning
 from gputree.backends.cuda.kernels import LANES, PAIRS, RUN_MEMORY, Packed, cupy
 from gputree.backends.cuda.layout import (
     Grower,
+    LevelPlan,
     batches,
     offsets,
     sort_segments,
     to_device,
 )
 from gputree.backends.cuda.score import DeviceScores
-from gputree.backends.cuda.workspace import (
-    DeviceChunks,
-    LevelPlan,
-    Shaped,
-    allocate,
-    bytes_of,
-    send,
-)
+from gputree.backends.cuda.workspace import DeviceChunks, Shaped, allocate, bytes_of, send
 
 # Size of a node's mask of categories, in int64: a bit for each bin.
 MASK_WORDS = MAX_BINS // 64

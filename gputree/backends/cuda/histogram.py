@@ -16,7 +16,7 @@ from gputree.backends.cuda import tuning
 from gputree.backends.cuda.encode import WORD, values_of
 from gputree.backends.cuda.kernels import INTERVALS, LANES, LARGER, Packed, cupy
 from gputree.backends.cuda.layout import Grower, to_device
-from gputree.backends.cuda.workspace import DeviceChunks, bytes_of, cut, most_pieces, send
+from gputree.backends.cuda.workspace import DeviceChunks, bytes_of, cut, send
 
 
 def column_groups(offset: Int64s, cell_bytes: int) -> Int64s | None:
@@ -127,7 +127,7 @@ def choose_counting(grower: Grower, columns: tuple[int, int] | None = None) -> C
 
 def _most_bytes(grower: Grower) -> int:
     """Maximum bytes sent for the nodes of a level that are counted or subtracted."""
-    chunks, *_ = most_pieces(grower.entries.size, grower.most_nodes)
+    chunks = grower.most_chunks
     sizes = (*3 * (chunks,), *4 * (grower.most_nodes,))
     return bytes_of(*((size, np.int64) for size in sizes))
 

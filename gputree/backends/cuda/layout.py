@@ -23,7 +23,15 @@ from gputree.backends.cuda.kernels import (
     cupy,
 )
 from gputree.backends.cuda.memory import Memory
-from gputree.backends.cuda.workspace import Workspace, send
+from gputree.backends.cuda.workspace import (
+    DeviceChunks,
+    NodePieces,
+    Workspace,
+    bytes_of,
+    cut,
+    filling_chunks,
+    send,
+)
 from gputree.base.dtypes import ROW
 
 
@@ -225,6 +233,17 @@ class Grower(NamedTuple):
         )
         return min(of_depth, of_rows, of_memory)
 
+    @property
+    def most_chunks(self) -> int:
+        """Maximum number of pieces, as `cut` makes them, that these nodes are divided into."""
+        most = max(self.entries.size // tuning.TUNING.chunk_rows, filling_chunks())
+        return most + self.most_nodes
+
+    @property
+    def most_parts(self) -> int:
+        """Maximum number of pieces that these nodes are divided into to be partitioned."""
+        return self.entries.size // tuning.TUNING.partition_rows + self.most_nodes
+
 
 def categorical_places(host: HostTable) -> Any:
     """Place of each column in `HostTable.categorical`, else -1, as (d,) int32 on the device.
@@ -285,6 +304,59 @@ def pack_search(task: Task) -> Packed:
     if task.search is None:
         return SEARCH.pack(0, 0.0, 0, 0, 0, 0)
     return SEARCH.pack(*task.search, MOST_MOVED, MOST_CELLS)
+
+
+class LevelPlan(NamedTuple):
+    """Arrays that the host sends, in one copy, for nodes that are to be split."""
+
+    chunks: DeviceChunks
+    parts: NodePieces
+    keys: Any
+    low: Any  # (m,) int64: interval of a target that all rows may have; see `widest`
+    high: Any
+    others: list[Any]  # further arrays that are sent
+    slots: Any = None  # of histograms; None where node j has histogram j
+    number: Any = None  # int64 of nodes, or None for all
+
+    @classmethod
+    def of(
+        cls,
+        grower: Grower,
+        begin: Int64s,
+        end: Int64s,
+        slots: Int64s,
+        keys: NDArray[np.uint64],
+        others: tuple[Int64s, ...] = (),
+    ) -> LevelPlan:
+        """Plan m nodes; `others` have an item for each node and categorical column."""
+        order = own_slots(slots)
+        work = (keys, *widest(keys.size))
+        arrays = (*cut(begin, end), *NodePieces.listed(begin, end), *work, *others)
+        arrays += () if order is None else (order,)
+        sent = grower.workspace.plan.send(arrays, lambda: cls.most_bytes(grower, len(others)))
+        chunks, parts, rest = DeviceChunks.over(*sent[:3]), NodePieces.over(*sent[3:8]), sent[11:]
+        slot = None if order is None else rest.pop()
+        keys, low, high = sent[8:11]
+        return cls(chunks, parts, keys, low, high, rest, slot)
+
+    @staticmethod
+    def most_bytes(grower: Grower, others: int) -> int:
+        """Maximum bytes sent for a level."""
+        m, chunks, parts = grower.most_nodes, grower.most_chunks, grower.most_parts
+        pairs = m * np.count_nonzero(grower.table.host.categories)
+        sizes = (*3 * (chunks,), *3 * (parts,), *6 * (m,), *others * (pairs,))
+        return bytes_of(*((size, np.int64) for size in sizes))
+
+
+def widest(m: int) -> tuple[Int64s, Int64s]:
+    """Unrestricted interval of targets of each of m nodes: see order_of of warp.cuh."""
+    kind = np.iinfo(np.int64)
+    return np.full(m, kind.min), np.full(m, kind.max)
+
+
+def own_slots(slots: Int64s) -> Int64s | None:
+    """Histogram numbers of the nodes; None where node j has histogram j."""
+    return None if np.array_equal(slots, np.arange(slots.size)) else slots
 
 
 def offsets(sizes: Int64s) -> Int64s:

@@ -6,9 +6,10 @@ from typing import Any, NamedTuple
 
 from gputree.backends.cuda.categories import MASK_WORDS, Sides
 from gputree.backends.cuda.kernels import FOUND, Packed
+from gputree.backends.cuda.layout import LevelPlan
 from gputree.backends.cuda.partition import RECORD_WORDS
 from gputree.backends.cuda.score import DeviceScores
-from gputree.backends.cuda.workspace import DeviceChunks, LevelPlan
+from gputree.backends.cuda.workspace import DeviceChunks
 
 # A cut on the device, as int64: see cut.cuh.
 CUT_WORDS = 5

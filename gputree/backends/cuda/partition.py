@@ -130,10 +130,8 @@ def _mark_given(
     meanwhile: Callable[[], None] = lambda: None,
 ) -> Marked:
     """Mark the sides of entries by splits from the host."""
-    pieces = cut(begin, end, tuning.TUNING.partition_rows)
-    first = np.searchsorted(pieces[0], np.arange(begin.size))
-    records, *nodes = send(_write(splits, begin), begin, first, *pieces)
-    parts, sides = NodePieces(DeviceChunks.over(*nodes[2:]), *nodes[:2]), sides_of(grower, splits)
+    records, *listed = send(_write(splits, begin), *NodePieces.listed(begin, end))
+    parts, sides = NodePieces.over(*listed), sides_of(grower, splits)
     lefts = cupy().empty(parts.chunks.number, dtype=np.int64)
     mark(grower, parts, records, sides, lefts)
     meanwhile()

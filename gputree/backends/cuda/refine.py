@@ -13,18 +13,12 @@ import numpy as np
 from gputree.backends.base import Int64s
 from gputree.backends.cuda.categories import MASK_WORDS, SubsetPlan, codes_of, score_subsets
 from gputree.backends.cuda.kernels import LANES, LEVEL, VISITS, Packed
-from gputree.backends.cuda.layout import Grower
+from gputree.backends.cuda.layout import Grower, LevelPlan
 from gputree.backends.cuda.level import CUT_WORDS, Results, SearchExtent, SearchLevel, Tally
 from gputree.backends.cuda.partition import RECORD_WORDS, Marked, mark, read
 from gputree.backends.cuda.score import DeviceScores
 from gputree.backends.cuda.sub_bins import SubBinSearch, search_in_batches, search_sub_bins
-from gputree.backends.cuda.workspace import (
-    DeviceChunks,
-    LevelPlan,
-    Shaped,
-    bytes_of,
-    most_pieces,
-)
+from gputree.backends.cuda.workspace import DeviceChunks, Shaped, bytes_of
 from gputree.base.dtypes import WAITS
 
 
@@ -89,7 +83,9 @@ def open_search(
         records=Results.of(results, m).records,
         lefts=lefts,
         sides=None,
-        packed=LEVEL.pack(histograms, scores.cumulative, scores.total, keys, plan.number),
+        packed=LEVEL.pack(
+            histograms, plan.slots, scores.cumulative, scores.total, keys, plan.number
+        ),
         visited=VISITS.pack(*(drawn or (None, None)), done, upto),
         scored=scores.pack(),
     )
@@ -110,12 +106,11 @@ def _arrays(grower: Grower, m: int, parts: int) -> list[Shaped]:
 
 def _most_bytes(grower: Grower) -> int:
     """Upper bound on the bytes of `_arrays`."""
-    *_, parts = most_pieces(grower.entries.size, grower.most_nodes)
-    return bytes_of(*_arrays(grower, grower.most_nodes, parts))
+    return bytes_of(*_arrays(grower, grower.most_nodes, grower.most_parts))
 
 
 def narrow_targets(grower: Grower, chunks: DeviceChunks, low: Any, high: Any) -> tuple[Any, Any]:
-    """Narrow the interval of the targets of each node: see order_of of warp.cuh."""
+    """Narrow the interval of the targets of each node from `widest`."""
     grower.kernels(
         "choose", "narrow_targets", (chunks.number,), grower.rules, grower.statistics,
         grower.entries, chunks.packed, low, high,

@@ -16,7 +16,7 @@ __device__ void accumulate(const Column& column, const Cell* cells, i64 channels
     __syncwarp();
 }
 
-// Histograms that are differences: node s's, that of whole[s] above less that of part[s], which may
+// Histograms that are differences: at slot s, that of whole[s] above less that of part[s], which may
 // be in the place of its result.
 struct Larger {
     const Cell* above;  // null without any
@@ -24,7 +24,7 @@ struct Larger {
     const i64* part;
 };
 
-// A warp: set the cells of column f of node s, which no other warp of the launch reads, if the
+// A warp: set the cells of column f at slot s, which no other warp of the launch reads, if the
 // histogram is a difference.
 __device__ void subtract(
     const Larger& larger, const Table& table, i64 s, i64 f, i64 channels, Cell* histograms
@@ -38,19 +38,20 @@ __device__ void subtract(
     __syncwarp();
 }
 
-// Grid: nodes x columns; block: one warp. Node j has its histogram, or gets it; `totals`
-// is written by the first column. Columns that may not split their node are excluded; there are no
-// nodes behind `number`.
+// Grid: nodes x columns; block: one warp. Node j has its histogram at its slot, or gets it there;
+// `totals` is written by the first column. Columns that may not split their node are excluded;
+// there are no nodes behind `number`.
 extern "C" __global__ void __launch_bounds__(32, 1) score_columns(
-    Rules rules, Table table, Cell* histograms, Larger larger, i64* cumulatives, i64* totals,
-    Monotonic monotonic, Interactions interactions, const i64* sets, Scores scores,
+    Rules rules, Table table, Cell* histograms, Larger larger, const i64* slots, i64* cumulatives,
+    i64* totals, Monotonic monotonic, Interactions interactions, const i64* sets, Scores scores,
     const i64* number
 ) {
     const Criterion& criterion = rules.criterion;
     const i64 columns = table.columns, channels = rules.channels;
     const i64 f = blockIdx.x % columns, j = blockIdx.x / columns;
     if (is_behind(number, j)) return;
-    subtract(larger, table, j, f, channels, histograms);
+    const i64 slot = slot_of(slots, j);
+    subtract(larger, table, slot, f, channels, histograms);
     const bool may_split = interactions.of(sets, j, columns).includes(f);
     if (!may_split) {
         if (threadIdx.x == 0) scores.exclude(blockIdx.x);
@@ -58,7 +59,7 @@ extern "C" __global__ void __launch_bounds__(32, 1) score_columns(
     }
     const i64 width = table.offset[columns] * channels;
     const int lane = threadIdx.x;
-    const Cell* cells = histograms + j * width;
+    const Cell* cells = histograms + slot * width;
     i64* cumulative = cumulatives + j * width;
     const Column column = column_of(table, f);
     const Constraint constraint = monotonic.of(j, f);

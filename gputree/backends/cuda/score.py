@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gputree.backends.base import Bounds
+from gputree.backends.base import Bounds, Int64s
 from gputree.backends.cuda.kernels import LANES, SCORES, Packed
-from gputree.backends.cuda.layout import Grower, constraints_of, pack_constraints
+from gputree.backends.cuda.layout import Grower, constraints_of, own_slots, pack_constraints
 from gputree.backends.cuda.workspace import Shaped, bytes_of
 
 
@@ -29,14 +29,19 @@ class DeviceScores(NamedTuple):
         return SCORES.pack(*self[1:5])
 
 
-def score(grower: Grower, histograms: Any, larger: Packed, bounds: Bounds | None) -> DeviceScores:
+def score(
+    grower: Grower, histograms: Any, larger: Packed, slots: Int64s, bounds: Bounds | None
+) -> DeviceScores:
     """Score every column that may split a node, for nodes with the constraints `bounds`."""
-    sent: list[Any] = []
-    if given := constraints_of(grower.task, bounds):
-        most = bytes_of(*3 * ((grower.most_nodes, np.int64),))
-        sent = grower.workspace.bounds.send(given, lambda: most)
-    constraints = pack_constraints(grower, sent)
-    return score_nodes(grower, histograms.shape[0], histograms, larger, constraints)
+    m, workspace = slots.size, grower.workspace
+    order, sent = own_slots(slots), []
+    if given := [*(() if order is None else (order,)), *constraints_of(grower.task, bounds)]:
+        most = bytes_of(*4 * ((grower.most_nodes, np.int64),))
+        sent = workspace.bounds.send(given, lambda: most)
+    constraints = pack_constraints(grower, sent if order is None else sent[1:])
+    return score_nodes(
+        grower, m, histograms, larger, constraints, None if order is None else sent[0]
+    )
 
 
 def score_nodes(
@@ -45,6 +50,7 @@ def score_nodes(
     histograms: Any,
     larger: Packed,  # histograms that are not counted, but differences
     constraints: tuple[Packed, Any],  # see `pack_constraints`
+    slots: Any = None,
     number: Any = None,
 ) -> DeviceScores:
     """Score the columns of m nodes, or of the first `number`, with arrays on the device."""
@@ -55,7 +61,7 @@ def score_nodes(
     scores = DeviceScores._make([*arrays, monotonic, sets])
     grower.kernels(
         "score", "score_columns", (m * grower.table.columns,), grower.rules, grower.table.packed,
-        histograms, larger, scores.cumulative, scores.total, monotonic,
+        histograms, larger, slots, scores.cumulative, scores.total, monotonic,
         grower.interactions, sets, scores.pack(), number, threads=LANES,
     )  # fmt: skip
     return scores

@@ -36,6 +36,7 @@ __device__ __forceinline__ Column column_of(const Table& table, i64 f) {
 
 struct Level {  // nodes with histograms
     const Cell* histograms;
+    const i64* slots;
     const i64* cumulatives;  // sums over the bins of each column, node by node
     const i64* totals;
     const u64* keys;  // of nodes, where ties between columns are broken at random; else null
@@ -44,7 +45,7 @@ struct Level {  // nodes with histograms
     __device__ __forceinline__ bool lacks(i64 j) const { return is_behind(number, j); }
 
     __device__ __forceinline__ const Cell* cells(const Table& table, i64 j, i64 channels) const {
-        return histograms + j * table.offset[table.columns] * channels;
+        return histograms + slot_of(slots, j) * table.offset[table.columns] * channels;
     }
 
     // Rank of column f among cuts of equal score in node j.

@@ -260,14 +260,6 @@ def filling_chunks() -> int:
     return count * tuning.TUNING.multiprocessor_chunks
 
 
-def most_pieces(rows: int, m: int) -> tuple[int, int, int]:
-    """Maximum numbers of pieces that m nodes are divided into: counted, searched, split."""
-    tuned = tuning.TUNING
-    filling = min(filling_chunks(), rows // tuned.fewest_chunk_rows)
-    most = max(rows // tuned.chunk_rows, filling) + m
-    return most, most, rows // tuned.partition_rows + m
-
-
 @cache
 def _multiprocessors(device: int) -> int:
     return int(cupy().cuda.Device(device).attributes["MultiProcessorCount"])
@@ -280,17 +272,16 @@ class NodePieces(NamedTuple):
     begin: Any  # of each node
     chunk: Any  # (m,) int64: the first chunk of each node
 
+    @staticmethod
+    def listed(begin: Int64s, end: Int64s) -> tuple[Int64s, ...]:
+        """Arrays to send, in the order of `over`."""
+        pieces = cut(begin, end, tuning.TUNING.partition_rows)
+        return (*pieces, begin, np.searchsorted(pieces[0], np.arange(begin.size)))
 
-class LevelPlan(NamedTuple):
-    """Nodes that are to be split, and their pieces."""
-
-    chunks: DeviceChunks
-    parts: NodePieces
-    keys: Any
-    low: Any  # (m,) int64: interval of a target that all rows may have, see order_of of warp.cuh
-    high: Any
-    number: Any  # int64 of nodes
-    others: Sequence[Any] = ()  # arrays that are sent with the nodes
+    @classmethod
+    def over(cls, owner: Any, first: Any, last: Any, begin: Any, chunk: Any) -> NodePieces:
+        """Arrange arrays on the device, in the order of `listed`."""
+        return cls(DeviceChunks.over(owner, first, last), begin, chunk)
 
 
 NO_PARTS = NodePieces(DeviceChunks(0, CHUNKS.pack(None, None, None, None)), None, None)

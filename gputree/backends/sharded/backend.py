@@ -101,14 +101,15 @@ class ShardedBackend:
         self.shards.count(out, self.ranges.of(begin, end), slots, larger)
 
     # ----------------------------------------------------------- splits
-    def score(self, histograms: Histograms, bounds: Bounds | None = None) -> Scored:
-        return histograms.score(bounds)
+    def score(self, histograms: Histograms, slots: Int64s, bounds: Bounds | None = None) -> Scored:
+        return histograms.score(slots, bounds)
 
     def refine(
         self,
         begin: Int64s,
         end: Int64s,
         histograms: Histograms,
+        slots: Int64s,
         scores: Scored,
         keys: Uint64s,
         bounds: Bounds | None = None,
@@ -119,7 +120,7 @@ class ShardedBackend:
         for f in many.tolist():
             for j, counts in self._count_categories(nodes, ranges, f):
                 score_counted(self.shards.summary, f, counts, scored, j)
-        search = CutSearch(self.shards, ShardLevel(histograms, scores, ranges, bounds, keys))
+        search = CutSearch(self.shards, ShardLevel(histograms, slots, scores, ranges, bounds, keys))
         cuts = search.choose(nodes)
         splits = Splits.none(begin.size)
         table, scoring = self.shards.summary.table, search.scoring._replace(means=None)
@@ -127,7 +128,7 @@ class ShardedBackend:
         record_cuts(scoring, table, nodes, cuts, *neighbors, splits.chosen)
         placed = np.flatnonzero(np.isin(splits.feature, few))
         column = splits.feature[placed].astype(np.int64)
-        splits.codes[placed] = histograms.list_left(scored, placed, column)
+        splits.codes[placed] = histograms.list_left(slots, scored, placed, column)
         for f in many.tolist():
             chosen = np.flatnonzero(splits.feature == f)
             for j, counts in self._count_categories(chosen, ranges, f):

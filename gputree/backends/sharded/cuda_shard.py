@@ -35,6 +35,7 @@ from gputree.backends.cuda.layout import (
     UploadedTable,
     pack_interactions,
     to_device,
+    widest,
 )
 from gputree.backends.cuda.memory import (
     ENTRY_BYTES,
@@ -198,9 +199,7 @@ class CudaShard(HostShard):
     @_in_turn
     def narrow_targets(self, sums: Arrays, begin: Int64s, end: Int64s) -> None:
         grower = self.place.grower(0, NO_COLUMNS)
-        kind = np.iinfo(np.int64)
-        widest = send(np.full(begin.size, kind.min), np.full(begin.size, kind.max))
-        low, high = narrow_targets(grower, DeviceChunks.of(begin, end), *widest)
+        low, high = narrow_targets(grower, DeviceChunks.of(begin, end), *send(*widest(begin.size)))
         np.fmax(sums[0], _of_order(low.get()), out=sums[0])
         np.fmin(sums[1], _of_order(high.get()), out=sums[1])
 

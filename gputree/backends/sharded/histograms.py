@@ -80,9 +80,9 @@ class Histograms:
         first, last = columns
         return next(block for block in self.blocks if block.first <= first and last <= block.last)
 
-    def score(self, bounds: Bounds | None) -> Scored:
-        """Score all columns of the nodes."""
-        given = self.tasks.share(bounds)
+    def score(self, slots: Int64s, bounds: Bounds | None) -> Scored:
+        """Score all columns of the nodes in some slots."""
+        given = self.tasks.share((slots, bounds))
         found: list[Scored] = self.tasks.fetch(
             [
                 self.tasks.submit(score_block, self.shared, block.cells, block.columns, given)
@@ -97,9 +97,9 @@ class Histograms:
         return Scored(scores, *(np.hstack(field) for field in others))
 
     def candidates(
-        self, nodes: Int64s, scoring: Scoring, best: Floats, bounds: Floats, columns: Int64s
+        self, slots: Int64s, scoring: Scoring, best: Floats, bounds: Floats, columns: Int64s
     ) -> Candidates:
-        """Find the bins of some columns of m `nodes` that may contain a cut better than `best`.
+        """Find the bins of some columns of m nodes that may contain a cut better than `best`.
 
         `bounds` (m, d) are the highest of the bins of each column; `columns` (m, k) are searched.
         """
@@ -112,7 +112,7 @@ class Histograms:
                 chosen = columns[node][inside[node]] - block.first
                 sent.append((node, block.first))
                 of_block = self.shared, block.cells, block.columns
-                of_nodes = nodes[node], scoring.totals[node], best[node]
+                of_nodes = slots[node], scoring.totals[node], best[node]
                 found_bounds = bounds[node, slice(*block.columns)]
                 given = *of_block, *of_nodes, found_bounds, chosen, first
                 futures.append(self.tasks.submit(candidates_in_block, *given))
@@ -122,7 +122,9 @@ class Histograms:
         ]
         return joined([Candidates.empty(0, scoring.totals.shape[1]), *found])
 
-    def list_left(self, scores: Scores, node: Int64s, column: Int64s) -> NDArray[np.object_]:
+    def list_left(
+        self, slots: Int64s, scores: Scores, node: Int64s, column: Int64s
+    ) -> NDArray[np.object_]:
         """Categories that go left of nodes that are split by columns of few categories."""
         codes, places, futures = np.full(node.size, None), [], []
         for block in self.blocks:
@@ -131,7 +133,7 @@ class Histograms:
             if chosen.size:
                 places.append(chosen)
                 of_block = self.shared, block.cells, block.columns
-                of_nodes = j, scores.total[j], f - block.first
+                of_nodes = slots[j], scores.total[j], f - block.first
                 subset = scores.bin[j, f], scores.order[j, f]
                 futures.append(self.tasks.submit(list_in_block, *of_block, *of_nodes, *subset))
         for chosen, found in zip(places, self.tasks.fetch(futures), strict=True):
@@ -190,13 +192,13 @@ def score_block(
     summary: TableSummary,
     cells: NDArray,
     columns: tuple[int, int],
-    bounds: Bounds | None,
+    given: tuple[Int64s, Bounds | None],
 ) -> Scored:
     """Score the columns of a block."""
-    cells = writable(cells)
-    slots = np.arange(len(cells))
+    slots, bounds = given
+    slots, cells = writable(slots), writable(cells)
     block = summary.writable().of_columns(*columns)
-    scores = block.on_cpu().score(cells, bounds and Bounds(*map(writable, bounds)))
+    scores = block.on_cpu().score(cells, slots, bounds and Bounds(*map(writable, bounds)))
     few = block.of_few_categories()
     nodes = _nodes(block, cells, slots, scores.total)
     few.on_cpu().score_subsets(nodes, scores, np.flatnonzero(few.table.categories))

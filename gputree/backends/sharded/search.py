@@ -45,6 +45,7 @@ class ShardLevel(NamedTuple):
     """The m nodes of a search."""
 
     histograms: Histograms
+    slots: Int64s
     scored: Scored
     ranges: ShardRanges
     bounds: Bounds | None
@@ -64,7 +65,7 @@ class CutSearch:
             task.criterion, task.limits, self.summary.weighted, level.bounds, self.scores.total,
             level.keys,
         )  # fmt: skip
-        self.cuts = Cuts.none(level.keys.size)
+        self.cuts = Cuts.none(level.slots.size)
         self.refined_pairs = 0  # (row, column) pairs counted into cells, in all rounds, or sorted
 
     def choose(self, nodes: Int64s) -> Cuts:
@@ -97,7 +98,7 @@ class CutSearch:
         d, bounds = self.summary.columns, self.level.bounds
         interactions = self.summary.task.interactions
         if interactions is None or bounds is None:
-            return np.ones((self.level.keys.size, d), np.bool_)
+            return np.ones((self.level.slots.size, d), np.bool_)
         return interactions.mask(bounds.columns, d)
 
     def _look_inside(self, nodes: Int64s, columns: Int64s) -> None:
@@ -129,7 +130,7 @@ class CutSearch:
     def _candidates(self, nodes: Int64s, columns: NDArray[np.int64]) -> Intervals:
         """Bins of some columns of each of some nodes that may contain a better cut."""
         found = self.level.histograms.candidates(
-            nodes,
+            self.level.slots[nodes],
             self.scoring._replace(totals=self.scores.total[nodes], keys=self.level.keys[nodes]),
             self.cuts.score[nodes],
             self.scores.bound[nodes],
