@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.backends.arrays import to_host
+from gputree.backends.devices import to_host
 from gputree.backends.sharded.rows import Read, join_measures, measure
 from gputree.backends.sharded.tasks import Here, Tasks
 from gputree.base.dtypes import Floats, Int64s, Values

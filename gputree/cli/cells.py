@@ -32,7 +32,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from gputree.cli.report import HOW, UsageError, as_argument, parse_names, parse_quoted, say
-from gputree.columns.near_numbers import MARKS
+from gputree.columns.categories import MARKS
 from gputree.errors import InputError
 from gputree.inputs.labels import CodedLabels, Labels, distinct
 
@@ -257,7 +257,7 @@ def unknown_categories(estimator: Any, X: Any) -> dict[str, str]:
 @contextmanager
 def with_hints(missing: Sequence[str]) -> Iterator[None]:
     """Add advice to errors about cells that are no numbers."""
-    from gputree.datasets.numbers import NotANumberError, unit_of
+    from gputree.datasets.conversion import NotANumberError, unit_of
 
     try:
         yield

@@ -33,8 +33,8 @@ from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any
 
-from gputree.base.warnings import warn
 from gputree.compilation import sources, tiers, waits
+from gputree.errors import warn
 
 try:
     import fcntl

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
+from gputree.datasets.conversion import missing_marks, unit_of
 from gputree.datasets.file_format import FileFormat
-from gputree.datasets.numbers import missing_marks, unit_of
 from gputree.datasets.sources import Source
 from gputree.errors import InputError
 

@@ -13,8 +13,8 @@ import pyarrow as pa
 
 from gputree.base.memory import OutOfMemory
 from gputree.base.texts import is_number
+from gputree.datasets.conversion import NotANumberError
 from gputree.datasets.csv_head import Opened, not_utf8, open_delimited
-from gputree.datasets.numbers import NotANumberError
 from gputree.datasets.sources import ARROW, PARQUET, Source
 from gputree.datasets.words import MANY_LINES
 from gputree.errors import InputError

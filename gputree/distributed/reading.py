@@ -21,10 +21,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.backends.arrays import missing_columns, to_host
 from gputree.backends.base import Int64s
 from gputree.backends.binning import Bins
-from gputree.backends.devices import resolve_device
+from gputree.backends.devices import missing_columns, resolve_device, to_host
 from gputree.backends.sharded.rows import Read, join_ends, join_measures, measure
 from gputree.backends.sharded.tasks import Tasks
 from gputree.base.dtypes import Bools, Floats

@@ -21,26 +21,25 @@ from scipy.sparse import csr_matrix, hstack
 from sklearn.utils.validation import check_is_fitted
 
 from gputree import prediction
-from gputree.backends.arrays import Inspection, to_host
-from gputree.backends.encoding import forbid_infinity
+from gputree.backends.devices import Inspection, forbid_infinity, to_host
 from gputree.base.progress import new_bar
 from gputree.base.threads import n_threads, run
-from gputree.base.warnings import warn
 from gputree.columns import Columns
 from gputree.ensemble.compact import CompactTree, LazySequence, Trees
 from gputree.ensemble.draws import (
     Draws,
     Origin,
     Strata,
+    TableRows,
+    Weight,
     draw_count,
     is_by_class,
     seed_of,
     tree_seed,
 )
-from gputree.ensemble.growing import TableRows, Weight
 from gputree.ensemble.joining import OUT_OF_BAG, cut, join
 from gputree.ensemble.out_of_bag import WITHOUT_BOOTSTRAP, StandardErrors
-from gputree.errors import InputError
+from gputree.errors import InputError, warn
 from gputree.estimators.arguments import explained, monotonic_signs
 from gputree.estimators.cart import Cart, column_count
 from gputree.estimators.coded_table import CodedTable, known_table

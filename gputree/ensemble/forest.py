@@ -10,11 +10,10 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted
 
-from gputree.backends.arrays import to_host
+from gputree.backends.devices import to_host
 from gputree.base.threads import n_threads
 from gputree.ensemble.base import Forest
-from gputree.ensemble.draws import Strata, class_draws, is_by_class
-from gputree.ensemble.growing import Weight
+from gputree.ensemble.draws import Strata, Weight, class_draws, is_by_class
 from gputree.errors import InputError
 from gputree.estimators.arguments import FOREST_LACKS, REGRESSOR_LACKS, explained, refuses
 from gputree.estimators.cart import DecisionTreeClassifier, DecisionTreeRegressor

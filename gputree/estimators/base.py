@@ -12,9 +12,13 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from gputree import prediction
-from gputree.backends.arrays import Inspection, device_labels, to_host
-from gputree.backends.devices import resolve_device
-from gputree.backends.encoding import forbid_infinity
+from gputree.backends.devices import (
+    Inspection,
+    device_labels,
+    forbid_infinity,
+    resolve_device,
+    to_host,
+)
 from gputree.base.threads import n_threads
 from gputree.errors import InputError
 from gputree.estimators.arguments import explained

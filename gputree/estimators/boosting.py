@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from gputree import prediction
-from gputree.backends.arrays import to_host
+from gputree.backends.devices import to_host
 from gputree.base.progress import new_bar
 from gputree.base.threads import n_threads
-from gputree.base.warnings import warn
+from gputree.errors import warn
 from gputree.estimators.arguments import C45_REFUSES, MULTIWAY_LACKS, explained, within
 from gputree.estimators.base import with_weight
 from gputree.estimators.c45 import C45Classifier, forbid_binary_splits_on_cuda

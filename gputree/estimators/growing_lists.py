@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from gputree.arithmetic.fixed_point import Weights, about_one, fix_weights
 from gputree.backends import get_list_backend
 from gputree.backends.binning import midpoints
-from gputree.backends.encoding import CodedColumns
+from gputree.backends.devices import CodedColumns
 from gputree.backends.interactions import Interactions
 from gputree.backends.lists import BranchLimits, ListBackend, ListTask
 from gputree.base.dtypes import (

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from gputree import prediction
-from gputree.backends.arrays import to_host
+from gputree.backends.devices import to_host
 from gputree.base.sklearn import (
     assert_all_finite,
     check_array,

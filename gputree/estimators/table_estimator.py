@@ -16,8 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.metaestimators import available_if
 
-from gputree.backends.arrays import to_host
-from gputree.backends.encoding import InfinityError
+from gputree.backends.devices import InfinityError, to_host
 from gputree.base.sklearn import (
     InvalidParameterError,
     fit_context,

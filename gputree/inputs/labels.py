@@ -19,10 +19,9 @@ from gputree.base.sklearn import (
     check_sample_weight,
     column_or_1d,
 )
-from gputree.base.warnings import warn
 from gputree.columns.categories import EXACT_IN_FLOAT64, NUMBERS, as_numbers, is_missing
 from gputree.columns.cells import Coded, read_array
-from gputree.errors import InputError, InputTypeError
+from gputree.errors import InputError, InputTypeError, warn
 
 Costs = Floats
 

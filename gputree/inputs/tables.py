@@ -10,17 +10,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree.backends import new_table
-from gputree.backends.arrays import (
+from gputree.backends.base import DeviceTable, Sharding
+from gputree.backends.devices import (
+    CodedColumns,
+    code_columns,
     device_matrix,
     missing_columns,
     on_device,
     on_named,
+    other_devices,
+    resolve_device,
     take_rows,
     to_host,
+    within_memory,
 )
-from gputree.backends.base import DeviceTable, Sharding
-from gputree.backends.devices import other_devices, resolve_device, within_memory
-from gputree.backends.encoding import CodedColumns, code_columns
 from gputree.backends.lists import ColumnCodes
 from gputree.base.dtypes import MOST_ROWS, Bools, Int64s, writable
 from gputree.base.sklearn import check_array, feature_names
@@ -156,7 +159,7 @@ class Table:
         self._lists = self.lists(n_threads)
 
     def lists(self, n_threads: int) -> CodedColumns:
-        """Code all rows as `gputree.backends.encoding.code_columns` does, for growth to use up.
+        """Code all rows as `gputree.backends.cpu.sort.code_columns` does, for growth to use up.
 
         Raises
         ------

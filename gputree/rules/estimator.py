@@ -9,7 +9,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
 from gputree.arithmetic.fixed_point import fix_weights
-from gputree.backends.arrays import missing_columns, to_host
+from gputree.backends.devices import missing_columns, to_host
 from gputree.base.dtypes import Floats, Int32s, Values
 from gputree.base.sklearn import Interval, StrOptions, fit_context
 from gputree.base.threads import n_threads

@@ -39,10 +39,16 @@ from gputree.backends.cuda.source import Lanes, bits_of, columns_from, rows_from
 from gputree.backends.cuda.workspace import Workspace, allocate_in, bytes_of
 from gputree.backends.sharded import tuning
 from gputree.backends.sharded.backend import ShardedBackend
-from gputree.backends.sharded.cuda_shard import NO_COLUMNS, NO_MEMORY, CudaShard
+from gputree.backends.sharded.cuda_shard import (
+    NO_COLUMNS,
+    NO_MEMORY,
+    CudaShard,
+    Plan,
+    Sizes,
+    share_out,
+)
 from gputree.backends.sharded.histograms import Histograms
 from gputree.backends.sharded.local import LocalShards, count_one_block, partition_each
-from gputree.backends.sharded.plan import Plan, Sizes, share_out
 from gputree.backends.sharded.rows import ShardRanges
 from gputree.backends.sharded.shards import Budget, Finished, SubtreeRoots, Sum
 from gputree.backends.sharded.table import ShardedTable, TableSummary
