@@ -8,6 +8,7 @@ Missing and infinite values in the columns of a table, on host or device, before
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from gputree.backends.cpu.encode import inspect_columns
 from gputree.backends.encoding import forbid_infinity
 from gputree.base.threads import even_spans, run
 from gputree.columns.specification import EXACT_IN_FLOAT32
+from gputree.prediction.sparse import SparseRows
 
 # Devices of DLPack: kDLCUDA and kDLCUDAManaged.
 _CUDA = (2, 13)
@@ -161,7 +163,7 @@ INSPECTED = 1 << 20
 class Inspection:
     """Columns of a table on the host with missing and with infinite values, as far as seen."""
 
-    def __init__(self, values: NDArray) -> None:
+    def __init__(self, values: NDArray | SparseRows) -> None:
         self.values = values
         self.missing = np.zeros(values.shape[1], np.bool_)
         self.infinite = np.zeros(values.shape[1], np.bool_)
@@ -171,7 +173,9 @@ class Inspection:
 
         Threads may inspect different rows at once.
         """
-        inspect_columns(self.values, begin, end, self.missing, self.infinite)
+        of = self.values
+        inspect = of.inspect if isinstance(of, SparseRows) else partial(inspect_columns, of)
+        inspect(begin, end, self.missing, self.infinite)
         return bool(self.missing.any())
 
 

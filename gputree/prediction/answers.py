@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from gputree.base.threads import run
 from gputree.compilation.decorators import Kernel
 from gputree.prediction.descent import arranged, packed, walk
 from gputree.prediction.shares import Descent, list_stops, mix, portions, settle, soft_of
+from gputree.prediction.sparse import SparseRows
 from gputree.tree import Tree
 
 # Called with the first and last row of each block of rows.
@@ -39,7 +40,7 @@ def apply(tree: Tree, values: NDArray, n_threads: int = 1, before: Before = None
     if not _spreads(tree):
         return take(tree, values, np.arange(tree.n_nodes, dtype=NODE), n_threads, before)
     stop = np.zeros(values.shape[0], NODE)
-    _run_spread(settle, tree, values, n_threads, before, stop)
+    _run_spread(settle, tree, values, n_threads, before, [stop])
     return stop
 
 
@@ -59,7 +60,7 @@ def take(
         walk(values[begin:end], descent.nodes, descent.depth, stop)
         np.take(of_node, stop, axis=0, out=out[begin:end], mode="clip")
 
-    run_blocks(values.shape[0], n_threads, before, block, walk)
+    run_blocks(values, n_threads, before, block, walk)
     return out
 
 
@@ -81,9 +82,8 @@ def class_distributions(
     if not _spreads(tree):
         return take(tree, values, predictions, n_threads, before)
     out = np.empty((values.shape[0], tree.n_classes))
-    _run_spread(
-        mix, tree, values, n_threads, before, np.zeros(values.shape[0], NODE), predictions, out
-    )
+    stop = np.zeros(values.shape[0], NODE)
+    _run_spread(mix, tree, values, n_threads, before, [stop, out], predictions)
     return out
 
 
@@ -99,7 +99,7 @@ def stopping_shares(
         stop = apply(tree, values, n_threads, before)
         return csr_matrix((np.ones(n), stop, np.arange(n + 1)), shape=(n, tree.n_nodes))
     stop, count = np.zeros(n, NODE), np.zeros(n + 1, np.int64)
-    lists = _run_spread(list_stops, tree, values, n_threads, before, stop, count[1:])
+    lists = _run_spread(list_stops, tree, values, n_threads, before, [stop, count[1:]])
     nodes = np.concatenate([node for node, _ in lists]) if lists else np.empty(0, NODE)
     shares = np.concatenate([share for _, share in lists]) if lists else np.empty(0)
     return csr_matrix((shares, nodes, np.cumsum(count)), shape=(n, tree.n_nodes))
@@ -147,40 +147,49 @@ def _run_spread(
     values: NDArray,
     n_threads: int,
     before: Before,
-    stop: Int32s,
+    by_row: Sequence[NDArray[Any]],
     *rest: NDArray[Any],
 ) -> list[Any]:
-    """Results of a kernel of `shares` for consecutive blocks of rows; `stop` has only zeros."""
-    descent = Descent(values, packed(tree, values.dtype), portions(tree), soft_of(tree))
+    """Results of a kernel of `shares` for consecutive blocks of rows.
+
+    It takes the block's part of arrays `by_row`, of which the first has only zeros, and `rest`.
+    """
+    arguments = packed(tree, values.dtype), portions(tree), soft_of(tree)
     depth = tree.max_depth
 
     def block(begin: int, end: int) -> Any:
+        descent = Descent(values[begin:end], *arguments)
+        stop, *others = (array[begin:end] for array in by_row)
         if descent.soft is None:
-            walk(values[begin:end], descent.tree, depth, stop[begin:end])
-        return kernel(descent, begin, end, stop, *rest)
+            walk(descent.values, descent.tree, depth, stop)
+        return kernel(descent, stop, *others, *rest)
 
-    return run_blocks(values.shape[0], n_threads, before, block, kernel)
+    return run_blocks(values, n_threads, before, block, kernel)
 
 
 def run_blocks(
-    n: int,
+    values: NDArray[Any] | SparseRows,
     n_threads: int,
     before: Before,
     block: Callable[[int, int], Any],
     kernel: Kernel,
-    rows: int = BLOCK_ROWS,
+    rows: int | None = None,
     trees: int = 1,
 ) -> list[Any]:
-    """Results of `block` for consecutive blocks of n rows, in order; `before` first, if given.
+    """Results of `block` for consecutive blocks of rows, in order; `before` first, if given.
 
-    The `kernel` is the last that a block calls; blocks of up to `rows` rows descend `trees` trees.
+    The `kernel` is the last that a block calls; blocks of up to `rows` rows, or `BLOCK_ROWS`,
+    descend `trees` trees.
     """
+    n, rows = len(values), rows or BLOCK_ROWS
+    if isinstance(values, SparseRows):
+        rows = min(rows, values.block_rows)
     parts = max(min(n_threads, n * trees // FEWEST_ROWS, n), 1)
     bounds = [n * i // parts for i in range(parts + 1)]
 
     def task(i: int) -> list[Any]:
         results, begin = [], bounds[i]
-        size = rows if kernel.is_loaded else FIRST_ROWS
+        size = rows if kernel.is_loaded else min(rows, FIRST_ROWS)
         while begin < bounds[i + 1]:
             end = min(begin + size, bounds[i + 1])
             if before is not None:

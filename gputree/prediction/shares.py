@@ -129,11 +129,11 @@ def spread(descent: Descent, soft: Soft | None, row: int, node: Int32s, share: F
 
 
 @kernel
-def settle(descent: Descent, begin: int, end: int, stop: Int32s) -> None:
+def settle(descent: Descent, stop: Int32s) -> None:
     """Write the node with the largest fraction to `stop` for rows at nodes that divide them."""
     n_nodes, parts, soft = descent.tree.nodes.size, descent.parts, descent.soft
     node, share = np.empty(n_nodes, np.int32), np.empty(n_nodes)
-    for row in range(begin, end):
+    for row in range(stop.size):
         if soft is None and not parts.spreads[stop[row]]:
             continue
         node[0] = stop[row]
@@ -142,13 +142,11 @@ def settle(descent: Descent, begin: int, end: int, stop: Int32s) -> None:
 
 
 @kernel
-def mix(
-    descent: Descent, begin: int, end: int, stop: Int32s, predictions: Floats, out: Floats
-) -> None:
+def mix(descent: Descent, stop: Int32s, out: Floats, predictions: Floats) -> None:
     """Write the prediction of each row's node, or the weighted sum of its nodes, to `out`."""
     n_nodes, parts, soft = descent.tree.nodes.size, descent.parts, descent.soft
     node, share = np.empty(n_nodes, np.int32), np.empty(n_nodes)
-    for row in range(begin, end):
+    for row in range(stop.size):
         node[0], share[0], visited = stop[row], 1.0, 1
         if soft is not None or parts.spreads[stop[row]]:
             visited = spread(descent, soft, row, node, share)
@@ -170,15 +168,13 @@ def _copy(values: NDArray, size: int) -> NDArray:
 
 
 @kernel
-def list_stops(
-    descent: Descent, begin: int, end: int, stop: Int32s, count: Int64s
-) -> tuple[Int32s, Floats]:
+def list_stops(descent: Descent, stop: Int32s, count: Int64s) -> tuple[Int32s, Floats]:
     """List the nodes where parts of rows stop, and their fractions; numbers per row to `count`."""
     n_nodes, parts, soft = descent.tree.nodes.size, descent.parts, descent.soft
     node, share = np.empty(n_nodes, np.int32), np.empty(n_nodes)
-    all_nodes, all_shares = np.empty(end - begin, np.int32), np.empty(end - begin)
+    all_nodes, all_shares = np.empty(stop.size, np.int32), np.empty(stop.size)
     n = 0
-    for row in range(begin, end):
+    for row in range(stop.size):
         node[0], share[0], visited = stop[row], 1.0, 1
         if soft is not None or parts.spreads[stop[row]]:
             visited = spread(descent, soft, row, node, share)
