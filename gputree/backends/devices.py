@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
@@ -25,6 +26,7 @@ from gputree.base.memory import OutOfMemory, require_memory
 from gputree.base.threads import even_spans, run
 from gputree.columns.specification import EXACT_IN_FLOAT32
 from gputree.errors import InputError, warn
+from gputree.prediction.sparse import SparseRows
 
 T = TypeVar("T")
 
@@ -277,7 +279,7 @@ INSPECTED = 1 << 20
 class Inspection:
     """Columns of a table on the host with missing and with infinite values, as far as seen."""
 
-    def __init__(self, values: NDArray) -> None:
+    def __init__(self, values: NDArray | SparseRows) -> None:
         self.values = values
         self.missing = np.zeros(values.shape[1], np.bool_)
         self.infinite = np.zeros(values.shape[1], np.bool_)
@@ -287,7 +289,9 @@ class Inspection:
 
         Threads may inspect different rows at once.
         """
-        inspect_columns(self.values, begin, end, self.missing, self.infinite)
+        of = self.values
+        inspect = of.inspect if isinstance(of, SparseRows) else partial(inspect_columns, of)
+        inspect(begin, end, self.missing, self.infinite)
         return bool(self.missing.any())
 
 

@@ -8,7 +8,7 @@ grown first.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from copy import copy
 from functools import cache
@@ -21,7 +21,7 @@ from scipy.sparse import csr_matrix, hstack
 from sklearn.utils.validation import check_is_fitted
 
 from gputree import prediction
-from gputree.backends.devices import Inspection, forbid_infinity, to_host
+from gputree.backends.devices import to_host
 from gputree.base.progress import new_bar
 from gputree.base.threads import n_threads, run
 from gputree.columns import Columns
@@ -50,7 +50,7 @@ from gputree.estimators.table_estimator import EndOfPart
 from gputree.inputs.tables import Table
 from gputree.inputs.targets import forbid_targets, listed
 from gputree.inputs.validation import check_weight_range, check_weights, compare_columns
-from gputree.prediction.forest import leaves
+from gputree.prediction.forest import PackedForest, leaves
 from gputree.tree.importance import mean_importances
 
 # Maximum rows of all trees that one call grows: then little time
@@ -358,19 +358,8 @@ class Forest(ForestParameters, Reporting, StandardErrors):
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_trees")
 
-    def _descend(self, descent: Callable[..., NDArray], X: Any) -> NDArray:
-        """Apply `descent`, of `gputree.prediction.forest`, to the rows of `X`."""
-        check_is_fitted(self)
-        found = [self._descend_part(descent, part) for part in self._parts(X)]
-        return found[0] if len(found) == 1 else np.concatenate(found)
-
-    def _descend_part(self, descent: Callable[..., NDArray], values: NDArray) -> NDArray:
-        columns = Inspection(values)
-        threads = n_threads(self.n_jobs)
-        trees = self._trees.packed(values.dtype, threads)
-        found = descent(trees, values, threads, columns.inspect)
-        forbid_infinity(columns.infinite, values.dtype)
-        return found
+    def _descended(self, dtype: np.dtype[Any]) -> PackedForest:
+        return self._trees.packed(dtype, n_threads(self.n_jobs))
 
     @explained
     def apply(self, X: Any) -> NDArray[np.int32]:
@@ -385,7 +374,8 @@ class Forest(ForestParameters, Reporting, StandardErrors):
         leaves : int32 array of shape (n_rows, n_estimators)
             Indices of nodes of ``estimators_[t].tree_``.
         """
-        return self._descend(leaves, X)
+        found: NDArray[np.int32] = self._descend(leaves, X)
+        return found
 
     @explained
     def decision_path(self, X: Any) -> tuple[csr_matrix, NDArray[np.int64]]:
@@ -402,11 +392,12 @@ class Forest(ForestParameters, Reporting, StandardErrors):
         n_nodes_ptr : int64 array of shape (n_estimators + 1,)
             The columns of tree t are ``n_nodes_ptr[t] .. n_nodes_ptr[t + 1]``.
         """
-        check_is_fitted(self)
-        values = self._values(X)
-        threads = n_threads(self.n_jobs)
-        paths = [prediction.decision_path(tree, values, threads) for tree in self._trees.expanded]
-        return hstack(paths, "csr"), self._trees.node_ends
+
+        def paths(_: PackedForest, values: NDArray, **how: Any) -> csr_matrix:
+            found = [prediction.decision_path(tree, values, **how) for tree in self._trees.expanded]
+            return hstack(found, "csr")
+
+        return self._descend(paths, X), self._trees.node_ends
 
     @explained
     def proximity(self, X: Any, Y: Any = None) -> csr_matrix:

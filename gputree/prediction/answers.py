@@ -16,7 +16,7 @@ threshold.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,6 +28,7 @@ from gputree.base.threads import run
 from gputree.compilation import inner, kernel
 from gputree.compilation.decorators import Kernel
 from gputree.prediction.descent import DescentTree, arranged, packed, step, walk
+from gputree.prediction.sparse import SparseRows
 from gputree.tree import Tree
 
 
@@ -134,11 +135,11 @@ def spread(descent: Descent, soft: Soft | None, row: int, node: Int32s, share: F
 
 
 @kernel
-def settle(descent: Descent, begin: int, end: int, stop: Int32s) -> None:
+def settle(descent: Descent, stop: Int32s) -> None:
     """Write the node with the largest fraction to `stop` for rows at nodes that divide them."""
     n_nodes, parts, soft = descent.tree.nodes.size, descent.parts, descent.soft
     node, share = np.empty(n_nodes, np.int32), np.empty(n_nodes)
-    for row in range(begin, end):
+    for row in range(stop.size):
         if soft is None and not parts.spreads[stop[row]]:
             continue
         node[0] = stop[row]
@@ -147,13 +148,11 @@ def settle(descent: Descent, begin: int, end: int, stop: Int32s) -> None:
 
 
 @kernel
-def mix(
-    descent: Descent, begin: int, end: int, stop: Int32s, predictions: Floats, out: Floats
-) -> None:
+def mix(descent: Descent, stop: Int32s, out: Floats, predictions: Floats) -> None:
     """Write the prediction of each row's node, or the weighted sum of its nodes, to `out`."""
     n_nodes, parts, soft = descent.tree.nodes.size, descent.parts, descent.soft
     node, share = np.empty(n_nodes, np.int32), np.empty(n_nodes)
-    for row in range(begin, end):
+    for row in range(stop.size):
         node[0], share[0], visited = stop[row], 1.0, 1
         if soft is not None or parts.spreads[stop[row]]:
             visited = spread(descent, soft, row, node, share)
@@ -175,15 +174,13 @@ def _copy(values: NDArray, size: int) -> NDArray:
 
 
 @kernel
-def list_stops(
-    descent: Descent, begin: int, end: int, stop: Int32s, count: Int64s
-) -> tuple[Int32s, Floats]:
+def list_stops(descent: Descent, stop: Int32s, count: Int64s) -> tuple[Int32s, Floats]:
     """List the nodes where parts of rows stop, and their fractions; numbers per row to `count`."""
     n_nodes, parts, soft = descent.tree.nodes.size, descent.parts, descent.soft
     node, share = np.empty(n_nodes, np.int32), np.empty(n_nodes)
-    all_nodes, all_shares = np.empty(end - begin, np.int32), np.empty(end - begin)
+    all_nodes, all_shares = np.empty(stop.size, np.int32), np.empty(stop.size)
     n = 0
-    for row in range(begin, end):
+    for row in range(stop.size):
         node[0], share[0], visited = stop[row], 1.0, 1
         if soft is not None or parts.spreads[stop[row]]:
             visited = spread(descent, soft, row, node, share)
@@ -221,7 +218,7 @@ def apply(tree: Tree, values: NDArray, n_threads: int = 1, before: Before = None
     if not _spreads(tree):
         return take(tree, values, np.arange(tree.n_nodes, dtype=NODE), n_threads, before)
     stop = np.zeros(values.shape[0], NODE)
-    _run_spread(settle, tree, values, n_threads, before, stop)
+    _run_spread(settle, tree, values, n_threads, before, [stop])
     return stop
 
 
@@ -241,7 +238,7 @@ def take(
         walk(values[begin:end], descent.nodes, descent.depth, stop)
         np.take(of_node, stop, axis=0, out=out[begin:end], mode="clip")
 
-    run_blocks(values.shape[0], n_threads, before, block, walk)
+    run_blocks(values, n_threads, before, block, walk)
     return out
 
 
@@ -263,9 +260,8 @@ def class_distributions(
     if not _spreads(tree):
         return take(tree, values, predictions, n_threads, before)
     out = np.empty((values.shape[0], tree.n_classes))
-    _run_spread(
-        mix, tree, values, n_threads, before, np.zeros(values.shape[0], NODE), predictions, out
-    )
+    stop = np.zeros(values.shape[0], NODE)
+    _run_spread(mix, tree, values, n_threads, before, [stop, out], predictions)
     return out
 
 
@@ -281,7 +277,7 @@ def stopping_shares(
         stop = apply(tree, values, n_threads, before)
         return csr_matrix((np.ones(n), stop, np.arange(n + 1)), shape=(n, tree.n_nodes))
     stop, count = np.zeros(n, NODE), np.zeros(n + 1, np.int64)
-    lists = _run_spread(list_stops, tree, values, n_threads, before, stop, count[1:])
+    lists = _run_spread(list_stops, tree, values, n_threads, before, [stop, count[1:]])
     nodes = np.concatenate([node for node, _ in lists]) if lists else np.empty(0, NODE)
     shares = np.concatenate([share for _, share in lists]) if lists else np.empty(0)
     return csr_matrix((shares, nodes, np.cumsum(count)), shape=(n, tree.n_nodes))
@@ -329,40 +325,49 @@ def _run_spread(
     values: NDArray,
     n_threads: int,
     before: Before,
-    stop: Int32s,
+    by_row: Sequence[NDArray[Any]],
     *rest: NDArray[Any],
 ) -> list[Any]:
-    """Results of a kernel of `shares` for consecutive blocks of rows; `stop` has only zeros."""
-    descent = Descent(values, packed(tree, values.dtype), portions(tree), soft_of(tree))
+    """Results of a kernel of `shares` for consecutive blocks of rows.
+
+    It takes the block's part of arrays `by_row`, of which the first has only zeros, and `rest`.
+    """
+    arguments = packed(tree, values.dtype), portions(tree), soft_of(tree)
     depth = tree.max_depth
 
     def block(begin: int, end: int) -> Any:
+        descent = Descent(values[begin:end], *arguments)
+        stop, *others = (array[begin:end] for array in by_row)
         if descent.soft is None:
-            walk(values[begin:end], descent.tree, depth, stop[begin:end])
-        return kernel(descent, begin, end, stop, *rest)
+            walk(descent.values, descent.tree, depth, stop)
+        return kernel(descent, stop, *others, *rest)
 
-    return run_blocks(values.shape[0], n_threads, before, block, kernel)
+    return run_blocks(values, n_threads, before, block, kernel)
 
 
 def run_blocks(
-    n: int,
+    values: NDArray[Any] | SparseRows,
     n_threads: int,
     before: Before,
     block: Callable[[int, int], Any],
     kernel: Kernel,
-    rows: int = BLOCK_ROWS,
+    rows: int | None = None,
     trees: int = 1,
 ) -> list[Any]:
-    """Results of `block` for consecutive blocks of n rows, in order; `before` first, if given.
+    """Results of `block` for consecutive blocks of rows, in order; `before` first, if given.
 
-    The `kernel` is the last that a block calls; blocks of up to `rows` rows descend `trees` trees.
+    The `kernel` is the last that a block calls; blocks of up to `rows` rows, or `BLOCK_ROWS`,
+    descend `trees` trees.
     """
+    n, rows = len(values), rows or BLOCK_ROWS
+    if isinstance(values, SparseRows):
+        rows = min(rows, values.block_rows)
     parts = max(min(n_threads, n * trees // FEWEST_ROWS, n), 1)
     bounds = [n * i // parts for i in range(parts + 1)]
 
     def task(i: int) -> list[Any]:
         results, begin = [], bounds[i]
-        size = rows if kernel.is_loaded else FIRST_ROWS
+        size = rows if kernel.is_loaded else min(rows, FIRST_ROWS)
         while begin < bounds[i + 1]:
             end = min(begin + size, bounds[i + 1])
             if before is not None:

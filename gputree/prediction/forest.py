@@ -176,10 +176,11 @@ def mean_answers(
 
     def block(begin: int, end: int) -> None:
         missing = None if before is not None and before(begin, end) is False else True
+        taken = values[begin:end]
         for joined in trees.joined:
-            add_answers(values[begin:end], joined, missing, out[begin:end])
+            add_answers(taken, joined, missing, out[begin:end])
 
-    run_blocks(len(out), n_threads, None, block, add_answers, _size(values, out), len(trees))
+    run_blocks(values, n_threads, None, block, add_answers, _size(values, out), len(trees))
     out /= len(trees)
     return out
 
@@ -195,18 +196,18 @@ def leaves(
     ]
 
     def block(begin: int, end: int) -> None:
-        stop = np.empty(end - begin, NODE)
+        taken, stop = values[begin:end], np.empty(end - begin, NODE)
         for t, tree in enumerate(trees):
-            walk(values[begin:end], tree.nodes, int(tree.depth[0]), stop)
+            walk(taken, tree.nodes, int(tree.depth[0]), stop)
             out[begin:end, t] = of_place[t][stop]
 
-    run_blocks(len(out), n_threads, before, block, walk, _size(values, out), len(trees))
+    run_blocks(values, n_threads, before, block, walk, _size(values, out), len(trees))
     return out
 
 
 def _size(*tables: NDArray) -> int:
     """Number of rows of all tables (n, ...) that are `BLOCK_BYTES` together."""
-    return max(BLOCK_BYTES // sum(table.shape[1] * table.itemsize for table in tables), 1)
+    return max(BLOCK_BYTES // sum(table.shape[1] * table.dtype.itemsize for table in tables), 1)
 
 
 @kernel
