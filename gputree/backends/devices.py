@@ -255,7 +255,7 @@ def _is_cudf(X: Any) -> bool:
 
 
 def _as_cupy(X: Any) -> Any:
-    """The same memory as a CuPy array."""
+    """A CuPy array over the memory of `X`."""
     if hasattr(X, "__cuda_array_interface__"):
         return cuda.cupy().asarray(X)
     return cuda.cupy().from_dlpack(X)

@@ -297,7 +297,7 @@ def member_name(estimator: Any) -> str:
 
 
 def chosen(estimator: Any, place: int | None) -> Any:
-    """The model, or of one that votes the selected trial, from 1."""
+    """The model itself, or its tree or trial of the number `place`, which counts from 1."""
     if place is None:
         return estimator
     members = members_of(estimator)

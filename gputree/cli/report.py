@@ -97,7 +97,7 @@ def escape_unknown_characters() -> None:
 
 
 def with_examples(parser: argparse.ArgumentParser, about: str, *examples: str) -> None:
-    """Give the help of a command its first paragraph and, at its end, examples."""
+    """Set the first paragraph of a command's help, and the examples at its end."""
     parser.description = about
     parser.epilog = "\n".join(["examples:", *(f"  {example}" for example in examples)])
     parser.formatter_class = _Formatter
@@ -244,9 +244,9 @@ def unrecognized(words: list[str], given: list[str], options: Collection[str]) -
 
 
 def _with_form(ours: list[str], form: str) -> list[str]:
-    """Options, and one more: of two ways to prune one, with the parameters of both.
+    """Add an option to others; of two ways to prune, the stronger one stays, with its parameters.
 
-    As in J48, where -U excludes -C and -S, and -R -C.
+    So it is in J48, where -U excludes -C and -S, and -R excludes -C.
     """
     begin = "--pruning "
     before = next((option for option in ours if option.startswith(begin)), None)

@@ -1,7 +1,4 @@
-"""`gputree train`: from a table to a model file.
-
-`--classes A,B,...`: classes that the target may have no rows of.
-"""
+"""`gputree train`: from a table to a model file."""
 
 from __future__ import annotations
 

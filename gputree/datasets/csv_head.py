@@ -1,6 +1,6 @@
 """The beginning of a CSV file: its encoding, its dialect, and the names of its columns.
 
-Separators of cells and decimals of a CSV file, inferred from its first rows.
+The dialect, that is the separators of cells and of decimals, is inferred from the first rows.
 """
 
 from __future__ import annotations

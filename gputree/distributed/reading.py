@@ -5,9 +5,8 @@
 
 Results of `look` are small, and are combined over partitions in any order.
 
-Dask's arrays and data frames by their partitions, and lazily mapped.
-
-From partitions to a tree: read, coded, counted; the client holds sums and the tree.
+Partitions are those of Dask's arrays and data frames. They are read, coded and counted on workers;
+the client has sums and the tree.
 """
 
 from __future__ import annotations

@@ -5,9 +5,8 @@ accepted for the loopback address only, from this page only: the headers Host, O
 Content-Type are checked, so that neither a page of another site nor a name that resolves to this
 machine reaches the tree. Nothing is requested from anywhere else.
 
-A widget of notebooks that edits a tree: the page of `gputree edit --browser` in a frame.
-
-The frame is isolated from the notebook (``sandbox``): the page and the widget exchange messages.
+In a notebook, a widget shows the same page in a frame, which is isolated from the notebook
+(``sandbox``): the page and the widget exchange messages.
 """
 
 import json

@@ -53,7 +53,7 @@ from gputree.inputs.validation import check_weight_range, check_weights, compare
 from gputree.prediction.forest import PackedForest, leaves
 from gputree.tree.importance import mean_importances
 
-# Trees that are grown in one call have at most so many rows together: of larger tables little time
+# Maximum rows of all trees that one call grows: then little time
 # passes between calls, and a fit can be interrupted after each.
 BLOCK_ROWS = 1 << 18
 # Blocks of trees for each thread, at least: threads end at about the same time.
@@ -294,10 +294,10 @@ class Forest(ForestParameters, Reporting, StandardErrors):
         """Return a fitted forest of the trees of both, which are averaged as of one.
 
         Its parameters are those of the first one, but for `n_estimators`. Forests of one table with
-        different seeds (`random_state`) are the forest of so many trees; those of different tables
-        predict the mean weighted by their numbers of trees. The rows that trees have drawn are
-        known, ``oob_score_`` is not. With `warm_start` more trees are drawn by the seed of the
-        second one.
+        different seeds (`random_state`) make a forest as if all trees were grown by one; those of
+        different tables predict the mean weighted by their numbers of trees. The rows that trees
+        have drawn are known, ``oob_score_`` is not. With `warm_start` more trees are drawn by the
+        seed of the second one.
 
         Parameters
         ----------

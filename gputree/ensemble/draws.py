@@ -167,7 +167,7 @@ def shuffle(key: np.uint64, order: NDArray[np.int64]) -> None:
 def count_draws(key: np.uint64, draws: int, n: int, first: int, counts: NDArray[np.int32]) -> None:
     """Count rows drawn evenly of n: the high half of a hash times their number, by 2**32.
 
-    Those from row `first` on are counted.
+    Rows from `first` on are counted.
     """
     half = np.uint64(32)
     rows = np.uint64(n)

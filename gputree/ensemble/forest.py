@@ -96,7 +96,7 @@ class ForestClassifier(ForestClassificationParameters, TableClassifier, Forest):
 
 
 def _accuracy(labels: NDArray[Any], found: NDArray[Any]) -> float:
-    """Fraction of rows whose labels are all found."""
+    """Fraction of rows of which all labels are predicted."""
     return float((labels == found).reshape(len(labels), -1).all(axis=1).mean())
 
 
@@ -124,7 +124,7 @@ class ForestRegressor(ForestRegressionParameters, TableRegressor, Forest):
     def predict_quantiles(
         self, X: Any = None, quantiles: ArrayLike = (0.1, 0.5, 0.9)
     ) -> NDArray[np.float64]:
-        """Conditional quantiles: of the training targets, weighted by the leaves they share with x.
+        """Conditional quantiles of the training targets, weighted by leaves that they share with x.
 
         The weight of a training row is its fraction of the weight of the leaf that x reaches, in
         the mean over the trees; as in the paper, all training rows of a leaf count, by their sample

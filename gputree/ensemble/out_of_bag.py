@@ -1,6 +1,6 @@
 """Rows that trees have not drawn: their predictions, scores and importances (Breiman 2001).
 
-Also standard errors of predictions, by the infinitesimal jackknife (Wager et al. 2014).
+Standard errors of predictions are by the infinitesimal jackknife (Wager et al. 2014).
 """
 
 from __future__ import annotations

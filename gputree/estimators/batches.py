@@ -347,9 +347,9 @@ def mapped_codes(folder: str | os.PathLike[str] | None, shape: tuple[int, int]) 
 
 
 def require_room(folder: str | os.PathLike[str] | None, size: int) -> None:
-    """Raise OSError if a folder of temporary files clearly has no space for so many bytes.
+    """Raise OSError if a folder of temporary files clearly has no space for `size` bytes.
 
-    A folder that is None is where temporary files go.
+    None is the folder where temporary files go.
     """
     path = Path(_temporary_folder(folder))
     free = shutil.disk_usage(path).free

@@ -258,7 +258,7 @@ class Boosted(BoostedParameters, Reporting, TableClassifier):
 
 
 def _coded(table: Table, threads: int) -> Table:
-    """The same rows as a whole table that keeps its columns coded."""
+    """Copy the rows of a table to one that keeps its columns coded."""
     whole = table.compact()
     coded = Table(whole.stored, whole.columns, whole.names, whole.device)
     coded.keep_lists(threads)

@@ -127,7 +127,7 @@ class ListGrowth(NamedTuple):
         return self.tree_of(nodes)
 
     def grower(self, most_entries: int) -> ListGrower:
-        """Return the level loop, of at most so many entries at once."""
+        """Return the level loop over at most `most_entries` at once."""
         most = _most_entries(self.task.nominal.size, self.task.target.size, most_entries)
         limits = _limits(self.weights, self.options)
         options = self.options

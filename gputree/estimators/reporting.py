@@ -1,7 +1,4 @@
-"""`report` of estimators.
-
-The tree or its first levels, below scikit-learn's diagram of an estimator in notebooks.
-"""
+"""`report` of estimators, and their trees below scikit-learn's diagrams in notebooks."""
 
 import html
 from collections.abc import Callable, Iterable

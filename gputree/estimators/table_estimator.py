@@ -226,7 +226,7 @@ class TableEstimator(Descending, CallbackSupport, BaseEstimator):
         raise NotImplementedError
 
     def _check_target(self, y: Any, n_rows: int) -> NDArray[Any]:
-        """Class codes, or targets, of so many rows, of shape (n,) or (n, n_outputs).
+        """Class codes, or targets, of `n_rows` rows, of shape (n,) or (n, n_outputs).
 
         Classes are learned.
         """

@@ -1,6 +1,6 @@
 """Trees as source code that predicts by itself: a module of Python, or a file of C.
 
-Trees as flat tables of numbers, for programs that walk them without this library.
+The code walks flat tables of numbers, and needs no library.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """One description of a tree's conditions and predictions, shared by every format.
 
-Numbers as text: few digits, but as many as distinguish thresholds.
+Numbers have few digits, but as many as distinguish thresholds.
 """
 
 import re

@@ -1,8 +1,7 @@
 """Conversion of nodes in the order in which they were made to a `Tree`, numbered breadth-first.
 
-The categories that the splits of a grown tree send left and right, from its nodes' rows.
-
-Growth does not record them: once a tree is grown, a category goes to the child that has rows of it.
+Growth does not record the categories that splits send left and right. They are found from the rows
+of the nodes: once a tree is grown, a category goes to the child that has rows of it.
 If the parent of a split tests the same column, only the smaller child is read: a chain of tests
 that separate single categories from the rest costs n log n rows, not n^2.
 
@@ -44,7 +43,7 @@ class GrownNodes(NamedTuple):
 class WholeTrees(NamedTuple):
     """Trees one after another, each numbered breadth-first: N nodes, S of them splits, L leaves.
 
-    Of one tree, too, with the sums that its statistics are made of, or these.
+    One tree is such a sequence, too. `sums` are those that its statistics are made of.
     """
 
     is_split: Bools  # (N,)
@@ -57,7 +56,7 @@ class WholeTrees(NamedTuple):
 
     @classmethod
     def empty(cls, sizes: Int64s, n_classes: int) -> WholeTrees:
-        """Trees of `sizes` nodes for `number_whole` to fill; of targets without `n_classes`."""
+        """Trees of `sizes` nodes for `number_whole` to fill; of regression if `n_classes` is 0."""
         nodes, splits = int(sizes.sum()), int((sizes // 2).sum())
         shape = (nodes - splits, n_classes) if n_classes else (nodes, 4)
         return cls(
@@ -189,7 +188,7 @@ def number_whole(
     regression, weighted = rows.square.size > 0, rows.weight.size > 0
     order = np.empty(sizes.max(), np.int64)
     first = splits = leaves = 0
-    # The trees before j are the nodes before `first`, so many splits and leaves.
+    # The trees before j are the nodes before `first`: `splits` that are split, and `leaves`.
     for j in range(sizes.size):
         order[0] = grown.root[j]
         size, place = 1, np.uintp(first_row[j])
@@ -283,7 +282,7 @@ class Grafted(NamedTuple):
 
 
 def graft(tree: Tree, node: int, subtree: Tree) -> Grafted:
-    """Replace the subtree below and at `node`; both are of the same columns and classes.
+    """Replace the subtree whose root is `node`; both trees have the same columns and classes.
 
     Bounds on predictions, which depend on nodes above, and soft thresholds are not supported.
     """

@@ -1,7 +1,7 @@
 """Targets of scores and impurities: labels, their counts, weights, costs of errors.
 
-Labels of rows as codes: a byte a row for most tables. Targets of a table that is read in batches:
-labels as codes, other numbers as they are.
+Labels of rows are kept as codes, a byte a row for most tables. Of a table that is read in batches,
+targets that are labels are kept as codes, other numbers as they are.
 """
 
 import re

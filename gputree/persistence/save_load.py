@@ -116,9 +116,9 @@ def load_model(path: FilePath, *, max_bytes: int | None = None) -> BaseEstimator
 
 
 def read_saved(path: FilePath) -> Any:
-    """A tree for those that show it, without an estimator's class, which takes longer to import.
+    """Read a tree to show it, without its estimator's class, which takes longer to import.
 
-    Of a file of several trees or rules, the estimator. Errors are as for `load_model`.
+    A file of several trees or of rules gives the estimator. Errors are as for `load_model`.
     """
     contents = read_contents(path)
     if "trees" in contents.header:

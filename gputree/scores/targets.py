@@ -1,6 +1,6 @@
 """Targets of scores: their statistics in each branch, and the tree of one best cut.
 
-Branches of each column of a table: one per category, or per range between cuts of numbers.
+A column has a branch for each category, or for each range between cuts of numbers:
 
 kind of column              numeric=         branches
 categories                                   one a category

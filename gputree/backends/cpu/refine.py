@@ -4,7 +4,7 @@
     rows of the node     collected from them, and in large nodes counted into sub-bins
     rows of candidates   gathered by sub-bin, each sorted by value, then scanned
 
-See `gputree.backends.cpu.sub_bins` and `gputree.backends.cpu.sub_bins`.
+See `gputree.backends.cpu.sub_bins`.
 
 The cut found does not depend on the order of work: every bin that may contain a cut as good as the
 best is scanned, and one order (`precedes`) decides among equals.
