@@ -174,7 +174,7 @@ def fraction(weight: Any, part: Any, whole: Any) -> Any:
 
 
 def about_one(weights: Weights, n: int) -> Weights:
-    """The same weights of n rows; `scale` is about the mean of tiny or huge ones."""
+    """Weights of n rows, in a unit that brings the mean of tiny or huge ones near 1."""
     total = weights.total * weights.unit
     if n * LEAST_MEAN_WEIGHT <= total <= MOST_TOTAL_WEIGHT:
         return weights

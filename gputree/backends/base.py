@@ -6,9 +6,8 @@ only small NumPy arrays on the host are exchanged.
 
 Nodes are ranges ``begin .. end`` of the entries, a permutation of the rows that
 `partition` and `finish` keep in stable order. Every primitive is exact or works in
-integers, so its result depends neither on the device nor on the order of work.
-
-Searches of category subsets, and their memory: the same on every device.
+integers, so its result depends neither on the device nor on the order of work. Subsets of
+categories are searched in the same way, and with the same memory, on every device.
 """
 
 from __future__ import annotations
@@ -187,7 +186,7 @@ class Splits(NamedTuple):
 
     @property
     def chosen(self) -> Chosen:
-        """The same arrays for kernels."""
+        """The arrays of the chosen splits that kernels take."""
         return Chosen(*(getattr(self, field) for field in Chosen._fields))
 
     def take(self, nodes: NDArray[Any] | slice) -> Splits:

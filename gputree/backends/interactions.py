@@ -46,7 +46,7 @@ class Interactions(NamedTuple):
         return self.below[first]
 
     def without(self, columns: list[int]) -> Interactions:
-        """The same sets without some columns."""
+        """The sets of columns, with some columns left out."""
         kept = ~np.isin(self.column, columns)
         first = np.concatenate([[0], np.cumsum(kept)])[self.first]
         return Interactions(first, self.column[kept], self.below[kept], self.root)

@@ -1,9 +1,8 @@
 """Small tables that use every kernel of every backend, and the trees that are grown on them.
 
 Nodes of more than about 256 rows are split by histograms, smaller ones are built as one subtree, so
-that a few hundred rows suffice for both; cases that need more rows say why.
-
-Trees of a check over a table in parts, each counted by a device, as on a cluster.
+that a few hundred rows suffice for both; cases that need more rows say why. Some tables are in
+parts, each of which a device counts, as on a cluster.
 """
 
 from collections.abc import Callable
@@ -12,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.backends.arrays import to_host
+from gputree.backends.devices import to_host
 from gputree.backends.sharded.rows import Read, join_measures, measure
 from gputree.backends.sharded.tasks import Here, Tasks
 from gputree.base.dtypes import Floats, Int64s, Values

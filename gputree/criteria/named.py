@@ -5,12 +5,11 @@ or one of losses over ranks, in `RANKED`, whose trees `gputree.backends.cpu.rank
 code that needs a criterion (parameters, options and help of the command, files and their schema,
 pruners, CUDA kernels, the check of a device) uses these entries.
 
-Losses of rows with targets at the predictions of a tree's nodes, by the regression criteria.
-
-For each node: the loss of all rows that reach it, predicted by the node itself, and of the rows
-that stop in it: float64 arrays of shape (N,). The tree is given by its nodes' parents, int32, and
-their predictions, float64, of shape (N,). Targets, float64, stop in the nodes `stop`, and each
-row's loss is raised to `power`, 1 or 2; `weight` is so already.
+Losses of a regression criterion are sums at each node over two sets of rows, as float64 arrays of
+shape (N,): over all rows that reach the node, as if it predicted them, and over the rows that stop
+in it. The tree is given by the parents of its nodes (int32) and their predictions (float64), of
+shape (N,). Row i has the target ``y[i]`` and stops in node ``stop[i]``; its loss is raised to
+`power`, 1 or 2, as its weight has been by the caller.
 """
 
 from collections.abc import Callable

@@ -1,6 +1,6 @@
 """Cut points of a column that pay for their own description, found on the host.
 
-Cut points of a sorted column that pay for their own description, from the top down.
+A sorted column is divided from the top down:
 
     begin                          end          the range on top of the stack
       |  a a b a a | b b b b a b |  b b b ...   its best cut, if it pays, becomes the next end

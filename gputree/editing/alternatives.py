@@ -160,7 +160,7 @@ class Alternative:
         Fraction of the weight of the rows, among those with a value of the tested column, that go
         to the same side as by the split in use; None for multiway splits and at leaves.
     adjusted : float or None
-        The same relative to sending all rows to the larger side, as rpart's ``adj``.
+        `agreement` relative to that of sending all rows to the larger side, as rpart's ``adj``.
     is_reversed : bool
         True where the agreement is that of the first child with the second one of the split in use.
     """

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from gputree import prediction
-from gputree.backends.arrays import to_host
+from gputree.backends.devices import to_host
 from gputree.base.dtypes import MISSING_TO_ALL, UNSEEN, Int64s
 from gputree.base.sklearn import check_consistent_length
 from gputree.columns.cells import as_table

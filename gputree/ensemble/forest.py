@@ -10,11 +10,10 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted
 
-from gputree.backends.arrays import to_host
+from gputree.backends.devices import to_host
 from gputree.base.threads import n_threads
 from gputree.ensemble.base import Forest
-from gputree.ensemble.draws import Strata, class_draws, is_by_class
-from gputree.ensemble.growing import Weight
+from gputree.ensemble.draws import Strata, Weight, class_draws, is_by_class
 from gputree.errors import InputError
 from gputree.estimators.arguments import FOREST_LACKS, REGRESSOR_LACKS, explained, refuses
 from gputree.estimators.cart import DecisionTreeClassifier, DecisionTreeRegressor
@@ -97,7 +96,7 @@ class ForestClassifier(ForestClassificationParameters, TableClassifier, Forest):
 
 
 def _accuracy(labels: NDArray[Any], found: NDArray[Any]) -> float:
-    """Fraction of rows whose labels are all found."""
+    """Fraction of rows of which all labels are predicted."""
     return float((labels == found).reshape(len(labels), -1).all(axis=1).mean())
 
 
@@ -125,7 +124,7 @@ class ForestRegressor(ForestRegressionParameters, TableRegressor, Forest):
     def predict_quantiles(
         self, X: Any = None, quantiles: ArrayLike = (0.1, 0.5, 0.9)
     ) -> NDArray[np.float64]:
-        """Conditional quantiles: of the training targets, weighted by the leaves they share with x.
+        """Conditional quantiles of the training targets, weighted by leaves that they share with x.
 
         The weight of a training row is its fraction of the weight of the leaf that x reaches, in
         the mean over the trees; as in the paper, all training rows of a leaf count, by their sample

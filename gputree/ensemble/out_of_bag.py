@@ -1,6 +1,6 @@
 """Rows that trees have not drawn: their predictions, scores and importances (Breiman 2001).
 
-Also standard errors of predictions, by the infinitesimal jackknife (Wager et al. 2014).
+Standard errors of predictions are by the infinitesimal jackknife (Wager et al. 2014).
 """
 
 from __future__ import annotations
@@ -14,14 +14,13 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import Bunch
 from sklearn.utils.validation import check_is_fitted
 
-from gputree.backends.arrays import missing_columns, to_host
+from gputree.backends.devices import missing_columns, to_host
 from gputree.base.dtypes import NODE, Bools, Floats
 from gputree.base.memory import require_memory
 from gputree.base.threads import n_threads, run
-from gputree.base.warnings import warn
 from gputree.ensemble.compact import Trees
 from gputree.ensemble.draws import Draws, Origin, bootstrap_counts, class_counts, permutation
-from gputree.errors import InputError
+from gputree.errors import InputError, warn
 from gputree.estimators.arguments import explained
 from gputree.estimators.table_estimator import TableEstimator
 from gputree.inputs.tables import Table

@@ -1,20 +1,17 @@
 """Base class of all trees: parameters, growth and pruning, descent to the leaves."""
 
-from collections.abc import Callable
 from functools import partial
 from numbers import Integral
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_matrix, issparse, vstack
+from scipy.sparse import csr_matrix
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from gputree import prediction
-from gputree.backends.arrays import Inspection, device_labels, to_host
-from gputree.backends.devices import resolve_device
-from gputree.backends.encoding import forbid_infinity
+from gputree.backends.devices import device_labels, resolve_device, to_host
 from gputree.base.threads import n_threads
 from gputree.errors import InputError
 from gputree.estimators.arguments import explained
@@ -147,20 +144,9 @@ class BaseDecisionTree(Reporting, TableEstimator):
         raise NotImplementedError
 
     # ---------------------------------------------------------- descent
-    def _descend(self, descent: Callable[..., Any], X: Any) -> Any:
-        """Apply `descent`, of `gputree.prediction`, to the rows of `X`."""
+    def _descended(self, dtype: np.dtype[Any]) -> Tree:
         check_is_fitted(self, "tree_")
-        parts = [self._descend_part(descent, part) for part in self._parts(X)]
-        if len(parts) == 1:
-            return parts[0]
-        return vstack(parts, "csr") if issparse(parts[0]) else np.concatenate(parts)
-
-    def _descend_part(self, descent: Callable[..., Any], values: NDArray) -> Any:
-        columns = Inspection(values)
-        threads = n_threads(self.n_jobs)
-        found = descent(self.tree_, values, n_threads=threads, before=columns.inspect)
-        forbid_infinity(columns.infinite, values.dtype)
-        return found
+        return self.tree_
 
     def _take(self, of_node: NDArray[Any], X: Any) -> NDArray[Any]:
         """Look up `of_node` for the node that each row of `X` reaches."""

@@ -16,10 +16,11 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from gputree import prediction
-from gputree.backends.arrays import to_host
+from gputree.backends.devices import to_host
+from gputree.base.dtypes import Floats
 from gputree.base.progress import new_bar
 from gputree.base.threads import n_threads
-from gputree.base.warnings import warn
+from gputree.errors import warn
 from gputree.estimators.arguments import C45_REFUSES, MULTIWAY_LACKS, explained, within
 from gputree.estimators.base import with_weight
 from gputree.estimators.c45 import C45Classifier, forbid_binary_splits_on_cuda
@@ -41,6 +42,7 @@ from gputree.estimators.winnowing import (
 from gputree.evaluation import Lines, Weight, rows_of
 from gputree.inputs.tables import Table
 from gputree.inputs.validation import check_weight_range, check_weights
+from gputree.prediction.sparse import SparseRows
 from gputree.pruning import Pruner
 from gputree.tree import Tree
 
@@ -187,7 +189,7 @@ class Boosted(BoostedParameters, Reporting, TableClassifier):
         """The tree that a member is, or is from."""
         raise NotImplementedError
 
-    def _confidences(self, member: Any, values: NDArray) -> NDArray[np.float64]:
+    def _confidences(self, member: Any, values: NDArray | SparseRows) -> NDArray[np.float64]:
         """Votes of a member, shape (n_rows, n_classes); each row adds up to 1."""
         raise NotImplementedError
 
@@ -256,7 +258,7 @@ class Boosted(BoostedParameters, Reporting, TableClassifier):
 
 
 def _coded(table: Table, threads: int) -> Table:
-    """The same rows as a whole table that keeps its columns coded."""
+    """Copy the rows of a table to one that keeps its columns coded."""
     whole = table.compact()
     coded = Table(whole.stored, whole.columns, whole.names, whole.device)
     coded.keep_lists(threads)
@@ -365,8 +367,10 @@ class BoostedC45Classifier(Boosted):
     def _tree_of(self, member: C45Classifier) -> Tree:
         return member.tree_
 
-    def _confidences(self, member: C45Classifier, values: NDArray) -> NDArray[np.float64]:
-        found: NDArray[np.float64] = member._descend_part(confidences, values)
+    def _confidences(
+        self, member: C45Classifier, values: NDArray | SparseRows
+    ) -> NDArray[np.float64]:
+        found: Floats = member._descend_part(confidences, values)
         return found
 
     def _size_of(self, member: C45Classifier) -> tuple[str, int]:

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.backends.arrays import to_host
+from gputree.backends.devices import to_host
 from gputree.base.dtypes import NODE, THRESHOLD_SPLIT, Bools, Floats, Int32s, Int64s
 from gputree.compilation import kernel
 from gputree.errors import InputError
@@ -33,8 +33,8 @@ from gputree.estimators.parameters import C45Parameters, keyword_constructor
 from gputree.estimators.winnowing import coded_grower, grow_on, winnow
 from gputree.growth.lists import C45Rule
 from gputree.inputs.tables import Table
+from gputree.prediction.answers import Descent, portions, spread
 from gputree.prediction.descent import pack, step
-from gputree.prediction.shares import Descent, portions, spread
 from gputree.pruning import Pruner, collapse_splits
 from gputree.tree import Tree
 

@@ -11,8 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import Bunch, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from gputree.backends.arrays import to_host
-from gputree.backends.devices import resolve_device
+from gputree.backends.devices import resolve_device, to_host
 from gputree.base.threads import n_threads
 from gputree.errors import InputError
 from gputree.estimators.arguments import (

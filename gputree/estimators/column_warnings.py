@@ -12,20 +12,20 @@ from numpy.typing import NDArray
 
 from gputree.arithmetic.fixed_point import Targets, Weights
 from gputree.base.dtypes import Bools
-from gputree.base.warnings import warn
 from gputree.columns import Columns
-from gputree.columns.categories import NUMBERS, hold_text
-from gputree.columns.near_numbers import (
+from gputree.columns.categories import (
     LEAST_NUMBERS,
     MARKS,
     MINUS,
     MOST_EXAMPLES,
+    NUMBERS,
     NearlyNumeric,
+    hold_text,
     is_decimal,
     nearly_numeric,
 )
 from gputree.columns.options import declared_nominal, listed_columns
-from gputree.errors import MixedColumnWarning
+from gputree.errors import MixedColumnWarning, warn
 from gputree.tree import Tree
 
 # Categories of a column whose gain counts for C4.5's average, as a fraction of all rows.

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from gputree.arithmetic.fixed_point import Weights, about_one, fix_weights
 from gputree.backends import get_list_backend
 from gputree.backends.binning import midpoints
-from gputree.backends.encoding import CodedColumns
+from gputree.backends.devices import CodedColumns
 from gputree.backends.interactions import Interactions
 from gputree.backends.lists import BranchLimits, ListBackend, ListTask
 from gputree.base.dtypes import (
@@ -127,7 +127,7 @@ class ListGrowth(NamedTuple):
         return self.tree_of(nodes)
 
     def grower(self, most_entries: int) -> ListGrower:
-        """Return the level loop, of at most so many entries at once."""
+        """Return the level loop over at most `most_entries` at once."""
         most = _most_entries(self.task.nominal.size, self.task.target.size, most_entries)
         limits = _limits(self.weights, self.options)
         options = self.options

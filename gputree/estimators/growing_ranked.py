@@ -125,7 +125,7 @@ def grow_ranked(
 
 
 def require_targets(n: int, k: int, bytes_of_target: int) -> None:
-    """Raise MemoryError where so many bytes for each target of n rows do not fit."""
+    """Raise MemoryError if `bytes_of_target` for each of k targets of n rows do not fit."""
     purpose = f"Growing a tree of {n:,} rows by {k:,} targets"
     require_memory(float(n) * k * bytes_of_target, purpose, "Use fewer rows or targets.")
 
@@ -191,7 +191,7 @@ def _weights_of(
 ) -> NDArray[np.float64]:
     """Weights of nodes, from those of rows before they were rounded for growth.
 
-    Of the rows in `order`; `rows` are those of the leaves, one leaf after another.
+    `weight` is of the rows in `order`; `rows` are those of the leaves, one leaf after another.
     """
     units = grown.end - grown.begin
     if weight is not None:

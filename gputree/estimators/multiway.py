@@ -1,6 +1,6 @@
 """Multiway growth over attribute lists: the base class of ID3 and C4.5, and ID3.
 
-Quinlan, Induction of decision trees, Machine Learning 1 (1986).
+Source of ID3: Quinlan, Induction of decision trees, Machine Learning 1 (1986).
 """
 
 from abc import abstractmethod

@@ -1,7 +1,4 @@
-"""`report` of estimators.
-
-The tree or its first levels, below scikit-learn's diagram of an estimator in notebooks.
-"""
+"""`report` of estimators, and their trees below scikit-learn's diagrams in notebooks."""
 
 import html
 from collections.abc import Callable, Iterable
@@ -12,7 +9,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from gputree import prediction
-from gputree.backends.arrays import to_host
+from gputree.backends.devices import to_host
 from gputree.base.sklearn import (
     assert_all_finite,
     check_array,

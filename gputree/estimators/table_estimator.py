@@ -16,20 +16,18 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.metaestimators import available_if
 
-from gputree.backends.arrays import to_host
-from gputree.backends.encoding import InfinityError
+from gputree.backends.devices import InfinityError
 from gputree.base.sklearn import (
     InvalidParameterError,
     fit_context,
     validate_parameter_constraints,
 )
-from gputree.columns import Columns
 from gputree.columns.cells import as_table
 from gputree.columns.options import declared_nominal
 from gputree.compilation.waits import on_screen, waiting
 from gputree.errors import InputError
 from gputree.estimators.arguments import advise, explained, forbid_values, require_pruner
-from gputree.estimators.coded_table import CodedTable, known_table, learn_table
+from gputree.estimators.coded_table import CodedTable, learn_table
 from gputree.estimators.column_warnings import (
     Identifier,
     find_identifiers,
@@ -38,6 +36,7 @@ from gputree.estimators.column_warnings import (
     warn_of_identifiers,
     warn_of_mixed_columns,
 )
+from gputree.estimators.descent import Descending
 from gputree.inputs.tables import Table
 from gputree.inputs.targets import target_columns, target_names
 from gputree.inputs.validation import check_table, check_target_numbers, check_targets
@@ -144,12 +143,11 @@ LEARNED = (
 )  # fmt: skip
 
 
-class TableEstimator(CallbackSupport, BaseEstimator):
+class TableEstimator(Descending, CallbackSupport, BaseEstimator):
     """Parameters and tables; subclasses say what is fitted on them."""
 
     pruning: Pruner | str | None
     verbose: int
-    columns_: Columns
     n_features_in_: int
 
     # Parameters, and values of parameters, that other trees have and this one has not: what to
@@ -228,7 +226,7 @@ class TableEstimator(CallbackSupport, BaseEstimator):
         raise NotImplementedError
 
     def _check_target(self, y: Any, n_rows: int) -> NDArray[Any]:
-        """Class codes, or targets, of so many rows, of shape (n,) or (n, n_outputs).
+        """Class codes, or targets, of `n_rows` rows, of shape (n,) or (n, n_outputs).
 
         Classes are learned.
         """
@@ -321,19 +319,6 @@ class TableEstimator(CallbackSupport, BaseEstimator):
         found = [column for column in found if not excluded[column.feature]]
         warn_of_identifiers(found, kind)
         return found
-
-    def _values(self, X: Any) -> NDArray:
-        """`X` as the matrix that the tree tests, columns as at fit."""
-        if isinstance(X, CodedTable):
-            return to_host(known_table(self, X._table).values)
-        return check_table(self, X, reset=False).stored
-
-    def _parts(self, X: Any) -> Iterator[NDArray]:
-        """Read `X` as `_values`; a coded table in blocks, lest its rows are copied at once."""
-        if isinstance(X, CodedTable):
-            yield from known_table(self, X._table).blocks()
-        else:
-            yield self._values(X)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

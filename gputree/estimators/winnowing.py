@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
 from gputree.arithmetic.fixed_point import fix_weights
-from gputree.backends.arrays import to_host
+from gputree.backends.devices import to_host
 from gputree.columns import Columns
 from gputree.estimators.arguments import within
 from gputree.estimators.base import count_rows, take_weights

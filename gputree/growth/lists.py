@@ -7,7 +7,7 @@ Rules choose the column of a split: ID3 (Quinlan 1986) takes the highest gain; C
 2.2; 1996) the highest gain ratio among the columns whose gain is at least average, or by option the
 highest gain. Ties go to the first column.
 
-Nodes of a multiway tree in the order in which they are made, and their final numbers.
+Nodes are recorded in the order in which they are made (`Branching`), and numbered afterwards.
 """
 
 from __future__ import annotations

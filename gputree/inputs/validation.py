@@ -6,7 +6,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.backends.arrays import count_labels, label_range, on_device, to_host
+from gputree.backends.devices import count_labels, label_range, on_device, to_host
 from gputree.base.dtypes import Floats, Int64s
 from gputree.base.sklearn import (
     assert_all_finite,

@@ -1,6 +1,6 @@
 """Targets of scores: their statistics in each branch, and the tree of one best cut.
 
-Branches of each column of a table: one per category, or per range between cuts of numbers.
+A column has a branch for each category, or for each range between cuts of numbers:
 
 kind of column              numeric=         branches
 categories                                   one a category
@@ -19,8 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gputree.arithmetic.fixed_point import Targets, fix_targets, fix_weights
-from gputree.backends.arrays import missing_columns, take_column, to_host
-from gputree.backends.devices import resolve_device
+from gputree.backends.devices import missing_columns, resolve_device, take_column, to_host
 from gputree.base.dtypes import Bools, Floats, Int64s, Values
 from gputree.base.threads import n_threads, run
 from gputree.columns import Columns

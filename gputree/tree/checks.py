@@ -28,9 +28,9 @@ def bounded_gains(tree: Tree) -> Tree:
 def bound_gains(
     gain: Floats, impurity: Floats, whole: float | Floats, missing_child: NDArray[Any]
 ) -> Floats:
-    """Gains of nodes without those that rounding has put below 0 or above their impurity.
+    """Set gains that rounding has put below 0 to 0, and those above their node's impurity to that.
 
-    The impurity of their root is `whole`. Gains that are all within are returned themselves.
+    The impurity of their root is `whole`. Without any such gain, the same array is returned.
 
     Where weights span many decades, gains of the lightest nodes are rounded in steps that are
     large relative to them; so are those by Poisson deviance of large targets that differ little.
@@ -48,8 +48,7 @@ def bound_gains(
 def check_statistics(tree: Tree) -> None:
     """Raise ValueError unless weights, rows, statistics, impurities and gains fit each other.
 
-    Of a tree whose arrays `Tree.check` has found to form one; names the field and the first node
-    where it is wrong.
+    The tree must have passed `Tree.check`. The error names the field and the first wrong node.
     """
     for field, problem, wrong in _problems(tree):
         nodes = np.flatnonzero(wrong)

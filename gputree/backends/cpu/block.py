@@ -109,7 +109,7 @@ def new_block(table: Table, task: Task, m: int, row_dtype: np.dtype) -> Block:
 
 
 def share_blocks(sizes: Int64s, rows: int) -> Iterator[tuple[int, int]]:
-    """Spans of nodes of `sizes` rows that share a block of so many."""
+    """Spans of nodes, of `sizes` rows each, that share a block of `rows` rows."""
     ends = np.cumsum(sizes)
     a = 0
     while a < sizes.size:

@@ -1,6 +1,7 @@
 """Cuts: the rules that admit them, the order among them, the best one of sorted pairs.
 
-Random column subsets that depend on the node only, not on the order of work.
+Random subsets of the columns are drawn here, too: they depend on the node only, not on the order of
+work.
 """
 
 from typing import NamedTuple
@@ -185,7 +186,7 @@ def admits(limits, n, whole, weight, all_weight):
 
 @borrowing
 def admits_weights(limits, weight, all_weight):
-    """Like `admits`, where both sides have rows enough."""
+    """Return what `admits` does if both sides have enough rows."""
     return weight >= limits.min_weight_leaf and all_weight - weight >= limits.min_weight_leaf
 
 

@@ -1,8 +1,7 @@
 """The best cut of a sorted column of a block; see `gputree.backends.cpu.finish`.
 
-Subsets of categories in a block: runs of the sorted keys of a nominal column.
-
-A rank stands for a category, in the order of codes, so that equal ranks are a run.
+In a nominal column a rank stands for a category, in the order of codes. So the rows of a category
+are a run of the sorted keys, and subsets of categories are subsets of runs.
 """
 
 from __future__ import annotations

@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 
 from gputree.backends.binning import MAX_BINS
 from gputree.backends.cpu import tuning
-from gputree.backends.cpu.gather import FINE_BITS
 from gputree.backends.cpu.jit import PREFETCH_ROWS, borrowing, kernel, pick, prefetch
 from gputree.backends.cpu.layout import Table
+from gputree.backends.cpu.sub_bins import FINE_BITS
 from gputree.base.dtypes import Int64s
 from gputree.base.threads import run, spans
 from gputree.criteria import add_row

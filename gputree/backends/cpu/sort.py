@@ -1,6 +1,6 @@
-"""Sorting of values together with the items they belong to.
+"""Sorting of values together with the items they belong to, and of whole columns.
 
-Stable sorting of whole columns by their bits.
+Whole columns are sorted stably by their bits:
 
     float     sign and magnitude, NaN last      ->  unsigned key of the same order
     key       digits of 11 bits, lowest first   ->  one counting pass a digit

@@ -127,9 +127,9 @@ class CpuTable:
             return self._ranks[key]
 
     def rank_for(self, max_features: int, n_threads: int) -> bool:
-        """Rank the values if whole trees that draw so many columns read ranks alone: see `ranks`.
+        """Rank the values if whole trees that draw `max_features` read ranks alone: see `ranks`.
 
-        Returns whether it did; then the table needs no codes.
+        Returns True if so: then the table needs no codes.
         """
         draws_some = max_features < self.missing.size
         if not draws_some or draws_few(self.categories, max_features) or not self.is_small:

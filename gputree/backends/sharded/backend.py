@@ -1,9 +1,8 @@
 """Grow over shards: shards count, and the coordinator sums and chooses splits.
 
-Subsets of columns of more categories than bins, from statistics by category.
-
-A shard's report has the size of the column's categories, whatever its rows. To the coordinator, the
-categories of a node are the bins of a table of one column.
+For columns of more categories than bins, shards report statistics by category, whose size does not
+depend on the number of rows. To the coordinator, the categories of a node are then the bins of a
+table of one column.
 """
 
 from __future__ import annotations

@@ -43,9 +43,14 @@ from gputree.backends.sharded.histograms import (
     all_nodes,
     cut_columns,
 )
-from gputree.backends.sharded.intervals import BinKeys
 from gputree.backends.sharded.rows import Read, Rounding, ShardRanges, in_units, rows_of
-from gputree.backends.sharded.shard import HostShard, Partitioned, RowBlock, join_partitions
+from gputree.backends.sharded.shard import (
+    BinKeys,
+    HostShard,
+    Partitioned,
+    RowBlock,
+    join_partitions,
+)
 from gputree.backends.sharded.shards import (
     Budget,
     Finished,

@@ -8,8 +8,6 @@ host      | shard 0  | shard 1  | shard 2  | shard 3  | ...     codes, values, s
 device    | shard 0  | shard 1  |  stay                         codes, statistics, order
           | shard 2  | shard 3  |  pass: one is copied while the other is counted
           |  values  |  values  |  of the columns that are required, the same way
-
-Copies of shards on the device: some stay, others pass through.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -39,17 +37,23 @@ from gputree.backends.cuda.source import Lanes, bits_of, columns_from, rows_from
 from gputree.backends.cuda.workspace import Workspace, allocate_in, bytes_of
 from gputree.backends.sharded import tuning
 from gputree.backends.sharded.backend import ShardedBackend
-from gputree.backends.sharded.cuda_shard import NO_COLUMNS, NO_MEMORY, CudaShard
+from gputree.backends.sharded.cuda_shard import (
+    NO_COLUMNS,
+    NO_MEMORY,
+    CudaShard,
+    Plan,
+    Sizes,
+    share_out,
+)
 from gputree.backends.sharded.histograms import Histograms
 from gputree.backends.sharded.local import LocalShards, count_one_block, partition_each
-from gputree.backends.sharded.plan import Plan, Sizes, share_out
 from gputree.backends.sharded.rows import ShardRanges
 from gputree.backends.sharded.shards import Budget, Finished, SubtreeRoots, Sum
 from gputree.backends.sharded.table import ShardedTable, TableSummary
 from gputree.base.dtypes import ROW
 
-# Divisor of the memory of results: counts of cells of one round; the rest is for arrays that are
-# sent.
+# Counts of cells of one round take 1 / ROUND_SHARE of the memory of results; the rest is for
+# arrays that are sent.
 ROUND_SHARE = 3
 
 # Copies of the values that bins are fitted to, on the device: values, keys, sorted keys, and more.
@@ -369,7 +373,7 @@ def _present(host: CpuBackend) -> list[NDArray[Any]]:
 
 
 class Streamed:
-    """`Place` of shard p: copies within a plan."""
+    """`Place` of shard p, whose copies are made within a plan of the memory."""
 
     def __init__(self, host: CpuBackend, copies: ShardCopies, p: int) -> None:
         self.host, self.copies, self.p = host, copies, p

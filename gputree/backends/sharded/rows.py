@@ -1,8 +1,7 @@
 """Rows of a partition with weight, and their minimum, maximum and distinct values.
 
-Weights and targets of all parts in the same fixed-point units, which depend on sums.
-
-Places of the rows of nodes in shards: a node is a range of each shard's row order.
+Weights and targets of all parts are in the same fixed-point units, which depend on sums. A node is
+a range of each shard's row order:
 
 row order of all   |  node 0: begin .. end                  | node 1  ...
 shard 0            |  first .. last  |                         of node 0, and so on

@@ -31,8 +31,8 @@ from gputree.backends.sharded.cells import (
     score_cells,
 )
 from gputree.backends.sharded.histograms import Histograms, Scored
-from gputree.backends.sharded.intervals import IntervalRows, Keys, RequestedIntervals, keys_of
 from gputree.backends.sharded.rows import ShardRanges
+from gputree.backends.sharded.shard import IntervalRows, Keys, RequestedIntervals, keys_of
 from gputree.backends.sharded.shards import Shards, Sum
 from gputree.base.threads import cut as cut_spans
 from gputree.base.threads import run

@@ -16,7 +16,7 @@ from gputree.backends.cpu.backend import CpuBackend
 from gputree.backends.cpu.layout import Table
 from gputree.backends.cpu.table import CpuTable
 from gputree.backends.interactions import Interactions
-from gputree.backends.sharded.intervals import BinKeys
+from gputree.backends.sharded.shard import BinKeys
 from gputree.base.dtypes import writable
 
 
