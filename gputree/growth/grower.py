@@ -72,6 +72,7 @@ def grow(
         if not (ahead or limited) and isinstance(backend, GrowsAhead):
             fewest = max(fewest_rows(limits), small + 1)
             nodes = frontier.begin, frontier.end, frontier.key
+            progress.ahead(depth - 1, frontier.rows)
             ahead = backend.grow_ahead(*nodes, levels, fewest)
         known, ahead = ahead[0] if ahead else None, ahead[1:]
         frontier, parents = _grow_level(
