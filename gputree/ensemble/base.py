@@ -52,7 +52,7 @@ from gputree.inputs.tables import Table
 from gputree.inputs.targets import forbid_targets, listed
 from gputree.inputs.validation import check_weight_range, check_weights, compare_columns
 from gputree.prediction.forest import PackedForest, leaves
-from gputree.tree.importance import mean_importances
+from gputree.tree.statistics import mean_importances
 
 # Maximum rows of all trees that one call grows: then little time
 # passes between calls, and a fit can be interrupted after each.

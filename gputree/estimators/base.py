@@ -28,7 +28,7 @@ from gputree.inputs.validation import check_weight_range, check_weights
 from gputree.pruning import CostComplexityCV, Pruner, get_pruner
 from gputree.pruning.base import ValidationPruner
 from gputree.tree import Tree
-from gputree.tree.importance import impurity_importances
+from gputree.tree.statistics import impurity_importances
 
 # Folds that are grown at once: each has separate targets, entries and histograms.
 MOST_FOLDS = 4

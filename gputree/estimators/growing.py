@@ -45,7 +45,7 @@ from gputree.growth.frontier import best_first_leaves, bound_answers
 from gputree.growth.grower import GrowthPlan, grow, is_small_root
 from gputree.inputs.tables import Table
 from gputree.tree import Tree
-from gputree.tree.checks import bound_gains, bounded_gains
+from gputree.tree.statistics import bound_gains, bounded_gains
 
 # Depths are 32-bit; no tree of fewer rows than that is deeper.
 UNLIMITED_DEPTH = np.iinfo(np.int32).max

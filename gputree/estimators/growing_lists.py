@@ -46,7 +46,7 @@ from gputree.growth.lists import (
 )
 from gputree.tree import Tree
 from gputree.tree.branches import BranchLists, places_of
-from gputree.tree.checks import bounded_gains
+from gputree.tree.statistics import bounded_gains
 
 # Weights, counts and sums nearer than this are equal, where rows have weights of about 1.
 WEIGHT_SLACK = 1e-6
