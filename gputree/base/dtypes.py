@@ -19,6 +19,7 @@ Int64s = NDArray[np.int64]
 Int32s = NDArray[np.int32]
 Bools = NDArray[np.bool_]
 Values = NDArray[np.floating]  # float32 or float64
+Weight = Floats | None  # of rows; None where all have the weight 1
 
 ROW = np.int32  # index of a row: half the traffic of 64 bits; `MOST_ROWS` is checked
 CODE = np.uint8  # bin of a value: 256 bins keep a row of codes in a cache line

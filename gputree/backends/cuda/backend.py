@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.backends.base import Ahead, Bounds, Finishing, Int64s, Larger, Splits, Subtrees, Task
+from gputree.backends.base import Ahead, Bounds, Finishing, Larger, Splits, Subtrees, Task
 from gputree.backends.cuda import encode as coding
 from gputree.backends.cuda import histogram as histograms_
 from gputree.backends.cuda import tuning
@@ -30,7 +30,7 @@ from gputree.backends.cuda.partition import Marked, categories, node_statistics,
 from gputree.backends.cuda.refine import refine
 from gputree.backends.cuda.score import DeviceScores, score
 from gputree.backends.cuda.table import CudaTable
-from gputree.base.dtypes import ROW
+from gputree.base.dtypes import ROW, Int64s
 
 
 class CudaBackend:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.backends.base import Bounds, Int64s, Limits, Subtrees, Task
+from gputree.backends.base import Bounds, Limits, Subtrees, Task
 from gputree.backends.cuda import tuning
 from gputree.backends.cuda.categories import group_arrays, group_ends
 from gputree.backends.cuda.kernels import LANES, LISTS, NODES, ROOTS, ROWS, RUN_MEMORY, Packed, cupy
@@ -33,7 +33,7 @@ from gputree.backends.cuda.workspace import (
     send,
     views,
 )
-from gputree.base.dtypes import PUT_OFF
+from gputree.base.dtypes import PUT_OFF, Int64s
 
 # Maximum number of bytes between arrays of roots, of nodes, and of nodes in use: 40 are aligned.
 ALIGNED_BYTES = 40 * ALIGNMENT

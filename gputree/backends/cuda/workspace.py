@@ -19,9 +19,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.backends.base import Int64s
 from gputree.backends.cuda import tuning
 from gputree.backends.cuda.kernels import CHUNKS, Packed, cupy
+from gputree.base.dtypes import Int64s
 from gputree.base.threads import chunks
 
 # Alignment, in bytes, of the arrays of one allocation, as in CuPy's pool.
