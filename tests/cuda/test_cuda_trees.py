@@ -53,7 +53,7 @@ def test_subtrees_in_global_and_in_shared_memory(
 ):
     """Rows of the largest roots whose statistics and lists are in shared memory; few at once."""
     tune(monkeypatch, "cuda", scratch_bytes=5000, finish_warps=warps, warp_rows=7, few_classes=2)
-    monkeypatch.setattr(finish, "shared_rows", lambda _: (finish.MOST_ROWS, *copied))
+    monkeypatch.setattr(finish, "shared_rows", lambda _: copied)
     sample = table(criterion, weighted, n=200, d=5, dtype=np.float32, seed=5)
     for limits in ({}, {"max_features": 2, "max_depth": 7, "min_samples_leaf": 3}):
         assert_same_tree(sample, make_task(criterion, sample, **limits), finish_rows=finish_rows)

@@ -1,6 +1,6 @@
-"""Whole subtrees of small nodes, grown on the device by a warp each.
+"""Whole subtrees of small nodes, grown on the device by a block each.
 
-They are grown in global memory down to nodes that fit shared memory, and these are grown there.
+Their rows are listed column by column in order of value; lists that fit are in shared memory.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ from gputree.backends.cuda.workspace import (
 # Maximum number of bytes between arrays of roots, of nodes, and of nodes in use: 40 are aligned.
 ALIGNED_BYTES = 40 * ALIGNMENT
 
-# Statistics of a warp: those of a node, and of each lane.
-SUMS = 1 + LANES
+# Bytes of a statistic of a warp: one of its node, and of each lane.
+SUM_BYTES = 8 * (1 + LANES)
 
 # Maximum bytes of the shared variables of a block.
 STATIC_BYTES = 512
@@ -142,11 +142,6 @@ def node_arrays(size: int, task: Task) -> list[Shaped]:
     return [(size, kind) for kind in types]
 
 
-def _node_bytes(task: Task) -> int:
-    """Bytes of a node."""
-    return sum(np.dtype(kind).itemsize for _, kind in node_arrays(1, task))
-
-
 class Statistics(NamedTuple):
     """Targets of the rows in local classes, and offsets of each node's statistics."""
 
@@ -192,11 +187,10 @@ def _most_categories(grower: Grower, sizes: Int64s) -> Int64s:
 def _pack_scratch(grower: Grower, roots: Roots, warps: int) -> Packed:
     """Memory of `warps` warps for each of some roots."""
     xp, d = cupy(), grower.table.columns
-    workers = roots.depth.size * warps
-    few = _few_classes(grower)
-    sums = None if few else xp.empty(SUMS * warps * int(roots.channels.sum()), dtype=np.int64)
+    words = 0 if _few_classes(grower) else SUM_BYTES // 8 * warps * int(roots.channels.sum())
+    sums = xp.empty(words, dtype=np.int64) if words else None
     drawing = grower.task.limits.max_features < d
-    drawn = xp.empty(workers * d if drawing else 1, dtype=np.int32)
+    drawn = xp.empty(roots.depth.size * warps * d if drawing else 1, dtype=np.int32)
     if not grower.table.host.categories.any():
         return SCRATCH.pack(sums, drawn, tuple(None for _ in RUN_MEMORY.fields), None)
     most = np.repeat(_most_categories(grower, roots.sizes), warps)
@@ -234,26 +228,23 @@ def _finish_batch(
     return Subtrees(root, *nodes[:5], begin=nodes.begin + shift, end=nodes.end + shift)
 
 
-def _few_classes(grower: Grower) -> bool:
-    """True if classes are not renumbered, and statistics of nodes are in shared memory."""
-    return (grower.task.n_classes or 2) <= tuning.TUNING.few_classes
+def _few_classes(grower: Grower) -> int:
+    """Classes, or statistics of targets, if they are not renumbered: sums are in shared memory."""
+    channels = grower.task.n_classes or 2
+    return channels if channels <= tuning.TUNING.few_classes else 0
 
 
-def _sum_bytes(grower: Grower) -> int:
-    """Bytes of shared memory for the statistics of nodes."""
-    channels = (grower.task.n_classes or 2) if _few_classes(grower) else 0
-    return 8 * SUMS * tuning.TUNING.finish_warps * channels
+def shared_rows(grower: Grower) -> tuple[int, int]:
+    """Rows of the largest roots whose statistics, and whose lists are in shared memory."""
+    tuned, (_, of_statistics, of_lists) = tuning.TUNING, _row_bytes(grower)
+    free = min(tuned.finish_bytes, granted_bytes() - STATIC_BYTES)
+    free -= SUM_BYTES * tuned.finish_warps * _few_classes(grower)
+    lists = free // of_lists
+    return free // of_statistics, lists if lists >= tuned.fewest_shared_rows else 0
 
 
-def shared_rows(grower: Grower) -> tuple[int, int, int]:
-    """Rows of the largest roots of which nothing, statistics, and lists are in shared memory."""
-    free = min(tuning.TUNING.finish_bytes, granted_bytes() - STATIC_BYTES) - _sum_bytes(grower)
-    _, statistics, lists = (free // max(size, 1) for size in _shared_row_bytes(grower))
-    return MOST_ROWS, statistics, lists if lists >= tuning.TUNING.fewest_shared_rows else 0
-
-
-def _shared_row_bytes(grower: Grower) -> tuple[int, int, int]:
-    """Bytes of a row in shared memory: nothing, its statistics, and these with lists."""
+def _row_bytes(grower: Grower) -> tuple[int, int, int]:
+    """Bytes of a row in shared memory by `Launch.copied`."""
     statistics = grower.rows.target.itemsize + (0 if grower.rows.weight is None else 8)
     return 0, statistics, statistics + 2 * (3 * grower.table.columns + 2) + 1
 
@@ -265,15 +256,15 @@ class Launch(NamedTuple):
     last: int
     warps: int  # of a block
     copied: int  # to shared memory: see Copied of finish.cu
-    shared: int  # bytes of what is copied
+    shared: int  # bytes of shared memory
 
 
 def launches(grower: Grower, roots: Roots) -> Iterator[Launch]:
     """Launches for roots, the largest first: of nearly equal size, whose memory fits together."""
     tuned, sizes = tuning.TUNING, roots.sizes
-    _, most, most_listed = shared_rows(grower)
+    most, most_listed = shared_rows(grower)
     warps = np.clip(sizes // tuned.warp_rows, 1, tuned.finish_warps)
-    scratch = 8 * SUMS * roots.channels + 4 * grower.table.columns
+    scratch = SUM_BYTES * roots.channels + 4 * grower.table.columns
     words = _run_words(grower.task, grower.table.host.categories)
     scratch = warps * (scratch + 8 * words * _most_categories(grower, sizes))
     sorted_bytes = SORTED_BYTES * grower.memory.sorted_pairs
@@ -283,10 +274,11 @@ def launches(grower: Grower, roots: Roots) -> Iterator[Launch]:
     kinds = np.minimum(halves, tuned.shared_classes - 1) + tuned.shared_classes * copied
     ends = [0, *(np.flatnonzero(np.diff(kinds, append=-1)) + 1).tolist()]
     for a, b in zip(ends, ends[1:], strict=False):
-        shared = _shared_row_bytes(grower)[copied[a]] * int(sizes[a])
+        shared = _row_bytes(grower)[copied[a]] * int(sizes[a])
+        shared += SUM_BYTES * int(warps[a]) * _few_classes(grower)
         bounds = batches(scratch[a:b], most_scratch)
         for first, last in zip(bounds, bounds[1:], strict=False):
-            yield Launch(a + first, a + last, int(warps[a + first]), int(copied[a]), shared)
+            yield Launch(a + first, a + last, int(warps[a]), int(copied[a]), shared)
 
 
 def largest_first(size: Int64s) -> Int64s:
@@ -330,9 +322,8 @@ def _local_statistics(grower: Grower, places: Places) -> Statistics:
     target = grower.rows.target[rows]
     weight = None if grower.rows.weight is None else grower.rows.weight[rows]
     nodes = places.start.size - 1
-    if _few_classes(grower):
-        channels = grower.task.n_classes or 2
-        return Statistics(target, weight, channels * np.arange(nodes + 1))
+    if few := _few_classes(grower):
+        return Statistics(target, weight, few * np.arange(nodes + 1))
     pairs = places.node.astype(np.int64) * grower.task.n_classes + target
     order = xp.argsort(pairs)
     ordered = pairs[order]
@@ -365,7 +356,7 @@ def _grow(
             grower.table.packed, rows, lists.packed, lists.keys, packed, launch.first,
             launch.copied, monotonic, grower.interactions, sets,
             _pack_scratch(grower, some, launch.warps), NODES.pack(*nodes), used,
-            threads=LANES * launch.warps, shared=launch.shared + _sum_bytes(grower),
+            threads=LANES * launch.warps, shared=launch.shared,
         )  # fmt: skip
     return _compact(grower, nodes, used, packed, order)
 

@@ -95,6 +95,7 @@ HEADERS = {
         "interactions.cuh",
         "sorted_lists.cuh",
         *_SUBSETS,
+        "best_cut.cuh",
     ),
     "lists/score": ("atomics.cuh", "warp.cuh", "logarithm.cuh", *_LISTS),
     "lists/partition": ("table.cuh", "atomics.cuh", "warp.cuh", "lists/tiles.cuh"),
