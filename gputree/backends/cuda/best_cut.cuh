@@ -28,8 +28,8 @@ struct Work {
 };
 
 // The better of `cut` and the best cut of column f in places s .. t, of which known .. t are
-// missing and all on one side. Lane by lane of a group, a piece of the rows each: in the order in
-// which they go left, missing values first. Every lane of the warp takes part.
+// missing and all on one side. A lane of a group takes a piece of the rows, in the order in which
+// they go left: missing values first. Every lane of the warp takes part, and has its own result.
 __device__ Cut scan_side(
     const Work& work, const Group& group, i64 f, bool searched, i64 s, i64 known, i64 t,
     bool missing_left, const Constraint& constraint, u64 rank, Cut cut
@@ -81,8 +81,7 @@ __device__ Cut scan_side(
     return cut;
 }
 
-// The better of `cut` and the best cut of column f, if it is `searched`. A group, lane by lane;
-// every lane of the warp takes part.
+// The better of `cut` and the best cut of column f, if it is `searched`: like `scan_side`.
 __device__ Cut scan_column(
     const Work& work, const Group& group, i64 f, bool searched, i64 s, i64 t,
     const Monotonic& monotonic, u64 rank, Cut cut
@@ -124,10 +123,12 @@ __device__ Sorted sort_out(const Work& work, const Measure& measure, i64 f, i64 
         {{lists.ranks + f * lists.rows, items}, items, work.rows.target, work.rows.weight},
         work.subsets.runs
     };
-    sorted.runs.count = find_runs(sorted.list, sorted.node, sorted.runs);
-    sorted.present = count_channels(measure, sorted.node);
-    sorted.kind = choose_search(work.subsets.search, sorted.node, sorted.runs.count, sorted.present);
-    if (sorted.kind != ONE_VS_REST) sum_runs(sorted.list, sorted.node, sorted.runs, measure.channels());
+    const Node& node = sorted.node;
+    Runs& runs = sorted.runs;
+    runs.count = find_runs(sorted.list, node, runs);
+    sorted.present = count_channels(measure, node);
+    sorted.kind = choose_search(work.subsets.search, node, runs.count, sorted.present);
+    if (sorted.kind != ONE_VS_REST) sum_runs(sorted.list, node, runs, measure.channels());
     return sorted;
 }
 
@@ -180,7 +181,7 @@ __device__ i64 count_left(const Lists& lists, i64 s, i64 t) {
 __device__ Cut team_first(const Team& team, Cut cut) {
     cut = warp_first(cut);
     if (team.warps == 1) return cut;
-    __shared__ Cut cuts[MOST_WARPS];
+    __shared__ Cut cuts[BLOCK_WARPS];
     if (lane_of() == 0) cuts[team.warp] = cut;
     __syncthreads();
     for (int w = 0; w < team.warps; ++w)
@@ -234,7 +235,8 @@ __device__ Cut best_cut(
     return cut;
 }
 
-// A warp: statistics of places s .. t in the order of entries, after all lanes have used those before.
+// A warp: statistics of places s .. t in the order of entries, once all lanes have used those of the
+// node before.
 __device__ void sum_places(const Work& work, i64 s, i64 t) {
     const Rows& rows = work.rows;
     const u16* items = work.lists.list(work.lists.columns);

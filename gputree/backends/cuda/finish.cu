@@ -95,7 +95,7 @@ struct Nodes {
         key[node] = hash;
     }
 
-    // Copy a node of another subtree memory, whose children and places are shifted.
+    // Copy what the host reads of a node, whose children and places are shifted.
     __device__ void copy(i64 node, const Nodes& from, i64 child_shift, i64 place_shift) const {
         const i32 child = from.first_child[node];
         first_child[node] = child < 0 ? child : i32(child + child_shift);
@@ -105,10 +105,6 @@ struct Nodes {
         gain[node] = from.gain[node];
         begin[node] = i32(from.begin[node] + place_shift);
         end[node] = i32(from.end[node] + place_shift);
-        depth[node] = from.depth[node];
-        key[node] = from.key[node];
-        if (MONOTONIC) bound(node, from.lower[node], from.upper[node]);
-        if (INTERACTIONS) set[node] = from.set[node];
     }
 
     __device__ void close(i64 node) const {
@@ -120,9 +116,9 @@ struct Nodes {
 };
 
 #if MONOTONIC
-// A warp: bounds on the means of both children of a node: below a cut of a constrained column, each child
-// stays on its side of the middle of their means. Places s .. middle went left; `work.total` is
-// used up.
+// A warp: bounds on the means of both children of a node: below a cut of a constrained column, each
+// child stays on its side of the middle of their means. Places s .. middle went left; `work.total`
+// is used up.
 __device__ void bound_children(
     const Work& work, const Nodes& nodes, i32 sign, i64 node, i64 child, i64 s, i64 middle
 ) {

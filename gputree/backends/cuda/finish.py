@@ -36,7 +36,6 @@ from gputree.backends.cuda.layout import (
 from gputree.backends.cuda.memory import SORTED_BYTES
 from gputree.backends.cuda.workspace import (
     ALIGNMENT,
-    Shaped,
     allocate,
     allocate_in,
     bytes_of,
@@ -109,37 +108,20 @@ class Roots(NamedTuple):
         return Roots._make([*fields, [array[nodes] for array in self.constraints]])
 
 
-class SubtreeNodes(NamedTuple):
-    """Nodes of subtrees, on device or host; see finish.cu."""
-
-    first_child: Any
-    feature: Any
-    threshold: Any
-    missing_left: Any
-    gain: Any
-    begin: Any
-    end: Any
-    depth: Any
-    key: Any
-    lower: Any  # or None without monotonic constraints
-    upper: Any
-    set: Any  # or None without interaction constraints
-
-    @classmethod
-    def arranged(cls, arrays: list[Any], task: Task) -> SubtreeNodes:
-        """Nodes with the constraints of a task from arrays as `node_arrays` has them."""
-        lower, upper = (None, None) if task.limits.monotonic is None else arrays[9:11]
-        sets = None if task.interactions is None else arrays[-1]
-        return cls._make([*arrays[:9], lower, upper, sets])
+# Nodes of subtrees: the fields that the host reads, and those that others are grown by, before
+# constraints; see Nodes of finish.cu.
+GROWN = (np.int32, np.int32, np.float64, np.uint8, np.float64, np.int32, np.int32)
+GROWING = (np.int32, np.uint64)
 
 
-def node_arrays(size: int, task: Task) -> list[Shaped]:
-    """Arrays of `size` nodes, with the constraints of a task."""
-    i4, u1, f8 = np.int32, np.uint8, np.float64
-    types = [i4, i4, f8, u1, f8, i4, i4, i4, np.uint64]
-    types += [] if task.limits.monotonic is None else [f8, f8]
-    types += [] if task.interactions is None else [np.int64]
-    return [(size, kind) for kind in types]
+def _allocate_nodes(size: int, task: Task) -> Packed:
+    """Allocate `size` nodes, with the constraints of a task."""
+    constraints = 2 * [task.limits.monotonic is not None] + [task.interactions is not None]
+    types = (np.float64, np.float64, np.int64)
+    needed = [kind for kind, is_needed in zip(types, constraints, strict=True) if is_needed]
+    arrays = iter(allocate(*((size, kind) for kind in (*GROWN, *GROWING, *needed))))
+    fixed = [next(arrays) for _ in (*GROWN, *GROWING)]
+    return NODES.pack(*fixed, *(next(arrays) if is_needed else None for is_needed in constraints))
 
 
 class Statistics(NamedTuple):
@@ -222,10 +204,10 @@ def _finish_batch(
     channels = np.diff(statistics.channel)
     constraints = constraints_of(grower.task, bounds)
     roots = Roots(places.start[:-1], places.start[1:], depth, keys, channels, constraints)
-    root, nodes = _grow(grower, lists, statistics, roots)
+    found = _grow(grower, lists, statistics, roots)
     _order_entries(grower, places, lists.items[-1])
-    shift = (begin - places.start[:-1])[np.searchsorted(places.start, nodes.begin, "right") - 1]
-    return Subtrees(root, *nodes[:5], begin=nodes.begin + shift, end=nodes.end + shift)
+    shift = (begin - places.start[:-1])[np.searchsorted(places.start, found.begin, "right") - 1]
+    return found._replace(begin=found.begin + shift, end=found.end + shift)
 
 
 def _few_classes(grower: Grower) -> int:
@@ -336,17 +318,15 @@ def _local_statistics(grower: Grower, places: Places) -> Statistics:
     return Statistics(local, weight, channel.get())
 
 
-def _grow(
-    grower: Grower, lists: SortedLists, statistics: Statistics, roots: Roots
-) -> tuple[Int64s, SubtreeNodes]:
-    """Grow subtrees; returns their roots, and nodes by places of all rows."""
+def _grow(grower: Grower, lists: SortedLists, statistics: Statistics, roots: Roots) -> Subtrees:
+    """Grow subtrees; the nodes begin and end at places of all rows."""
     task = grower.task
     order = largest_first(roots.sizes)
     roots = roots.take(order)
     room = offsets(node_room(roots.sizes, roots.depth, task.limits))
     sent = send(*roots[:4], room, offsets(roots.channels), *roots.constraints)
     packed, (monotonic, sets) = ROOTS.pack(*sent[:6]), pack_constraints(grower, sent[6:])
-    nodes = SubtreeNodes.arranged(allocate(*node_arrays(int(room[-1]), task)), task)
+    nodes = _allocate_nodes(int(room[-1]), task)
     used = cupy().empty(order.size, dtype=np.int32)
     rows = ROWS.pack(statistics.target, statistics.weight, None, None)
     for launch in launches(grower, roots):
@@ -355,30 +335,27 @@ def _grow(
             "finish", "grow_subtrees", (launch.last - launch.first,), grower.rules, grower.search,
             grower.table.packed, rows, lists.packed, lists.keys, packed, launch.first,
             launch.copied, monotonic, grower.interactions, sets,
-            _pack_scratch(grower, some, launch.warps), NODES.pack(*nodes), used,
+            _pack_scratch(grower, some, launch.warps), nodes, used,
             threads=LANES * launch.warps, shared=launch.shared,
         )  # fmt: skip
     return _compact(grower, nodes, used, packed, order)
 
 
-def _compact(
-    grower: Grower, nodes: SubtreeNodes, used: Any, roots: Packed, order: Int64s
-) -> tuple[Int64s, SubtreeNodes]:
+def _compact(grower: Grower, nodes: Packed, used: Any, roots: Packed, order: Int64s) -> Subtrees:
     """Nodes in use, on the host, one subtree after another; subtree j has root ``order[j]``."""
-    starts, task = offsets(used.get().astype(np.int64)), grower.task
-    arrays = node_arrays(int(starts[-1]), task)
+    starts = offsets(used.get().astype(np.int64))
+    arrays = [(int(starts[-1]), kind) for kind in GROWN]
     block = cupy().zeros(bytes_of(*arrays), dtype=np.uint8)
+    rest = (len(NODES.fields) - len(GROWN)) * (None,)
     grower.kernels(
-        "finish", "compact_nodes", (order.size,), NODES.pack(*nodes), roots, used,
-        *send(starts[:-1]),
-        NODES.pack(*SubtreeNodes.arranged(allocate_in(block.data, *arrays), task)),
+        "finish", "compact_nodes", (order.size,), nodes, roots, used, *send(starts[:-1]),
+        NODES.pack(*allocate_in(block.data, *arrays), *rest),
     )  # fmt: skip
-    host = SubtreeNodes.arranged(views(block.get(), *arrays), task)
+    child, feature, threshold, missing_left, gain, *places = views(block.get(), *arrays)
     root = np.empty_like(order)
     root[order] = starts[:-1]
-    wide = ("first_child", "begin", "end", "depth")
-    host = host._replace(**{name: getattr(host, name).astype(np.int64) for name in wide})
-    return root, host._replace(missing_left=host.missing_left != 0)
+    child, begin, end = (field.astype(np.int64) for field in (child, *places))
+    return Subtrees(root, child, feature, threshold, missing_left != 0, gain, begin, end)
 
 
 def _order_entries(grower: Grower, places: Places, order: Any) -> None:

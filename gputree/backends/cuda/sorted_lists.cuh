@@ -9,7 +9,7 @@
 //
 // A column that is constant in a node stays so below it, and is not partitioned.
 #define MISSING_RANK 0xffff
-#define MOST_WARPS 8  // of a block
+#define BLOCK_WARPS 8  // of a block
 
 struct Lists {
     u16* ranks;  // (columns, rows)
