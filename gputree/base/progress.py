@@ -36,6 +36,11 @@ class Progress:
         self._bar.set_description_str(news, refresh=False)
         self._bar.update(self._n_rows - open_rows - self._bar.n)
 
+    def ahead(self, depth: int, open_rows: int) -> None:
+        """Report that some levels are about to be split at once, and read back together."""
+        if self._bar is not None:
+            self._bar.set_description_str(f"levels from {depth} on, {open_rows:,} rows open")
+
     def __enter__(self) -> Self:
         return self
 

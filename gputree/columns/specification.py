@@ -123,7 +123,7 @@ class Columns:
         plain = _plain_numbers(X)
         coded = self.nominal | self.ordered
         if plain is not None and not coded.any():
-            return _as_floats(plain, order)
+            return as_floats(plain, order)
         if plain is not None and self._holds_codes(plain, coded):
             return _as_narrow_floats(plain, order)
         labels = labels_of(X)
@@ -200,7 +200,7 @@ def fit_encode(
     """Apply `fit_columns` and `Columns.encode` to one table, which is read once."""
     columns, cells = _fit(X, categorical_features, every_nominal, ordered_categories)
     if isinstance(cells, np.ndarray):
-        convert = _as_narrow_floats if columns.nominal.any() else _as_floats
+        convert = _as_narrow_floats if columns.nominal.any() else as_floats
         return columns, convert(cells, order)
     return columns, columns._matrix(cells, labels_of(X), X.shape[0], order)
 
@@ -282,7 +282,7 @@ def _plain_numbers(X: Any) -> NDArray | None:
     return X if X.dtype.kind in "iuf" else None
 
 
-def _as_floats(X: NDArray, order: Order) -> Values:
+def as_floats(X: NDArray, order: Order) -> Values:
     """Numbers as float32 where their type says that it is exact, else as float64."""
     if X.dtype.kind == "f":
         dtype = np.float32 if X.dtype.itemsize <= 4 else np.float64
@@ -295,9 +295,9 @@ def _as_floats(X: NDArray, order: Order) -> Values:
 
 
 def _as_narrow_floats(X: NDArray, order: Order) -> Values:
-    """Convert as `_as_floats`, to float32 also where every number turns out to be exact in it."""
+    """Convert as `as_floats`, to float32 also where every number turns out to be exact in it."""
     if X.dtype != np.float64 or not _all_fit_float32(list(X.T)):
-        return _as_floats(X, order)
+        return as_floats(X, order)
     _require_memory(X.shape[0], X.shape[1], np.float32)
     return np.asarray(X, np.float32, order=order)
 
@@ -346,7 +346,7 @@ def _distinct(numbers: NDArray | Exact, label: str) -> Coded:
     if isinstance(numbers, Exact):
         return Coded(*numbers.distinct(), False)
     if numbers.dtype.kind == "f":
-        numbers = _as_floats(numbers, "C") + np.float32(0)  # -0.0 becomes 0.0
+        numbers = as_floats(numbers, "C") + np.float32(0)  # -0.0 becomes 0.0
         if np.isinf(numbers).any():
             raise InputError(
                 f"Input X contains infinity in column {label}, whose values are categories."

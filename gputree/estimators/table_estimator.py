@@ -16,20 +16,19 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.metaestimators import available_if
 
-from gputree.backends.arrays import to_host
-from gputree.backends.encoding import InfinityError
+from gputree.backends.devices import InfinityError
+from gputree.base.dtypes import Floats, Weight
 from gputree.base.sklearn import (
     InvalidParameterError,
     fit_context,
     validate_parameter_constraints,
 )
-from gputree.columns import Columns
 from gputree.columns.cells import as_table
 from gputree.columns.options import declared_nominal
 from gputree.compilation.waits import on_screen, waiting
 from gputree.errors import InputError
 from gputree.estimators.arguments import advise, explained, forbid_values, require_pruner
-from gputree.estimators.coded_table import CodedTable, known_table, learn_table
+from gputree.estimators.coded_table import CodedTable, learn_table
 from gputree.estimators.column_warnings import (
     Identifier,
     find_identifiers,
@@ -38,6 +37,7 @@ from gputree.estimators.column_warnings import (
     warn_of_identifiers,
     warn_of_mixed_columns,
 )
+from gputree.estimators.descent import Descending
 from gputree.inputs.tables import Table
 from gputree.inputs.targets import target_columns, target_names
 from gputree.inputs.validation import check_table, check_target_numbers, check_targets
@@ -144,12 +144,11 @@ LEARNED = (
 )  # fmt: skip
 
 
-class TableEstimator(CallbackSupport, BaseEstimator):
+class TableEstimator(Descending, CallbackSupport, BaseEstimator):
     """Parameters and tables; subclasses say what is fitted on them."""
 
     pruning: Pruner | str | None
     verbose: int
-    columns_: Columns
     n_features_in_: int
 
     # Parameters, and values of parameters, that other trees have and this one has not: what to
@@ -228,15 +227,13 @@ class TableEstimator(CallbackSupport, BaseEstimator):
         raise NotImplementedError
 
     def _check_target(self, y: Any, n_rows: int) -> NDArray[Any]:
-        """Class codes, or targets, of so many rows, of shape (n,) or (n, n_outputs).
+        """Class codes, or targets, of `n_rows` rows, of shape (n,) or (n, n_outputs).
 
         Classes are learned.
         """
         raise NotImplementedError
 
-    def _combine_weights(
-        self, weight: NDArray[np.float64] | None, target: NDArray[Any]
-    ) -> NDArray[np.float64] | None:
+    def _combine_weights(self, weight: Weight, target: NDArray[Any]) -> Weight:
         """Weights of rows in growth, from sample weights and class codes or targets."""
         return weight
 
@@ -322,19 +319,6 @@ class TableEstimator(CallbackSupport, BaseEstimator):
         warn_of_identifiers(found, kind)
         return found
 
-    def _values(self, X: Any) -> NDArray:
-        """`X` as the matrix that the tree tests, columns as at fit."""
-        if isinstance(X, CodedTable):
-            return to_host(known_table(self, X._table).values)
-        return check_table(self, X, reset=False).stored
-
-    def _parts(self, X: Any) -> Iterator[NDArray]:
-        """Read `X` as `_values`; a coded table in blocks, lest its rows are copied at once."""
-        if isinstance(X, CodedTable):
-            yield from known_table(self, X._table).blocks()
-        else:
-            yield self._values(X)
-
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
@@ -350,13 +334,13 @@ class TableRegressor(RegressorMixin, TableEstimator):
 
     criterion: Any
 
-    def _check_target(self, y: Any, n_rows: int) -> NDArray[np.float64]:
+    def _check_target(self, y: Any, n_rows: int) -> Floats:
         columns = target_columns(y) if self._takes_targets else None
         if columns is not None:
             return check_target_numbers(self, columns, n_rows, self.criterion)
         return check_targets(self, y, n_rows, self.criterion)
 
-    def predict(self, X: Any) -> NDArray[np.float64]:
+    def predict(self, X: Any) -> Floats:
         """Mean target of the leaf of each row; of a forest, the mean over its trees.
 
         The median or the quantile in place of the mean, as the criterion says.

@@ -39,9 +39,9 @@ from gputree.base.memory import require_memory
 from gputree.base.threads import run
 from gputree.compilation import inner, kernel
 from gputree.export.model import averaged, forbid_soft_thresholds, require_estimator, tree_of
-from gputree.prediction.answers import Before
+from gputree.prediction.answers import Before, ChildShares, Descent, portions
 from gputree.prediction.descent import packed, step
-from gputree.prediction.shares import ChildShares, Descent, portions
+from gputree.prediction.sparse import SparseRows
 from gputree.tree import Tree
 
 # Nodes times points times rows between two checks of the clock and of Ctrl-C: some 50 ms.
@@ -94,6 +94,8 @@ def shapley_values(
 
     With `expected_answer` they add up to `class_distributions`, except for rounding.
     """
+    if isinstance(values, SparseRows):
+        values = np.concatenate(list(values.blocks()))  # no more cells than the result
     descent = Descent(values, packed(tree, values.dtype), portions(tree), None)
     game = game_of(tree, descent.parts)
     predictions = np.ascontiguousarray(tree.predictions)

@@ -26,7 +26,7 @@ from gputree.tree import Tree
 # 2**25 bytes: 61,000 nodes a tree 68, 43, 42; 1,300 nodes, 41 columns and 36 classes 31, 35, 65.
 BLOCK_BYTES = 1 << 23
 
-FEW_CLASSES = 4  # up to so many are added faster than it is found that one has all weight
+FEW_CLASSES = 4  # up to this number, adding all is faster than finding the only one with weight
 
 
 class SplitTree(NamedTuple):
@@ -125,9 +125,9 @@ def numbered(
 def number_answers(
     answers: NDArray, ends: Int64s, are_weights: Bools, number: NDArray[np.uint32]
 ) -> None:
-    """Number predictions (L, K): those of one class by this class, all others from K on.
+    """Number predictions (L, K): of a single class the class, of others from K on.
 
-    Those of tree t end before ``ends[t + 1]``.
+    Predictions of tree t end before ``ends[t + 1]``.
     """
     n_classes = answers.shape[1]
     others = n_classes
@@ -153,7 +153,8 @@ def place_numbers(
 ) -> None:
     """Write the numbers of predictions to the places of their nodes, in all trees.
 
-    Those of a tree are of its nodes in their order, or of its leaves: then its splits get others.
+    A tree has predictions of its nodes, in their order, or of its leaves alone: then the numbers of
+    its splits follow all others.
     """
     following = 0
     for t in range(of_leaves.size):
@@ -175,10 +176,11 @@ def mean_answers(
 
     def block(begin: int, end: int) -> None:
         missing = None if before is not None and before(begin, end) is False else True
+        taken = values[begin:end]
         for joined in trees.joined:
-            add_answers(values[begin:end], joined, missing, out[begin:end])
+            add_answers(taken, joined, missing, out[begin:end])
 
-    run_blocks(len(out), n_threads, None, block, add_answers, _size(values, out), len(trees))
+    run_blocks(values, n_threads, None, block, add_answers, _size(values, out), len(trees))
     out /= len(trees)
     return out
 
@@ -194,18 +196,18 @@ def leaves(
     ]
 
     def block(begin: int, end: int) -> None:
-        stop = np.empty(end - begin, NODE)
+        taken, stop = values[begin:end], np.empty(end - begin, NODE)
         for t, tree in enumerate(trees):
-            walk(values[begin:end], tree.nodes, int(tree.depth[0]), stop)
+            walk(taken, tree.nodes, int(tree.depth[0]), stop)
             out[begin:end, t] = of_place[t][stop]
 
-    run_blocks(len(out), n_threads, before, block, walk, _size(values, out), len(trees))
+    run_blocks(values, n_threads, before, block, walk, _size(values, out), len(trees))
     return out
 
 
 def _size(*tables: NDArray) -> int:
     """Number of rows of all tables (n, ...) that are `BLOCK_BYTES` together."""
-    return max(BLOCK_BYTES // sum(table.shape[1] * table.itemsize for table in tables), 1)
+    return max(BLOCK_BYTES // sum(table.shape[1] * table.dtype.itemsize for table in tables), 1)
 
 
 @kernel

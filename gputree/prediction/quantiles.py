@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.base.dtypes import NO_LEAF, NO_TARGET, NODE, ROW, Floats, Int32s, Int64s
+from gputree.base.dtypes import NO_LEAF, NO_TARGET, NODE, ROW, Bools, Floats, Int32s, Int64s, Weight
 from gputree.base.threads import run
 from gputree.compilation import borrowing, kernel
 from gputree.prediction.answers import Before, run_blocks
@@ -27,7 +27,6 @@ from gputree.prediction.forest import JoinedTrees, leaves
 # eight of ten rows of a leaf should reach 0.8.
 ROUNDING = 1e-10
 
-BLOCK_ROWS = 1 << 14  # rows whose leaves in all trees are in memory at a time
 
 BITS = 9  # 2**BITS cells: up to 2**18 targets are found in two steps
 LEAST = 1e-300  # a level of 0 is reached by the lowest target with a weight
@@ -60,7 +59,7 @@ class LeafTargets:
         trees: Sequence[JoinedTrees],
         values: NDArray,
         target: Floats,
-        weight: Floats | None,
+        weight: Weight,
         n_threads: int,
     ) -> list[LeafTargets]:
         """Collect each target of all rows that have weight, in the bag or not.
@@ -107,19 +106,18 @@ class LeafTargets:
         groups = self._grouped(trees, n_threads)
 
         def block(begin: int, end: int) -> Floats:
-            reached = np.empty((len(trees), end - begin), NODE)
+            taken, reached = values[begin:end], np.empty((len(trees), end - begin), NODE)
             for tree, stop in zip(trees, reached, strict=True):
-                walk(values[begin:end], tree.nodes, int(tree.depth[0]), stop)
+                walk(taken, tree.nodes, int(tree.depth[0]), stop)
             return find_quantiles(groups, reached, np.full(end - begin, NO_TARGET), levels)
 
-        n = len(values)
-        found = run_blocks(n, n_threads, before, block, find_quantiles, BLOCK_ROWS, len(trees))
+        found = run_blocks(values, n_threads, before, block, find_quantiles, trees=len(trees))
         return np.concatenate([np.empty((0, levels.size)), *found])
 
     def out_of_bag(
         self,
         trees: Sequence[JoinedTrees],
-        drawn: Sequence[NDArray[np.bool_]],
+        drawn: Sequence[Bools],
         n_threads: int,
         levels: Floats,
     ) -> Floats:
@@ -138,7 +136,7 @@ class LeafTargets:
             leaves = np.ascontiguousarray(reached[:, begin:end])
             return find_quantiles(groups, leaves, places[begin:end], levels)
 
-        found = run_blocks(places.size, n_threads, None, block, find_quantiles, BLOCK_ROWS)
+        found = run_blocks(places, n_threads, None, block, find_quantiles)
         out = np.full((drawn[0].size, levels.size), np.nan)
         out[self.row] = np.concatenate(found)
         return out
@@ -155,9 +153,11 @@ class LeafTargets:
         return self._packed[1]
 
 
-def quantiles_of_targets(found: Sequence[LeafTargets], *rows: Any, levels: Floats) -> Floats:
+def quantiles_of_targets(
+    found: Sequence[LeafTargets], trees: Sequence[JoinedTrees], values: NDArray, **how: Any
+) -> Floats:
     """Quantiles of each of several targets, of shape (n_rows, n_outputs, levels)."""
-    return np.stack([of.quantiles(*rows, levels=levels) for of in found], axis=1)
+    return np.stack([of.quantiles(trees, values, **how) for of in found], axis=1)
 
 
 def _placed(tree: JoinedTrees, leaf: Int32s) -> Int32s:

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.backends.arrays import to_host
+from gputree.backends.devices import to_host
 from gputree.base.dtypes import Floats
 from gputree.estimators.arguments import C45_REFUSES, MULTIWAY_LACKS
 from gputree.estimators.boosting import Boosted
@@ -15,6 +15,7 @@ from gputree.estimators.coded_table import CodedTable
 from gputree.estimators.documentation import BOOSTED, OF_MULTIWAY_TREES, document
 from gputree.estimators.parameters import keyword_constructor
 from gputree.estimators.winnowing import as_grown
+from gputree.prediction.sparse import SparseRows
 from gputree.pruning.error_limit import Quantile
 from gputree.rules.estimator import C45Rules
 from gputree.rules.learning import Learned
@@ -112,7 +113,7 @@ class BoostedC45Rules(Boosted):
     def _tree_of(self, member: C45Rules) -> Tree:
         return member.estimator_.tree_
 
-    def _confidences(self, member: C45Rules, values: NDArray) -> Floats:
+    def _confidences(self, member: C45Rules, values: NDArray | SparseRows) -> Floats:
         return member.rules_.probabilities[member._decide_part(to_host(values))]
 
     def _size_of(self, member: C45Rules) -> tuple[str, int]:

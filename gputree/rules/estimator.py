@@ -9,8 +9,8 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
 from gputree.arithmetic.fixed_point import fix_weights
-from gputree.backends.arrays import missing_columns, to_host
-from gputree.base.dtypes import Floats, Int32s, Values
+from gputree.backends.devices import missing_columns, to_host
+from gputree.base.dtypes import Floats, Int32s, Values, Weight
 from gputree.base.sklearn import Interval, StrOptions, fit_context
 from gputree.base.threads import n_threads
 from gputree.errors import InputError, InputTypeError
@@ -19,10 +19,11 @@ from gputree.estimators.classification import LogProbabilities, TreeClassifier
 from gputree.estimators.parameters import MOST_JOBS
 from gputree.estimators.reporting import Reporting
 from gputree.estimators.table_estimator import CallbackSupport
-from gputree.evaluation import Lines, Weight
+from gputree.evaluation import Lines
 from gputree.export.model import Names, model_of, require_estimator
 from gputree.inputs.targets import forbid_targets
 from gputree.prediction.losses import encode_target, require_known_labels
+from gputree.prediction.sparse import SparseRows
 from gputree.pruning.base import encode
 from gputree.pruning.error_limit import Quantile, error_limit
 from gputree.rules.learning import Learned, LearningOptions, learn
@@ -209,9 +210,11 @@ class C45Rules(CallbackSupport, LogProbabilities, Reporting, ClassifierMixin, Ba
     def _decide(self, X: Any) -> Int32s:
         check_is_fitted(self, "rules_")
         parts = self.estimator_._parts(X)
-        return np.concatenate([self._decide_part(to_host(part)) for part in parts])
+        return np.concatenate([self._decide_part(part) for part in parts])
 
-    def _decide_part(self, values: Values) -> Int32s:
+    def _decide_part(self, values: Values | SparseRows) -> Int32s:
+        if isinstance(values, SparseRows):
+            return np.concatenate([self._decide_part(block) for block in values.blocks()])
         threads = n_threads(self.n_jobs)
         missing_columns(values, threads)  # raises for infinity, as trees do
         return self.rules_.decide(values, threads)
@@ -251,7 +254,7 @@ class C45Rules(CallbackSupport, LogProbabilities, Reporting, ClassifierMixin, Ba
         return {"rules": len(self.rules_), "conditions": self.rules_.n_conditions}
 
     def _report_tables(self, X: Any, y: NDArray[Any], weight: Weight) -> dict[str, Lines]:
-        values = np.concatenate([to_host(part) for part in self.estimator_._parts(X)])
+        values = self.estimator_._values(X)
         return usage_tables(self.rules_, values, encode_target(self.estimator_, y), weight)
 
     def __sklearn_tags__(self) -> Any:

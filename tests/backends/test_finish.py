@@ -18,6 +18,7 @@ from gputree.backends.cpu import drawn_ranks, nonzeros
 from gputree.backends.cpu.drawn_ranks import sort_keys
 from gputree.backends.cpu.ranks import rank_columns, rank_table
 from gputree.backends.cpu.table import CpuTable
+from gputree.base import memory
 
 
 def check_subtree(sample, task, device, subtrees, j, rows, depth, key):
@@ -243,6 +244,13 @@ def test_ranks_of_values_other_than_0(monkeypatch, dtype, some):
         rank[rows] = found.sparse.rank[listed]
         assert (rank == dense.rank[f]).all()
         assert found.sparse.alike[f] == (np.unique(rank[rows]).size < 2)
+
+
+def test_values_that_do_not_fit_are_not_ranked(monkeypatch):
+    monkeypatch.setattr(memory, "NEGLIGIBLE", 1)
+    monkeypatch.setattr(memory, "available_bytes", lambda: 100)
+    with pytest.raises(MemoryError, match="Ranking 6 values other than 0 of 3 rows x 2 columns"):
+        nonzeros.rank_nonzeros(np.ones((3, 2)), np.zeros(2, np.bool_))
 
 
 @pytest.mark.parametrize("tuning", [*RANKED, SORTED, SPARSE, DRAWN[0]])

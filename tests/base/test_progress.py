@@ -41,6 +41,7 @@ def grow(stream, enabled, monkeypatch, fails=False) -> str:
     with Progress(1000, enabled) as progress:
         progress.level(depth=0, open_nodes=1, open_rows=1000, nodes=1)
         progress.level(depth=1, open_nodes=2, open_rows=1000, nodes=3)
+        progress.ahead(depth=2, open_rows=1000)
         progress.level(depth=12, open_nodes=1, open_rows=250, nodes=1205)
         progress.level(depth=13, open_nodes=0, open_rows=900, nodes=1207)
         if fails:
@@ -52,6 +53,7 @@ def grow(stream, enabled, monkeypatch, fails=False) -> str:
 @pytest.mark.usefixtures("every_step")
 def test_on_a_terminal(monkeypatch):
     shown = grow(Terminal(), True, monkeypatch)
+    assert shown.index("levels from 2 on, 1,000 rows open") < shown.index("level 12")
     assert "level 12, 1,205 nodes, 250 rows open" in shown
     percents = [int(percent) for percent in re.findall(r"(\d+)%", shown)]
     assert percents == sorted(percents)  # rows set aside were placed before they are finished

@@ -123,7 +123,7 @@ def test_threads_and_blocks_find_the_same(monkeypatch, fitted):
     forest, X, *_ = fitted
     found, inside = forest.predict_quantiles(X), forest.predict_quantiles()
     monkeypatch.setattr(answers, "FEWEST_ROWS", 1)
-    monkeypatch.setattr(quantiles, "BLOCK_ROWS", 7)
+    monkeypatch.setattr(answers, "BLOCK_ROWS", 7)
     for threads in (1, 2):
         forest.set_params(n_jobs=threads)
         assert (forest.predict_quantiles(X) == found).all()

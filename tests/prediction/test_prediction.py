@@ -272,10 +272,12 @@ def test_predictions_are_numbered(seed, n, n_classes):
 def test_rows_of_many_trees_are_divided_among_threads():
     """A row costs another thread as much as it has trees."""
     n, kernel = answers.FEWEST_ROWS // 4, SimpleNamespace(is_loaded=True)
+    values = np.empty((n, 1))
     for trees, threads, parts in [(4, 9, 1), (7, 9, 1), (8, 9, 2), (40, 4, 4), (40, 1, 1)]:
-        found = answers.run_blocks(n, threads, None, lambda *block: block, kernel, n, trees)
+        found = answers.run_blocks(values, threads, None, lambda *block: block, kernel, n, trees)
         assert len(found) == parts
-    assert answers.run_blocks(1, 4, None, lambda *block: block, kernel, n, 10**6) == [(0, 1)]
+    found = answers.run_blocks(values[:1], 4, None, lambda *block: block, kernel, n, 10**6)
+    assert found == [(0, 1)]
 
 
 @pytest.mark.parametrize("n_threads", [1, 2])
@@ -284,7 +286,7 @@ def test_blocks_cover_all_rows_in_order(is_loaded, n_threads):
     n, read = 100_000, []
     kernel = SimpleNamespace(is_loaded=is_loaded)
     blocks = answers.run_blocks(
-        n, n_threads, lambda *block: read.append(block), lambda *block: block, kernel
+        np.empty((n, 1)), n_threads, lambda *block: read.append(block), lambda *block: block, kernel
     )
     assert [begin for begin, _ in blocks] == [0, *(end for _, end in blocks[:-1])]
     assert blocks[-1][1] == n

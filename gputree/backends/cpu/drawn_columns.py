@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree.arithmetic.bits import child_key
-from gputree.backends.base import Int64s, Rows, Subtrees, Task
+from gputree.backends.base import Rows, Subtrees, Task
 from gputree.backends.binning import fewest_rows
 from gputree.backends.cpu.block import share_blocks
 from gputree.backends.cpu.cut import new_draws, no_cut
@@ -52,6 +52,7 @@ from gputree.backends.cpu.monotonic import (
 )
 from gputree.backends.cpu.nonzeros import put_places
 from gputree.backends.cpu.ranks import Ranks, rank_table
+from gputree.base.dtypes import Int64s
 from gputree.criteria import add_row, begin, gain, is_pure, restrict, row_by_row
 
 # Rows of the nodes of a large table that are ranked together.

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.backends.base import Int64s, Task
+from gputree.backends.base import Task
 from gputree.backends.binning import midpoint
 from gputree.backends.cpu.block import MANY_ROWS, missing_rank
 from gputree.backends.cpu.categories import new_scratch
@@ -51,7 +51,7 @@ from gputree.backends.cpu.nonzeros import (
 )
 from gputree.backends.cpu.ranks import Ranks
 from gputree.backends.cpu.score import add_cell
-from gputree.base.dtypes import ROW
+from gputree.base.dtypes import ROW, Int64s
 from gputree.criteria import (
     add_row,
     begin,
@@ -206,7 +206,7 @@ def count_words(word, rank, rows, low, span, cells):
     one, low, span = np.uintp(1), np.uintp(low), np.uintp(span)
     for b in range(np.uintp(2) * span):
         cells[b] = 0
-    # Two sums for each rank, by turns: an addition need not wait for the one before.
+    # Two sums for each rank, in turn: an addition need not wait for the one before.
     for k in range(np.uintp(rows.size) >> one):
         i = k << one
         cells[np.uintp(rank[np.uintp(rows[i])]) - low] += word[i]
