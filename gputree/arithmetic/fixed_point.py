@@ -220,7 +220,7 @@ def _fix_deviations(
     total = power_of_two(weights.total)
     if weights.weight is None or weights.total < 2**EXACT_WEIGHT_BITS:
         unit = max(reach * 2.0**-TARGET_BITS, reach * total * 2.0**-SUM_BITS)
-        target = as_integers(_in_place(np.rint, deviation / unit))
+        target = as_integers(_in_place(np.rint, deviation * (1.0 / unit)))
         if weights.weight is not None:
             target *= weights.weight
         return target, unit, False
@@ -236,7 +236,7 @@ def _fix_squares(deviation: Floats, reach: float, weights: Weights) -> tuple[Int
     square = deviation * deviation
     if weights.weight is not None:
         square *= weights.weight
-    square /= unit
+    square *= 1.0 / unit
     whole = np.floor(square)
     square -= whole
     square *= 2.0**REST_BITS

@@ -57,7 +57,6 @@ LISTED = -1  # instead of a number of codes that a table has, in prediction: a l
 
 # Instead of a child, while a tree is grown or pruned.
 WAITS = -2  # the column of a node that is to be looked at again for its split (CUDA)
-PUT_OFF = -2  # a node of a finished subtree that is to be grown from its own lists (CUDA)
 NO_FRAME = -1  # above a frame of subtree raising whose entries are where they should be
 
 

@@ -330,13 +330,19 @@ def _look_at_weights(sample_weight: Floats, weights: Weights) -> None:
 
 def _look_at_targets(y: Floats, weights: Weights, targets: Targets, subject: str) -> None:
     rows = _sample(y.size)
-    given, fixed = y[rows], targets.target[rows] * targets.unit
-    weight = None if weights.weight is None else weights.weight[rows]
-    if weight is not None:
-        fixed = fixed / weight
+    given = y[rows]
     extreme = max(int(EXTREME_SHARE * rows.size), 1)
     if rows.size <= 2 * extreme + 1:
         return
+    # each of the extreme rows has two neighbours: if more pairs are far apart, so are some others
+    error = targets.unit + 4.0 * np.finfo(np.float64).eps * (abs(targets.centre) + targets.reach)
+    apart = np.abs(given[1:] - given[:-1]) >= FEWEST_STEPS * 4.0 * error
+    if not targets.rounded and np.count_nonzero(apart) > 4 * extreme:
+        return
+    fixed = targets.target[rows] * targets.unit
+    weight = None if weights.weight is None else weights.weight[rows]
+    if weight is not None:
+        fixed = fixed / weight
     # numbers are off by a quarter of a step in the mean, unless steps suit them
     error = float(np.average(np.abs(targets.centre + fixed - given), weights=weight))
     if error == 0.0:
@@ -362,4 +368,5 @@ def _look_at_targets(y: Floats, weights: Weights, targets: Targets, subject: str
 
 def _sample(n: int) -> Int64s:
     """Rows at even distances."""
-    return np.linspace(0, n - 1, min(n, SAMPLE_ROWS)).astype(np.int64)
+    size = min(n, SAMPLE_ROWS)
+    return np.arange(size) * (n - 1) // max(size - 1, 1)

@@ -13,7 +13,7 @@ from gputree.backends.cuda import histogram as histograms_
 from gputree.backends.cuda import tuning
 from gputree.backends.cuda.ahead import grow_ahead, is_plain
 from gputree.backends.cuda.categories import list_subsets
-from gputree.backends.cuda.finish import finish
+from gputree.backends.cuda.finish import MOST_ROWS, finish
 from gputree.backends.cuda.kernels import cupy
 from gputree.backends.cuda.layout import (
     DeviceRows,
@@ -113,10 +113,9 @@ class CudaBackend:
 
     @property
     def finishing(self) -> Finishing:
-        tuned, most = tuning.TUNING, np.iinfo(ROW).max
-        columns = self.data.shape[1]
+        tuned, columns = tuning.TUNING, self.data.shape[1]
         return Finishing(
-            tuned.rows_per_statistic, columns, most, whole_statistics=tuned.whole_statistics
+            tuned.rows_per_statistic, columns, MOST_ROWS, whole_statistics=tuned.whole_statistics
         )
 
     @on_own_device

@@ -93,16 +93,20 @@ class RankedGrower:
         lists = np.empty((d, n), np.int32)
 
         nominal = table.categories > 0
-        may_count = ~nominal & isinstance(criterion, OF_SUMS)
+        of_sums = isinstance(criterion, OF_SUMS)
+        may_count = ~nominal & of_sums
+
+        # the ranks of sums are those of rows
+        row = slice(None) if of_sums and n == len(table.values) else rows.row
 
         def rank(f: int) -> tuple[NDArray[np.uint8], int, int] | None:
-            values = np.ascontiguousarray(table.values[:, f])[rows.row]
+            values = np.ascontiguousarray(table.values[row, f])
             coded = code_column(values, MOST_COUNTED) if may_count[f] else None
             if coded is None:
                 lists[f] = presort(values)
             return coded
 
-        codes = _codes_of(self._run(rank, [(f,) for f in range(d)]), rows.row, len(table.values))
+        codes = _codes_of(self._run(rank, [(f,) for f in range(d)]), row, len(table.values))
         self._table = table
         some = nominal if nominal.any() else None
         self._ranked = Ranked(criterion, limits, lists, codes, rows, some, interactions)
@@ -226,7 +230,7 @@ class RankedGrower:
 
 
 def _codes_of(
-    found: list[tuple[NDArray[np.uint8], int, int] | None], row: NDArray[np.int32], n: int
+    found: list[tuple[NDArray[np.uint8], int, int] | None], row: NDArray[np.int32] | slice, n: int
 ) -> Codes:
     """Codes by row of n, from those of each column by rank; None where it has a list."""
     counted = {f: coded for f, coded in enumerate(found) if coded is not None}
