@@ -55,7 +55,8 @@ from gputree.tree.importance import mean_importances
 
 # Trees that are grown in one call have at most so many rows together: of larger tables little time
 # passes between calls, and a fit can be interrupted after each. At the peak 20 trees of
-# `credit_default` take 20.5 MB with 2**18, 16.5 with 2**17, 13.4 with 2**16; the last takes 1.04 times as long.
+# `credit_default` take 20.5 MB with 2**18, 16.5 with 2**17, and 13.4 with 2**16, which takes 1.04
+# times as long.
 BLOCK_ROWS = 1 << 17
 # Blocks of trees for each thread, at least: threads end at about the same time.
 BLOCKS_PER_THREAD = 2
