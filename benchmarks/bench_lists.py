@@ -10,7 +10,7 @@ from benchmarks.compare.timing import THREADS
 from benchmarks.data import mixed_table
 from gputree.arithmetic.fixed_point import fix_weights
 from gputree.backends import get_list_backend
-from gputree.backends.encoding import code_columns
+from gputree.backends.devices import code_columns
 from gputree.backends.lists import BranchLimits, ListTask, Tests
 from gputree.columns import fit_encode
 from gputree.criteria.entropy import new_information

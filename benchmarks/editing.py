@@ -47,7 +47,7 @@ def of_gputree(n: int) -> dict[str, float]:
     """Times of `TreeEditor`, by edit."""
     from gputree import DecisionTreeClassifier
     from gputree.editing import TreeEditor
-    from gputree.editing.session import EditingSession
+    from gputree.editing.server import EditingSession
 
     X, y = table(n)
     model = DecisionTreeClassifier(max_depth=DEPTH)

@@ -43,7 +43,7 @@ from python_operators import Change, changes
 ROOT = Path(__file__).resolve().parents[1]
 COPIED = ("gputree", "tests", "tools", "benchmarks", "docs", "pyproject.toml", "README.md")
 # What only a device runs.
-SKIPPED = re.compile(r"cuda|backends/arrays\.py|/data/")
+SKIPPED = re.compile(r"cuda|backends/devices\.py|/data/")
 # What most tests import.
 PRELOADED = (
     "numba",

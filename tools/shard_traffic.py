@@ -18,7 +18,7 @@ from devices import tune
 
 from gputree import CodedTable, DecisionTreeClassifier
 from gputree.backends.sharded import device as copies_
-from gputree.backends.sharded.plan import Plan
+from gputree.backends.sharded.cuda_shard import Plan
 from gputree.growth import grower
 
 

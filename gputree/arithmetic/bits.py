@@ -1,8 +1,7 @@
-"""Sets of rows as bits: 64 rows a word, the first row in the lowest bit.
+"""Sets of rows as bits, 64 rows a word with the first row in the lowest bit; and keys of nodes.
 
-Keys of nodes: hashes that depend on a path from the root, not on the order of work.
-
-Kernels call these on single numbers, growth on arrays of them; CUDA has the same in draw.cuh.
+A key is a hash of the path from the root, which does not depend on the order of work. Kernels call
+these functions on single numbers, growth on arrays of them; CUDA has the same in draw.cuh.
 """
 
 from typing import Any

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.base.dtypes import Floats, Int64s
+from gputree.base.dtypes import Floats, Int32s, Int64s
 from gputree.compilation import jitable, kernel
 from gputree.criteria.poisson import deviance_terms
 
@@ -76,7 +76,7 @@ def fix_weights(sample_weight: NDArray[Any] | None, n: int, fractions: bool = Fa
     return Weights(weight, unit * 2.0**shift, 1.0, int(weight.sum()))
 
 
-def fix_counts(counts: NDArray[np.int32]) -> tuple[Int64s | None, Weights]:
+def fix_counts(counts: Int32s) -> tuple[Int64s | None, Weights]:
     """Rows with weight, None for all; and weights that are numbers of times rows are drawn."""
     entries, weight = np.empty(counts.size, np.int64), np.empty(counts.size, np.int64)
     n, total, highest, n_highest, common = map(int, take_counts(counts, entries, weight))
@@ -174,7 +174,7 @@ def fraction(weight: Any, part: Any, whole: Any) -> Any:
 
 
 def about_one(weights: Weights, n: int) -> Weights:
-    """The same weights of n rows; `scale` is about the mean of tiny or huge ones."""
+    """Weights of n rows, in a unit that brings the mean of tiny or huge ones near 1."""
     total = weights.total * weights.unit
     if n * LEAST_MEAN_WEIGHT <= total <= MOST_TOTAL_WEIGHT:
         return weights
@@ -220,7 +220,7 @@ def _fix_deviations(
     total = power_of_two(weights.total)
     if weights.weight is None or weights.total < 2**EXACT_WEIGHT_BITS:
         unit = max(reach * 2.0**-TARGET_BITS, reach * total * 2.0**-SUM_BITS)
-        target = as_integers(_in_place(np.rint, deviation / unit))
+        target = as_integers(_in_place(np.rint, deviation * (1.0 / unit)))
         if weights.weight is not None:
             target *= weights.weight
         return target, unit, False
@@ -236,7 +236,7 @@ def _fix_squares(deviation: Floats, reach: float, weights: Weights) -> tuple[Int
     square = deviation * deviation
     if weights.weight is not None:
         square *= weights.weight
-    square /= unit
+    square *= 1.0 / unit
     whole = np.floor(square)
     square -= whole
     square *= 2.0**REST_BITS

@@ -1,7 +1,4 @@
-"""Numbers and tables as text in a monospaced font.
-
-Docstrings that share parts, each written once.
-"""
+"""Numbers and tables as text in a monospaced font, and docstrings with shared parts."""
 
 import difflib
 import html

@@ -15,7 +15,7 @@ import numpy as np
 from gputree.base.dtypes import Int64s
 from gputree.errors import InputError
 
-# Spans a thread takes on average: more balance better, fewer cost less to hand out.
+# Average number of spans that a thread takes: more balance better, fewer cost less to hand out.
 SPANS_PER_THREAD = 8
 
 
@@ -74,7 +74,7 @@ class _Tasks:
             raise
 
     def work_for_another(self) -> None:
-        """The same in a thread of the pool, which signals do not reach."""
+        """Do tasks in a thread of the pool, which signals do not reach."""
         _work.tasks = self
         try:
             self.work()
@@ -167,7 +167,7 @@ def even_spans(n: int, size: int, n_threads: int, smallest: int) -> list[tuple[i
 
 
 def _parts(total: int, n_threads: int, smallest: int) -> int:
-    """Spans to cut so much work into."""
+    """Number of spans to cut work of size `total` into."""
     return min(n_threads * SPANS_PER_THREAD, max(total // smallest, 1)) if n_threads > 1 else 1
 
 

@@ -1,10 +1,9 @@
 """Trust in the current CUDA device, by the recorded result of its check, or by a new check.
 
-A check of a device in a child process.
-
-A launch that fails or an illegal address ends all use of CUDA in a process, a kernel may never end,
-and a driver may crash. In a child process none of this affects the caller's CuPy or PyTorch. The
-child writes lines of JSON: a text for each line of the table, and at the end its verdict.
+A device is checked in a child process. A launch that fails or an illegal address ends all use of
+CUDA in a process, a kernel may never end, and a driver may crash: in a child, none of this affects
+the caller's CuPy or PyTorch. The child writes lines of JSON: a text for each line of the table, and
+at the end its verdict.
 """
 
 import json

@@ -136,7 +136,7 @@ def _take_files(rest: list[str], arguments: argparse.Namespace) -> list[str]:
 
 def _refuse(rest: list[str], words: Sequence[str], command: argparse.ArgumentParser) -> NoReturn:
     """Exit with a usage error about arguments that the command does not have."""
-    from gputree.cli.habits import unrecognized
+    from gputree.cli.report import unrecognized
 
     options = re.findall(r"--[a-z][a-z-]+", command.format_help())
     command.error(unrecognized(rest, list(words), options))

@@ -1,10 +1,7 @@
-"""Dates in the cells of a table, marks of missing values, and errors about cells.
+"""Dates in the cells of a table, marks of missing values, errors about cells, and `--ordered`.
 
-Ordered categories on the command line: `--ordered "size=small<medium<large"`.
-
-Text that is certainly a date or a time, an error in the command with advice.
-
-A column does if each of its cells is one of
+The command refuses columns of dates and times, with advice. They are columns of which each cell is
+certainly one, that is
 
 - a day, month and year in any order of use between "/", "-" or ".", the year of four digits;
   of two only between slashes, as in 12/31/20;
@@ -14,7 +11,7 @@ A column does if each of its cells is one of
 - a time with two digits for the hour, with seconds, or with am or pm: 09:30, 9:30:00, 9:30 pm;
 - a day with a time, in any of the usual zones.
 
-All else is text, and a category: 3:45 may be a length, 20-12-31 a code, 10.10.10 a version.
+All other text is categories: 3:45 may be a length, 20-12-31 a code, 10.10.10 a version.
 """
 
 from __future__ import annotations
@@ -32,7 +29,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from gputree.cli.report import HOW, UsageError, as_argument, parse_names, parse_quoted, say
-from gputree.columns.near_numbers import MARKS
+from gputree.columns.categories import MARKS
 from gputree.errors import InputError
 from gputree.inputs.labels import CodedLabels, Labels, distinct
 
@@ -257,7 +254,7 @@ def unknown_categories(estimator: Any, X: Any) -> dict[str, str]:
 @contextmanager
 def with_hints(missing: Sequence[str]) -> Iterator[None]:
     """Add advice to errors about cells that are no numbers."""
-    from gputree.datasets.numbers import NotANumberError, unit_of
+    from gputree.datasets.conversion import NotANumberError, unit_of
 
     try:
         yield

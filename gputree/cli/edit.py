@@ -12,8 +12,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gputree.base.texts import aligned, hint
-from gputree.cli.models import forbid_several
-from gputree.cli.reading import STANDARD, check_inputs, check_output, forbid_terminal, load, save
+from gputree.cli.reading import (
+    STANDARD,
+    check_inputs,
+    check_output,
+    forbid_several,
+    forbid_terminal,
+    load,
+    save,
+)
 from gputree.cli.report import (
     UsageError,
     escape_unknown_characters,
@@ -171,8 +178,7 @@ def _edit(arguments: argparse.Namespace) -> None:
 
 def _serve(editor: TreeEditor, arguments: argparse.Namespace) -> None:
     """Serve the tree to the browser, which edits it, until the page is closed."""
-    from gputree.editing.server import EditingServer
-    from gputree.editing.session import EditingSession
+    from gputree.editing.server import EditingServer, EditingSession
 
     output: str = arguments.output
 

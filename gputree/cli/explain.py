@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gputree.cli.models import add_tree, chosen, has_rules, require_one
-from gputree.cli.reading import check_inputs, load
+from gputree.cli.reading import add_tree, check_inputs, chosen, has_rules, load, require_one
 from gputree.cli.report import UsageError, counted, escape_unknown_characters, with_examples
 from gputree.cli.tables import add_reading, batches_for, label_of
 from gputree.errors import InputError

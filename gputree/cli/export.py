@@ -12,14 +12,17 @@ from typing import Any, NamedTuple
 
 from gputree import export
 from gputree.cli.edit import add_language
-from gputree.cli.models import add_tree, chosen, has_rules, require_one
 from gputree.cli.reading import (
     STANDARD,
+    add_tree,
     check_inputs,
     check_output,
+    chosen,
     forbid_terminal,
+    has_rules,
     load,
     opened_output,
+    require_one,
     write_text,
 )
 from gputree.cli.report import UsageError, escape_unknown_characters, with_examples

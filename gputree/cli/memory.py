@@ -45,7 +45,7 @@ KERNEL_BYTES = 40_000_000  # kernels once they are loaded, and what is imported 
 
 SHARED_BYTES = 150_000_000  # resident memory that is not private, of a fit of 377 MB
 
-# Buffers of growth take so much at least: histograms, those of threads, and twice that for rows
+# Minimum bytes of each buffer of growth: histograms, those of threads, and twice that for rows
 # that are gathered.
 LEAST_BUFFER = 1 << 22
 BUFFERS = 4
@@ -112,7 +112,7 @@ def batch_bytes(memory: int) -> int:
 
 
 def batch_bytes_of(arguments: argparse.Namespace) -> int | None:
-    """The same for a command; None for the usual size, without `--memory`."""
+    """Bytes of a batch by `--memory`; None, for the usual size, without it."""
     memory = getattr(arguments, "memory", None)
     return None if memory is None else batch_bytes(memory)
 

@@ -1,7 +1,4 @@
-"""Options of `gputree train` that are parameters of estimators.
-
-`--pruning NAME:PARAMETER=VALUE,...`: a pruner on the command line.
-"""
+"""Options of `gputree train` that are parameters of estimators, and `--pruning` of all commands."""
 
 from __future__ import annotations
 

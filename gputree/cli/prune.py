@@ -7,9 +7,16 @@ import sys
 from typing import TYPE_CHECKING
 
 from gputree.base.texts import aligned
-from gputree.cli.models import forbid_several
 from gputree.cli.options import RANDOM_STATE, add_pruning
-from gputree.cli.reading import STANDARD, check_inputs, check_output, forbid_terminal, load, save
+from gputree.cli.reading import (
+    STANDARD,
+    check_inputs,
+    check_output,
+    forbid_several,
+    forbid_terminal,
+    load,
+    save,
+)
 from gputree.cli.report import UsageError, escape_unknown_characters, size, with_examples
 from gputree.cli.tables import add_reading, add_target, label_of_all, tables_with_target
 from gputree.cli.training import files_of

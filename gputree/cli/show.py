@@ -13,17 +13,17 @@ import numpy as np
 from gputree.base.dtypes import BRANCH_SPLIT, MISSING_TO_ALL
 from gputree.base.texts import aligned
 from gputree.cli.edit import add_rows, editor_of, node_number
-from gputree.cli.models import (
+from gputree.cli.reading import (
     about_costs,
     add_tree,
     chosen,
     has_rules,
+    load_saved,
     member_name,
     members_of,
     require_one,
     size_of,
 )
-from gputree.cli.reading import load_saved
 from gputree.cli.report import UsageError, counted, escape_unknown_characters, with_examples
 from gputree.cli.tables import add_reading, add_target
 from gputree.cli.weights import add_weights

@@ -1,7 +1,4 @@
-"""`gputree train`: from a table to a model file.
-
-`--classes A,B,...`: classes that the target may have no rows of.
-"""
+"""`gputree train`: from a table to a model file."""
 
 from __future__ import annotations
 
@@ -16,17 +13,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree.base.texts import aligned, amount
-from gputree.cli.habits import one_of
 from gputree.cli.memory import add_memory, growth_within, row_bytes, watched_memory
-from gputree.cli.models import set_verbose, sizes
 from gputree.cli.options import RULE_OPTIONS, add_options, flag, given_of_rules, given_options
-from gputree.cli.reading import STANDARD, check_output, forbid_terminal, keep_reading, save
+from gputree.cli.reading import (
+    STANDARD,
+    check_output,
+    forbid_terminal,
+    keep_reading,
+    save,
+    set_verbose,
+    sizes,
+)
 from gputree.cli.report import (
     HOW,
     UsageError,
     counted,
     escape_unknown_characters,
     number,
+    one_of,
     parse_names,
     with_examples,
 )

@@ -11,12 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.base.dtypes import Floats
+from gputree.base.dtypes import Floats, Weight
 from gputree.base.texts import hint
 from gputree.cli.report import UsageError, parse_quoted
 from gputree.errors import InputError
-
-Weight = Floats | None
 
 
 def add_weights(parser: Any) -> None:
@@ -29,14 +27,14 @@ def add_weights(parser: Any) -> None:
 
 
 def check_name(arguments: argparse.Namespace) -> None:
-    """Refuse a column that is to be two things."""
+    """Refuse a column that is named for weights and as a target."""
     targets = arguments.target, *getattr(arguments, "more_targets", ())
     if arguments.weights is not None and arguments.weights in targets:
         raise UsageError(f"--weights and --target both name {arguments.weights!r}.")
 
 
 def with_column(names: list[str], weights: str | None) -> list[str]:
-    """Names of columns to read, and the name of the weights."""
+    """Add the column of weights, if there is one, to the names of columns to read."""
     return names if weights is None or weights in names else [*names, weights]
 
 

@@ -73,7 +73,7 @@ class KeptColumns(Columns):
         return super()._lookups()
 
     def plain(self) -> Columns:
-        """The same, for one table."""
+        """The columns without kept lookups, for a single table."""
         return Columns(self.nominal, self.categories)
 
 

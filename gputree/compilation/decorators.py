@@ -37,9 +37,9 @@ from typing import Any
 import numpy as np
 
 from gputree import __version__
-from gputree.base.warnings import warn
 from gputree.compilation import sources, store, tiers
 from gputree.compilation.declared import INNER, when_compiling
+from gputree.errors import warn
 
 _making = threading.Lock()
 

@@ -26,7 +26,7 @@ PACKAGE = __name__.partition(".")[0]
 
 # Modules imported by kernels' modules, or by the decorators, from which no machine code is made.
 NO_CODE = frozenset(
-    {f"{PACKAGE}.base.memory", f"{PACKAGE}.base.warnings", f"{PACKAGE}.base.threads"}
+    {f"{PACKAGE}.base.memory", f"{PACKAGE}.base.threads", f"{PACKAGE}.errors"}
     | {
         f"{PACKAGE}.compilation.{name}"
         for name in (

@@ -4,9 +4,7 @@
     kernel                           sources      signature, machine, compiler
 
 A file is written under another name first and contains a check sum, so that processes that compile
-at the same time, or die, leave only complete files.
-
-Folders of cached kernels, and locks with which one process compiles a kernel for all.
+at the same time, or die, leave only complete files. Kernels are cached in these folders:
 
     NUMBA_CACHE_DIR         if set: only there
     next to the code        as for Python's bytecode
@@ -33,8 +31,8 @@ from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any
 
-from gputree.base.warnings import warn
 from gputree.compilation import sources, tiers, waits
+from gputree.errors import warn
 
 try:
     import fcntl

@@ -246,7 +246,7 @@ def largest(arguments: tuple[Any, ...]) -> int:
 def _count_instructions(function: Callable) -> float:
     """Count the instructions of Python's code that a kernel consists of.
 
-    Of functions that may replace a stub, one is compiled: each counts in proportion.
+    One of the functions that may replace a stub is compiled: each counts in proportion.
     """
     package = function.__module__.partition(".")[0]
     total = 0.0

@@ -1,10 +1,8 @@
-"""Messages about compilation while it lasts, and separate counting of its time.
+"""Messages about compilation while it lasts, its time, and interrupts (Ctrl-C) during it.
 
 with waiting(tell=print) as wait:
     tree.fit(X, y)                  "compiling kernels ..." once, if any is compiled
 seconds spent, less wait.seconds    the time that the tree took
-
-Ctrl-C while a kernel is compiled or loaded.
 
 A signal's handler runs between any two Python instructions of the main thread, also in functions
 that LLVM calls back, which cannot raise: an interrupt that arrived there would be lost. So it is

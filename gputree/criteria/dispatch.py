@@ -150,8 +150,9 @@ def bound(criterion, left, cells, offset, total):
 
 @stub
 def tighten(criterion, left, cells, offset, total, value, needed):
-    """A bound as `bound` gives, at most `value`, at greater cost; or `value`, if a least upper
-    bound would surely reach `needed`.
+    """Lower the bound `value` of `bound`, at greater cost.
+
+    Returns `value` itself if even the smallest upper bound would surely reach `needed`.
     """
 
 
@@ -204,7 +205,7 @@ def formula(function: Callable, *criteria: type, how: Callable = overload_borrow
 
 
 def share(criterion: type, *implementations: Callable) -> None:
-    """Register formulas of other criteria, those of `shared` say, for one more."""
+    """Register formulas of other criteria, such as those of `shared`, for one more criterion."""
     for implementation in implementations:
         formula(_stubs[implementation], criterion)(implementation)
 

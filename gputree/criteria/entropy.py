@@ -1,6 +1,4 @@
-"""Shannon entropy in bits.
-
-Information in integers: ``x log2 x`` of fixed-point weights, summed in fixed point.
+"""Shannon entropy in bits, from integers: ``x log2 x`` of weights is summed in fixed point.
 
 The information of class weights n_1, ..., n_K of a node of weight N, in bits x weight, is ``N H = N
 log2 N - sum n_k log2 n_k``. With every term an integer, sums have no order: a scan that adds and
@@ -13,8 +11,8 @@ the terms, so that cuts of equal gain are equal, and far below what one row can 
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gputree.base.dtypes import Int64s
 from gputree.compilation import jitable, kernel
 from gputree.criteria import dispatch
 from gputree.criteria.dispatch import BOUND_MARGIN, Entropy, ManyClassEntropy, formula
@@ -156,7 +154,7 @@ TOLERANCE = 1e-6
 
 GAIN_BITS = 20  # total gains are compared in steps of 2**-20 bits x weight
 
-# Weights and terms have fewer bits: a shift by so many gives 0; a shift by 64 is undefined.
+# Weights and terms have fewer bits, so that a shift by this gives 0; a shift by 64 is undefined.
 MOST_SHIFT = 62
 
 # Terms of integer weights up to here come from a table: a row that crosses a cut changes four of
@@ -169,9 +167,9 @@ class Information(NamedTuple):
 
     unit: float  # weight of one unit, a power of two
     scale: float  # steps of a term per bit x weight, a power of two
-    shift: int  # a term shifted right by so many bits is in steps of ``2**-GAIN_BITS``
+    shift: int  # right shift from a term to steps of ``2**-GAIN_BITS``
     row_bits: int  # units of a row of weight 1, as a power of two
-    terms: NDArray[np.int64]  # of the weights of ``0 .. size`` rows
+    terms: Int64s  # of the weights of ``0 .. size`` rows
 
 
 def new_information(total: int, unit: float) -> Information:

@@ -5,12 +5,11 @@ or one of losses over ranks, in `RANKED`, whose trees `gputree.backends.cpu.rank
 code that needs a criterion (parameters, options and help of the command, files and their schema,
 pruners, CUDA kernels, the check of a device) uses these entries.
 
-Losses of rows with targets at the predictions of a tree's nodes, by the regression criteria.
-
-For each node: the loss of all rows that reach it, predicted by the node itself, and of the rows
-that stop in it: float64 arrays of shape (N,). The tree is given by its nodes' parents, int32, and
-their predictions, float64, of shape (N,). Targets, float64, stop in the nodes `stop`, and each
-row's loss is raised to `power`, 1 or 2; `weight` is so already.
+Losses of a regression criterion are sums at each node over two sets of rows, as float64 arrays of
+shape (N,): over all rows that reach the node, as if it predicted them, and over the rows that stop
+in it. The tree is given by the parents of its nodes (int32) and their predictions (float64), of
+shape (N,). Row i has the target ``y[i]`` and stops in node ``stop[i]``; its loss is raised to
+`power`, 1 or 2, as its weight has been by the caller.
 """
 
 from collections.abc import Callable
@@ -20,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree.arithmetic.fixed_point import REST_BITS, Ends, Targets, Weights, fix_rates, fix_targets
-from gputree.base.dtypes import record
+from gputree.base.dtypes import Floats, Int32s, Int64s, record
 from gputree.compilation import borrowing, kernel
 from gputree.criteria.dispatch import (
     INTEGER_GINI_LIMIT,
@@ -40,8 +39,7 @@ from gputree.criteria.poisson import NEGATIVE_COUNTS, check_counts, node_devianc
 from gputree.errors import InputError
 from gputree.tree.sums import add_up
 
-Floats = NDArray[np.float64]
-Nodes = NDArray[np.int32]
+Nodes = Int32s
 Loss = tuple[Floats, Floats]
 
 # Weight, mean, and sums of weight x deviation from the mean to the power 2, 3 and 4, of the
@@ -157,7 +155,7 @@ def _about(moments, prediction, power):
     return max(near + moments.weight * d * d * d * d, 0.0)
 
 
-Sums = NDArray[np.int64]
+Sums = Int64s
 
 # Values of the parameter `criterion` for type checkers, and its documentation.
 ClassificationCriterion = Literal["gini", "entropy", "log_loss"]
@@ -207,7 +205,7 @@ class OfTargets(NamedTuple):
     fix: Callable[[Floats, Weights, Ends | None], Targets]
     form: Callable[[Targets], Criterion]
     impurity: Callable[[Sums, Sums, Floats, Targets], Floats]
-    loss: Callable[[NDArray[np.int32], Floats, NDArray[np.int32], Floats, Floats, int], Loss]
+    loss: Callable[[Int32s, Floats, Int32s, Floats, Floats, int], Loss]
 
 
 class OfRanks(NamedTuple):
@@ -220,7 +218,7 @@ class OfRanks(NamedTuple):
     text: str
     label: str
     check: Callable[[float, float], None]
-    loss: Callable[[NDArray[np.int32], Floats, NDArray[np.int32], Floats, Floats, int], Loss]
+    loss: Callable[[Int32s, Floats, Int32s, Floats, Floats, int], Loss]
 
 
 def _gini(n_classes: int, weights: Weights) -> Criterion:

@@ -1,6 +1,6 @@
 """The beginning of a CSV file: its encoding, its dialect, and the names of its columns.
 
-Separators of cells and decimals of a CSV file, inferred from its first rows.
+The dialect, that is the separators of cells and of decimals, is inferred from the first rows.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
+from gputree.datasets.conversion import missing_marks, unit_of
 from gputree.datasets.file_format import FileFormat
-from gputree.datasets.numbers import missing_marks, unit_of
 from gputree.datasets.sources import Source
 from gputree.errors import InputError
 

@@ -10,23 +10,21 @@ import pyarrow.compute as pc
 import pyarrow.csv as pcsv
 
 from gputree.datasets.conversion import (
+    OTHER_MISSING,
+    PLAIN_MISSING,
     Kinds,
+    NotANumberError,
+    Spelling,
     convert,
     exact_numbers,
     leading_zeros,
     listed,
+    numbers_of,
     says_more_than,
+    without_missing,
 )
 from gputree.datasets.csv_head import Dialect, Opened, not_utf8, open_delimited
 from gputree.datasets.file_format import Guess
-from gputree.datasets.numbers import (
-    OTHER_MISSING,
-    PLAIN_MISSING,
-    NotANumberError,
-    Spelling,
-    numbers_of,
-    without_missing,
-)
 from gputree.datasets.parser_errors import explained
 from gputree.datasets.sources import Source, require_memory_for_csv
 from gputree.datasets.words import guess_of_missing

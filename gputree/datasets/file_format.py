@@ -4,8 +4,7 @@ import codecs
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from gputree.base.warnings import warn
-from gputree.errors import InputError
+from gputree.errors import InputError, warn
 
 _OF_FORMAT = ("has_header", "names", "decimal", "thousands", "units", "encoding", "format")
 

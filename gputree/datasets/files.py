@@ -46,7 +46,7 @@ class FileBatches:
     left_out : tuple of str
         Columns that name the rows, see `read_table`.
     units : mapping of str to str or None
-        Columns that have a unit, and that of the first file.
+        The unit of each column of numbers that has one.
     n_dropped : int
         Rows without a target, which were dropped when the batches were last read.
     """
@@ -142,11 +142,11 @@ def open_batches(
     target : str or None
         Name of the target column; batches are pairs (table, target) then, else tables.
     columns, ignore, text, numeric, categorical, missing
-        As in `read_table`. In CSV, columns that are not listed as text or numeric are of numbers,
-        booleans or text by what the beginning of the first file with a value there suggests,
-        and what does not fit further down is an error that says so; a target of integers
-        there that has fractions further down must be listed in `numeric`. Guesses about the first
-        rows of the first file are warnings.
+        As in `read_table`. In CSV, whether a column that is not listed as text or numeric has
+        numbers, booleans or text is inferred from the beginning of the first file that has a value
+        in it; a cell further down that does not fit is an error. List a target in `numeric` if it
+        begins with integers and has fractions further down. Guesses about the first rows of the
+        first file are warnings.
     missing_target, file_format
         As in `read_table`.
     batch_bytes : int, default=None

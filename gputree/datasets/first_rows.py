@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from gputree.base.texts import hint
-from gputree.columns.near_numbers import is_decimal
+from gputree.columns.categories import is_decimal
 from gputree.datasets.conversion import listed
 from gputree.datasets.csv_head import DELIMITERS as MARKS
 from gputree.datasets.csv_head import Opened, groups_of_three, has_fractions

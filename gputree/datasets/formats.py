@@ -142,7 +142,7 @@ def _columns(path: Path) -> list[_Column]:
 
 
 def _entries(path: Path, text: str) -> Iterator[tuple[str, list[str]]]:
-    """Name, or none, and words of each entry."""
+    """Yield the name of each entry, empty if it has none, and its words."""
     name, words, open_ = "", [""], False  # open_: a comma or a colon came last
     for mark, end, part in _TOKEN.findall(text + "\n"):
         if mark == ":=":
@@ -195,7 +195,7 @@ def schema_of(source: Source) -> pa.Schema:
 def read_whole(
     source: Source, kinds: Kinds, verbose: bool
 ) -> tuple[pa.Table, Opened | None, list[Guess]]:
-    """The table, its columns of the types that the file has or suggests; what CSV shows."""
+    """The table, with types that the file has or suggests; of CSV, its beginning and guesses."""
     if source.kind in DELIMITERS:
         return read_delimited(source, kinds, verbose)
     if source.kind in PARQUET:
@@ -245,7 +245,7 @@ def rows_of(
     verbose: bool = False,
     batch_bytes: int | None = None,
 ) -> Iterator[pa.Table]:
-    """Read as `read_batches`, also a file without rows; batches have the usual size if None."""
+    """Read like `read_batches`, but take files without rows, too; None is the usual size."""
     batch_bytes = delimited.BATCH_BYTES if batch_bytes is None else batch_bytes
     with naming_file(source):
         for batch in _batches(source, columns, kinds, verbose, batch_bytes):

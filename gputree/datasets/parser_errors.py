@@ -13,8 +13,8 @@ import pyarrow as pa
 
 from gputree.base.memory import OutOfMemory
 from gputree.base.texts import is_number
+from gputree.datasets.conversion import NotANumberError
 from gputree.datasets.csv_head import Opened, not_utf8, open_delimited
-from gputree.datasets.numbers import NotANumberError
 from gputree.datasets.sources import ARROW, PARQUET, Source
 from gputree.datasets.words import MANY_LINES
 from gputree.errors import InputError
@@ -34,9 +34,9 @@ _COMMENTS = ("#", "%", "//")
 def explained(
     source: Source, error: Exception, opened: Opened | None, name: str | None = None
 ) -> Exception:
-    """The error with its place and its cause; others as they are.
+    """The reader's error with its place and its cause; other errors as they are.
 
-    Of a file from its beginning, or of a column with this name.
+    It is from reading a file whose beginning is `opened`, or a column called `name`.
     """
     names = [str(name)] if opened is None else opened.names
     if found := _NOT_UTF8.search(str(error)):

@@ -1,10 +1,7 @@
 """Sources of tables: a file by its name, or a stream of CSV text.
 
-Files that count the bytes read.
-
-Estimates of the memory that a file will take, before it is read.
-
-Arrays that are mapped from files: batches of their rows, read as often as needed.
+Files count the bytes that are read from them; the memory that a file will take is estimated before
+it is read. Arrays may be mapped from files, in batches of rows that are read as often as needed.
 """
 
 import io

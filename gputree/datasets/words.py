@@ -7,10 +7,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from gputree.columns.categories import EXACT_IN_FLOAT64
-from gputree.columns.near_numbers import NearlyNumeric, is_decimal, nearly_numeric
+from gputree.columns.categories import EXACT_IN_FLOAT64, NearlyNumeric, is_decimal, nearly_numeric
+from gputree.datasets.conversion import BLANKS, Spelling, numbers_of, unit_of
 from gputree.datasets.file_format import Guess, Option, shown
-from gputree.datasets.numbers import BLANKS, Spelling, numbers_of, unit_of
 from gputree.inputs.labels import CodedLabels, Labels, distinct
 
 # Missing values among text; other markers, such as "None", may well be categories.

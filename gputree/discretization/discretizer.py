@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from gputree.backends.arrays import missing_columns, to_host
+from gputree.backends.devices import missing_columns, to_host
 from gputree.base.dtypes import Bools, Floats, Values
 from gputree.base.progress import new_bar
 from gputree.base.sklearn import StrOptions, check_array, fit_context

@@ -14,10 +14,10 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from gputree.backends.base import Floats
 from gputree.backends.sharded.coding import code_rows, fit_all
 from gputree.backends.sharded.rows import Read, join_ends
 from gputree.backends.sharded.tasks import Tasks
+from gputree.base.dtypes import Floats
 from gputree.base.texts import fill
 from gputree.base.threads import n_threads
 from gputree.distributed import reading
@@ -30,8 +30,7 @@ from gputree.distributed.base import (
 from gputree.distributed.reading import Look
 from gputree.ensemble import RandomForestClassifier, RandomForestRegressor
 from gputree.ensemble.base import Forest
-from gputree.ensemble.draws import Origin, ends_of, is_by_class, part_counts
-from gputree.ensemble.growing import balancing
+from gputree.ensemble.draws import Origin, balancing, ends_of, is_by_class, part_counts
 from gputree.errors import InputError
 from gputree.estimators.arguments import monotonic_signs
 from gputree.estimators.cart import Cart, DecisionTreeClassifier, DecisionTreeRegressor

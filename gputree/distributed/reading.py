@@ -5,9 +5,8 @@
 
 Results of `look` are small, and are combined over partitions in any order.
 
-Dask's arrays and data frames by their partitions, and lazily mapped.
-
-From partitions to a tree: read, coded, counted; the client holds sums and the tree.
+Partitions are those of Dask's arrays and data frames. They are read, coded and counted on workers;
+the client has sums and the tree.
 """
 
 from __future__ import annotations
@@ -21,13 +20,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.backends.arrays import missing_columns, to_host
-from gputree.backends.base import Int64s
 from gputree.backends.binning import Bins
-from gputree.backends.devices import resolve_device
+from gputree.backends.devices import missing_columns, resolve_device, to_host
 from gputree.backends.sharded.rows import Read, join_ends, join_measures, measure
 from gputree.backends.sharded.tasks import Tasks
-from gputree.base.dtypes import Bools, Floats
+from gputree.base.dtypes import Bools, Floats, Int64s, Weight
 from gputree.base.optional import require
 from gputree.base.sklearn import check_sample_weight
 from gputree.columns import Columns
@@ -72,7 +69,7 @@ class Known(NamedTuple):
     names: NDArray | None
     dtype: np.dtype
     classes: NDArray | None
-    class_weight: Floats | None  # of each class
+    class_weight: Weight  # of each class
     keeps_all: bool = False  # rows of weight zero, too
 
 

@@ -15,8 +15,8 @@ from gputree.errors import InputError
 from gputree.estimators.named_cuts import cut_of, finite
 from gputree.export.describe import describe
 from gputree.export.text import text_lines
+from gputree.growth.assembly import graft
 from gputree.tree import Tree
-from gputree.tree.grafting import graft
 
 
 class TreeEditor(EditedNodes):

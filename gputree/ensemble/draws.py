@@ -1,11 +1,14 @@
-"""Random numbers of a forest: hashes of (seed, tree, place), never a stream.
+"""Random numbers of a forest, and the rows that its trees are grown on.
 
+Random numbers are hashes of (seed, tree, place), never a stream.
 A number depends neither on the trees grown before nor on the thread that draws it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from numbers import Integral
 from typing import Any, NamedTuple
 
@@ -14,10 +17,16 @@ from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
 from gputree.arithmetic.bits import mix
-from gputree.base.dtypes import Int64s
-from gputree.base.warnings import warn
+from gputree.base.dtypes import Floats, Int32s, Int64s
+from gputree.base.threads import n_threads
 from gputree.compilation import kernel
-from gputree.errors import InputError
+from gputree.ensemble.compact import CompactTree
+from gputree.errors import InputError, warn
+from gputree.estimators.cart import column_count
+from gputree.estimators.growing_ranked import is_ranked
+from gputree.growth.frontier import FEWEST_ROWS
+from gputree.inputs.tables import Table
+from gputree.tree import Tree
 
 # Constants that draws and permutations of rows are hashed with, in addition to the tree's key.
 _ROWS = np.uint64(0x626F6F7473747261)
@@ -53,7 +62,7 @@ class Draws(NamedTuple):
     n: int  # rows of the table
     draws: int | None  # rows drawn for each tree; None where every tree has all rows
     # (n,) rows are drawn in proportion to it; empty where a file has neither it nor `strata`
-    weight: NDArray[np.float64] | None
+    weight: Floats | None
     strata: Strata | None = None  # None where rows are not drawn by class
 
 
@@ -82,8 +91,8 @@ def tree_seed(seed: int, tree: int) -> int:
 
 
 def bootstrap_counts(
-    seed: int, tree: int, n: int, draws: int, weight: NDArray[np.float64] | None = None
-) -> NDArray[np.int32]:
+    seed: int, tree: int, n: int, draws: int, weight: Floats | None = None
+) -> Int32s:
     """Number of times that each of n rows is drawn, of `draws` with replacement.
 
     Rows are drawn in proportion to their weights, or evenly where `weight` is None.
@@ -91,7 +100,7 @@ def bootstrap_counts(
     return part_counts(seed, tree, n, draws, (0, n), None if weight is None else ends_of(weight))
 
 
-def class_counts(seed: int, tree: int, strata: Strata) -> NDArray[np.int32]:
+def class_counts(seed: int, tree: int, strata: Strata) -> Int32s:
     """Number of times that each row is drawn, evenly within its class."""
     counts = np.zeros(strata.rows.size, np.int32)
     with np.errstate(over="ignore"):
@@ -112,7 +121,7 @@ def count_drawn(seed: int, tree: int, n: int, draws: int) -> int:
         return int(np.unique(hashes * np.uint64(n) >> np.uint64(32)).size)
 
 
-def ends_of(weight: NDArray[np.float64]) -> NDArray[np.float64]:
+def ends_of(weight: Floats) -> Floats:
     """Cumulative weights of rows from 0 to 1, of shape (n + 1,)."""
     ends = np.cumsum(weight / weight.sum())
     return np.append(0.0, ends / ends[-1])
@@ -124,8 +133,8 @@ def part_counts(
     n: int,
     draws: int,
     rows: tuple[int, int],
-    ends: NDArray[np.float64] | None,
-) -> NDArray[np.int32]:
+    ends: Floats | None,
+) -> Int32s:
     """Number of times that rows ``begin .. end`` of n are drawn; `ends` are their `ends_of`."""
     counts = np.zeros(rows[1] - rows[0], np.int32)
     with np.errstate(over="ignore"):
@@ -137,7 +146,7 @@ def part_counts(
     return counts
 
 
-def permutation(seed: int, tree: int, column: int, n: int) -> NDArray[np.int64]:
+def permutation(seed: int, tree: int, column: int, n: int) -> Int64s:
     """Draw a permutation of n rows, independently for each tree and column."""
     order = np.arange(n)
     with np.errstate(over="ignore"):
@@ -146,7 +155,7 @@ def permutation(seed: int, tree: int, column: int, n: int) -> NDArray[np.int64]:
 
 
 @kernel
-def shuffle(key: np.uint64, order: NDArray[np.int64]) -> None:
+def shuffle(key: np.uint64, order: Int64s) -> None:
     """Permute in place, from the last on: each changes places with one up to it (Durstenfeld)."""
     half = np.uint64(32)
     for i in range(order.size - 1, 0, -1):
@@ -155,10 +164,10 @@ def shuffle(key: np.uint64, order: NDArray[np.int64]) -> None:
 
 
 @kernel
-def count_draws(key: np.uint64, draws: int, n: int, first: int, counts: NDArray[np.int32]) -> None:
+def count_draws(key: np.uint64, draws: int, n: int, first: int, counts: Int32s) -> None:
     """Count rows drawn evenly of n: the high half of a hash times their number, by 2**32.
 
-    Those from row `first` on are counted.
+    Rows from `first` on are counted.
     """
     half = np.uint64(32)
     rows = np.uint64(n)
@@ -169,9 +178,7 @@ def count_draws(key: np.uint64, draws: int, n: int, first: int, counts: NDArray[
 
 
 @kernel
-def count_weighted_draws(
-    key: np.uint64, draws: int, ends: NDArray[np.float64], counts: NDArray[np.int32]
-) -> None:
+def count_weighted_draws(key: np.uint64, draws: int, ends: Floats, counts: Int32s) -> None:
     """Count rows drawn by weight, those that ``ends[i] .. ends[i + 1]`` belong to."""
     for i in range(draws):
         x = np.float64(mix(key + np.uint64(i)) >> np.uint64(11)) * 2.0**-53
@@ -239,3 +246,118 @@ def seed_of(random_state: Any) -> int:
     if isinstance(random_state, Integral):
         return int(random_state)
     return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
+
+
+Weight = NDArray[Any] | None  # float64, or how often rows are drawn
+
+
+@dataclass
+class TableRows:
+    """A table in memory with targets and weights; `gputree.distributed` has one in partitions."""
+
+    forest: Any
+    given: Any  # the table that `fit` was called with
+    table: Table
+    target: NDArray[Any]
+    weight: Weight
+    devices: deque[str] = field(default_factory=deque)  # free ones; a tree takes the first
+    grows_whole: bool = False  # some trees are grown in one call, each as a small node
+
+    @property
+    def n_rows(self) -> int:
+        """Number of all rows."""
+        return self.table.shape[0]
+
+    @property
+    def dtype(self) -> Any:
+        """Type of the values, for which trees are packed."""
+        return self.table.values.dtype
+
+    def total_and_weight(self) -> tuple[float, Weight]:
+        """Total weight, and the weights that rows are drawn in proportion to."""
+        total = float(self.n_rows) if self.weight is None else float(self.weight.sum())
+        return total, self.weight
+
+    def grower(self, n_trees: int) -> tuple[Any, int]:
+        """Code the table; return the estimator that trees are copies of, and how many at once."""
+        forest, table = self.forest, self.table
+        device, threads = "cpu", n_threads(forest.n_jobs)
+        searches_bins = not (forest._draws_cuts or is_ranked(forest) or self.target.ndim == 2)
+        if not forest._draws_cuts:
+            device = table.device or forest._new_tree()._device()
+        grower = forest._new_tree(verbose=0)
+        counted = (forest.bootstrap or self.weight is None) and not forest._balances_subsamples
+        whole = counted and grower._grows_whole(table)
+
+        def code(device: str) -> str:
+            on_device: Any = table.on(device, threads)
+            if self.n_rows <= FEWEST_ROWS or not searches_bins:
+                return device
+            n_columns = column_count(forest.max_features, table.shape[1])
+            bins, exact = table.max_bins or int(grower.max_bins), forest.splitter != "binned"
+            ranks = whole and exact and device == "cpu" and threads < 2 * n_trees
+            if not (ranks and on_device.rank_for(n_columns, threads)):
+                on_device.prepare(bins, threads, exact, n_columns)
+            return device
+
+        device = grower.device = table.within_memory(forest.device, device, code)
+        others = table.other_devices(forest.device, device, threads, bool(forest.verbose))
+        self.devices = deque([device] * threads if device == "cpu" else [device, *others])
+        at_once = min(len(self.devices), n_trees)
+        self.grows_whole = device == "cpu" and whole
+        return grower, at_once
+
+    def grow(self, tree: Any, t: int) -> Tree:
+        """Grow tree t by its estimator, on the rows that it has drawn."""
+        weight = self._weight(t)
+
+        def grow(device: str) -> Tree:
+            tree.device = device
+            grown: Tree = tree._grow_tree(self.table, self.target, weight, self.n_rows)
+            return grown
+
+        device = self.devices.popleft()
+        found = self.table.within_memory(self.forest.device, device, grow)
+        self.devices.append(tree.device)  # the CPU, where the memory of a device did not suffice
+        return found
+
+    def grow_whole(self, tree: Any, numbers: Sequence[int]) -> list[CompactTree] | None:
+        """Grow trees by a copy of `tree` in one call; None where they need others."""
+        drawn, origins = [self._weight(t) for t in numbers], self.forest._origins
+        seeds = [tree_seed(*origins[t].key) for t in numbers]
+        found = tree._grow_whole(self.table, self.target, drawn, seeds)
+        if found is not None:
+            criterion, d = tree._formula, self.table.shape[1]
+            return [CompactTree.of_whole(whole, criterion, d) for whole in found]
+        self.grows_whole = len(numbers) > 1
+        return None
+
+    def _weight(self, t: int) -> Weight:
+        """Weights of the rows in tree t, their numbers of draws among them."""
+        counts = self.forest._counts(t)
+        weight = self.weight if counts is None else counts
+        if self.forest._balances_subsamples:
+            weight = np.ones(self.n_rows) if weight is None else weight
+            weight = balanced(self.target, weight)
+        return weight
+
+
+def balanced(target: NDArray[Any], weight: NDArray[Any]) -> Floats:
+    """Weights of rows with which all classes have the same; of several targets, by their product.
+
+    The total weight is that before, as far as classes have weight.
+    """
+    if target.ndim == 1:
+        return weight * balancing(np.bincount(target, weight))[target]
+    factors = [balancing(np.bincount(of_one, weight))[of_one] for of_one in target.T]
+    found = weight * np.prod(factors, axis=0)
+    scaled: Floats = found * (weight.sum() / found.sum())
+    return scaled
+
+
+def balancing(of_class: NDArray[Any]) -> Floats:
+    """Factors that give all classes with weight the same total weight; 0 for the others."""
+    present = of_class > 0
+    found = np.zeros(of_class.size)
+    found[present] = of_class.sum() / (np.count_nonzero(present) * of_class[present])
+    return found

@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from gputree.base.warnings import warn
 from gputree.ensemble.compact import CompactTree, Trees
 from gputree.ensemble.draws import Origin
-from gputree.errors import InputError, InputTypeError
+from gputree.errors import InputError, InputTypeError, warn
 from gputree.inputs.targets import listed
 from gputree.prediction.quantiles import LeafTargets
 

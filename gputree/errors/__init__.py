@@ -1,4 +1,4 @@
-"""Errors whose cause is outside of this package: arguments, files, devices.
+"""Errors and warnings whose cause is outside of this package: arguments, files, devices.
 
 Each is also a built-in exception, as scikit-learn's conventions require: `InputError` is a
 ValueError. The command prints these in one line, and any other error with its traceback.
@@ -6,7 +6,12 @@ ValueError. The command prints these in one line, and any other error with its t
 
 from __future__ import annotations
 
+import os
+import sys
+import warnings
 from contextlib import ContextDecorator
+from functools import cache
+from importlib.util import find_spec
 from typing import Any
 
 __all__ = [
@@ -69,3 +74,19 @@ def place_in(place: int, n: int, what: str) -> int:
         return range(n)[place]
     except IndexError:
         raise InputIndexError(f"index {place} is out of range for {n} {what}") from None
+
+
+@cache
+def _between() -> tuple[str, ...]:
+    """Folders of code between the user's and ours: searches, pipelines, the compiler."""
+    found = (find_spec(name) for name in ("gputree", "sklearn", "joblib", "numba"))
+    files = (spec.origin for spec in found if spec is not None and spec.origin)
+    return tuple(os.path.join(os.path.dirname(os.path.abspath(file)), "") for file in files)
+
+
+def warn(message: str | Warning, category: type[Warning] = UserWarning) -> None:
+    """Warn, at the line outside of this package and of scikit-learn that led here."""
+    frame, level = sys._getframe(1), 2
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_between()):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, category, stacklevel=level)

@@ -18,9 +18,9 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.backends.arrays import to_host
-from gputree.backends.base import Int64s, Sharding
-from gputree.base.dtypes import CODE, MOST_ROWS, writable
+from gputree.backends.base import Sharding
+from gputree.backends.devices import to_host
+from gputree.base.dtypes import CODE, MOST_ROWS, Int64s, writable
 from gputree.base.progress import ReadingProgress
 from gputree.columns import Columns
 from gputree.columns.cells import as_table
@@ -347,9 +347,9 @@ def mapped_codes(folder: str | os.PathLike[str] | None, shape: tuple[int, int]) 
 
 
 def require_room(folder: str | os.PathLike[str] | None, size: int) -> None:
-    """Raise OSError if a folder of temporary files clearly has no space for so many bytes.
+    """Raise OSError if a folder of temporary files clearly has no space for `size` bytes.
 
-    A folder that is None is where temporary files go.
+    None is the folder where temporary files go.
     """
     path = Path(_temporary_folder(folder))
     free = shutil.disk_usage(path).free

@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 
 from gputree.backends import DEVICES
 from gputree.backends.binning import MAX_BINS
-from gputree.backends.devices import resolve_device
-from gputree.backends.encoding import InfinityError
+from gputree.backends.devices import InfinityError, resolve_device
 from gputree.base.sklearn import DeviceName, Interval, validate_parameter_constraints
 from gputree.base.threads import most_threads
 from gputree.errors import InputError, InputTypeError

@@ -12,15 +12,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.base.warnings import warn
-from gputree.errors import InputError
+from gputree.errors import InputError, warn
 from gputree.estimators.growing import Options, grow_tree
 from gputree.estimators.named_cuts import cut_of, names_of, place_of
 from gputree.estimators.subtrees import CartSubtrees
+from gputree.growth.assembly import graft
 from gputree.growth.frontier import best_first_leaves
 from gputree.inputs.tables import Table
 from gputree.tree import Tree
-from gputree.tree.grafting import graft
 
 _KEYS = {"feature", "threshold", "categories", "left", "right"}
 _SIDES = ("left", "right")

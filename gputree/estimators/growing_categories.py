@@ -11,8 +11,7 @@ from gputree.base.dtypes import NO_THRESHOLD, SUBSET_SPLIT
 from gputree.columns import Columns
 from gputree.growth.assembly import GrownNodes, list_subsets
 from gputree.tree import Tree
-from gputree.tree.branches import BranchLists
-from gputree.tree.nesting import nest
+from gputree.tree.branches import BranchLists, nest
 
 CategoricalSplit = Literal["auto", "exhaustive", "ordered", "one_vs_rest"]
 

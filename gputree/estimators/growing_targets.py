@@ -115,10 +115,8 @@ def grow_targets(
     if targets is None:
         found = _class_statistics(grown.ranked, rows, criterion.offset, weights, options.criterion)
     else:
-        place = np.empty(n, np.int32)
-        place[kept] = np.arange(kept.size)
         found = _target_statistics(
-            grown.ranked, place[rows.row], weights, targets, options.criterion
+            grown.ranked, rows.row, kept, weights, targets, options.criterion
         )
     return tree_of_lists(table, grown, found, options._replace(n_classes=sum(classes)))
 
@@ -155,32 +153,36 @@ def _add_classes(
 
 
 def _target_statistics(
-    grown: RankedNodes, place: NDArray, weights: Weights, targets: list[Targets], criterion: str
+    grown: RankedNodes,
+    row: NDArray,
+    kept: NDArray,
+    weights: Weights,
+    targets: list[Targets],
+    criterion: str,
 ) -> Statistics:
-    """Means, weights and mean impurities of nodes; `place` are their rows, among all."""
+    """Means, weights and mean impurities of nodes; `row` are those of the leaves, of all `kept`."""
     k, whole, leaf = len(targets), grown.weight, np.flatnonzero(grown.first_child < 0)
+    order = np.argsort(grown.begin[leaf])
+    leaf_of = np.empty(kept[-1] + 1, np.int32)
+    leaf_of[row] = np.repeat(order, (grown.end - grown.begin)[leaf[order]])
+    of_kept = leaf_of[kept]
     means, impurity = np.empty((whole.size, k)), np.zeros(whole.size)
-    of_leaves = np.zeros((leaf.size, 3 * k), np.int64)
     for j, found in enumerate(targets):
-        _add_targets(grown.begin[leaf], grown.end[leaf], place, *found[:3], of_leaves, 3 * j)
-    sums = np.ascontiguousarray(over_leaves(grown.first_child, of_leaves).T)
-    for j, found in enumerate(targets):
-        total, square, rest = sums[3 * j : 3 * j + 3]
-        means[:, j] = found.centre + total * found.unit / whole
-        impurity += target_impurity(criterion, np.stack([whole, total, square, rest]).T, found)
+        of_leaves = np.zeros((leaf.size, 3), np.int64)
+        _add_targets(of_kept, *found[:3], of_leaves)
+        sums = over_leaves(grown.first_child, of_leaves)
+        means[:, j] = found.centre + sums[:, 0] * found.unit / whole
+        impurity += target_impurity(criterion, np.column_stack([whole, sums]), found)
     unit = weights.unit * weights.scale
     return Statistics(means, np.multiply(whole, unit, dtype=np.float64), impurity / k)
 
 
 @kernel
 def _add_targets(
-    begin: NDArray, end: NDArray, place: NDArray, target: NDArray, square: NDArray, rest: NDArray,
-    sums: NDArray, column: int,
-) -> None:  # fmt: skip
-    """Add up a target of the rows of leaves, its square and the rest of that, from a column on."""
-    for leaf in range(begin.size):
-        for i in range(begin[leaf], end[leaf]):
-            row = place[i]
-            sums[leaf, column] += target[row]
-            sums[leaf, column + 1] += square[row]
-            sums[leaf, column + 2] += rest[row]
+    leaf: NDArray, target: NDArray, square: NDArray, rest: NDArray, sums: NDArray
+) -> None:
+    """Add up a target of the rows of leaves, its square and the rest of that."""
+    for i in range(leaf.size):
+        sums[leaf[i], 0] += target[i]
+        sums[leaf[i], 1] += square[i]
+        sums[leaf[i], 2] += rest[i]

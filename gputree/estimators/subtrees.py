@@ -17,7 +17,7 @@ from gputree.backends import new_backend
 from gputree.backends.base import Splits
 from gputree.backends.binning import missing_goes_left
 from gputree.backends.interactions import Interactions, interactions_of
-from gputree.base.dtypes import NO_CHILD, NO_FEATURE, NO_THRESHOLD, Bools, Floats, Int64s
+from gputree.base.dtypes import NO_CHILD, NO_FEATURE, NO_THRESHOLD, Bools, Int64s, Weight
 from gputree.base.sklearn import InvalidParameterError
 from gputree.base.texts import hint
 from gputree.base.threads import SPANS_PER_THREAD
@@ -40,7 +40,7 @@ from gputree.inputs.tables import Table
 from gputree.prediction import stopping_shares
 from gputree.tree import Tree
 from gputree.tree.branches import BranchLists
-from gputree.tree.checks import bounded_gains
+from gputree.tree.statistics import bounded_gains
 from gputree.tree.sums import add_up
 
 ONE_SIDE = "All rows of the node would go to one side."  # of a split that is no split
@@ -224,9 +224,7 @@ def _sums_of_sides(backend: Any, middle: int, total: Int64s) -> Int64s:
 class CartSubtrees(Subtrees):
     """Subtrees of trees of CART."""
 
-    def __init__(
-        self, estimator: Any, table: Table, target: NDArray, weight: Floats | None
-    ) -> None:
+    def __init__(self, estimator: Any, table: Table, target: NDArray, weight: Weight) -> None:
         if estimator.monotonic_cst is not None:
             raise InputError(
                 "A tree with monotonic constraints is not edited: the bounds of a node depend on "

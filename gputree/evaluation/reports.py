@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from gputree.base.dtypes import Floats
+from gputree.base.dtypes import Floats, Weight
 from gputree.base.texts import aligned, amount, html_table, shown, tabled
 from gputree.evaluation.predictions import (
     Answers,
@@ -16,7 +16,6 @@ from gputree.evaluation.predictions import (
     measures_of_quantities,
     score_rows,
 )
-from gputree.evaluation.sums import Weight
 
 # A table of a report: a dict a line, all with the same keys.
 Lines = list[dict[str, Any]]
@@ -34,9 +33,9 @@ class Report:
         Of a tree ``leaves``, ``nodes`` and ``depth``; of rules ``rules`` and ``conditions``; of
         a boosted model how many trees or rule sets it has, and their leaves or rules together.
     rows : int
-        Those that have weight.
+        Number of rows that have weight.
     weight : float or None
-        Of the rows, where they were given weights. Then rows below are their weights.
+        Weight of the rows, if they were given weights: then numbers of rows below are weights.
     measures : dict of str to float
         Of classes: ``right``, ``errors`` (rows), ``accuracy``, ``error_rate``, ``kappa``, and
         over all rows and classes the ``mean_absolute_error`` and ``root_mean_squared_error`` of
@@ -137,7 +136,7 @@ def _cells(lines: Lines) -> list[list[str]]:
 
 
 def _cell(key: str, value: Any) -> str:
-    """Shares by their names, and counts or weights; nothing for None."""
+    """Format fractions, of the keys that name them, counts and weights; None is empty."""
     if value is None or isinstance(value, str):
         return value or ""
     if key in ("error_rate", "usage"):

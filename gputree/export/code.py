@@ -1,6 +1,6 @@
 """Trees as source code that predicts by itself: a module of Python, or a file of C.
 
-Trees as flat tables of numbers, for programs that walk them without this library.
+The code walks flat tables of numbers, and needs no library.
 """
 
 from __future__ import annotations
@@ -22,10 +22,9 @@ from gputree.base.dtypes import (
     Int64s,
 )
 from gputree.errors import InputError, InputTypeError
-from gputree.export.model import Model, Models, models_of
+from gputree.export.model import Model, Models, fill, models_of
 from gputree.export.parameters import checked
-from gputree.export.templates import fill
-from gputree.prediction.shares import portions
+from gputree.prediction.answers import portions
 
 _WIDTH = 96  # letters of a line of numbers
 # Of a forest: Python takes 12 s and 1 GB to compile its module, gcc 6 s to compile its C.

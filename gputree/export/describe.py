@@ -1,6 +1,6 @@
 """One description of a tree's conditions and predictions, shared by every format.
 
-Numbers as text: few digits, but as many as distinguish thresholds.
+Numbers have few digits, but as many as distinguish thresholds.
 """
 
 import re
@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree.base.dtypes import NO_CHILD, THRESHOLD_SPLIT, Floats, Int32s, Int64s
-from gputree.columns.near_numbers import MINUS, is_decimal
+from gputree.columns.categories import MINUS, is_decimal
 from gputree.criteria.named import OF_REGRESSION
 from gputree.errors import InputError
 from gputree.export.model import labels_of, model_of

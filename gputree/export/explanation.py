@@ -11,7 +11,7 @@ from gputree.base.dtypes import MISSING_STOPS
 from gputree.export.describe import Description, describe
 from gputree.export.model import Model, Split, labels_of, model_of, require_estimator
 from gputree.export.parameters import checked
-from gputree.prediction.shares import ChildShares, portions
+from gputree.prediction.answers import ChildShares, portions
 
 _SHARE_DIGITS = 3  # significant
 

@@ -11,10 +11,9 @@ from gputree.base.dtypes import THRESHOLD_SPLIT
 from gputree.base.files import FilePath, replaced_file
 from gputree.errors import InputError
 from gputree.export.describe import Description, descendants, describe
-from gputree.export.model import Model, model_of
+from gputree.export.model import Model, fill, model_of
 from gputree.export.palette import class_color
 from gputree.export.parameters import checked
-from gputree.export.templates import fill
 from gputree.inputs.labels import relative_costs
 from gputree.prediction.losses import RoutedRows, node_loss, route
 from gputree.tree import Tree

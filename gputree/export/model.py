@@ -2,6 +2,8 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
+from string import Template
 from typing import Any
 
 import numpy as np
@@ -21,6 +23,8 @@ from gputree.errors import InputError, InputTypeError
 from gputree.inputs.labels import Costs, least_cost
 from gputree.inputs.targets import forbid_targets
 from gputree.tree import Tree
+
+TEMPLATES = Path(__file__).parent / "templates"  # texts with missing values
 
 _FOR_TARGETS = (
     "Pass the tree of one, tree_.of_target(0). export_json and save_model keep all, to_sklearn and "
@@ -322,3 +326,8 @@ def single_paths(model: Model, missing: str, format_name: str) -> Model:
     for node in np.flatnonzero(gathered).tolist():
         missing_child[node] = int(tree.weight[tree.children(node)].argmax())
     return replace(model, tree=replace(tree, missing_child=missing_child), gathered=gathered)
+
+
+def fill(template: str, **fields: str) -> str:
+    """Return the file `template` of the folder `templates` with each ``$name`` replaced."""
+    return Template((TEMPLATES / template).read_text("utf-8")).substitute(fields)

@@ -11,7 +11,7 @@ import numpy as np
 
 from gputree.base.dtypes import Floats
 from gputree.base.optional import require
-from gputree.base.warnings import warn
+from gputree.errors import warn
 from gputree.export.model import labels_of
 from gputree.inputs.labels import Costs
 from gputree.tree import Tree

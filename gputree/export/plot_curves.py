@@ -12,7 +12,7 @@ from gputree.export.describe import describe, format_number, shorten
 from gputree.export.model import averaged, check_names, tree_of
 from gputree.export.palette import choose_fonts, new_axes
 from gputree.export.parameters import checked
-from gputree.tree.importance import mean_importances
+from gputree.tree.statistics import mean_importances
 
 _MOST_TICKS = 8  # labels of cp along the upper axis
 
@@ -271,7 +271,7 @@ def _draw_bars(
 
 # ------------------------------------------------------------------ cp table
 def _cp_table(pruner_or_table: Any) -> NDArray[Any] | None:
-    """The table of a pruner, or itself; None where there is none."""
+    """The table of a pruner, or the argument if it is a table; else None."""
     table = getattr(pruner_or_table, "cp_table_", pruner_or_table)
     is_table = getattr(getattr(table, "dtype", None), "names", None) is not None
     return table if is_table else None
@@ -302,7 +302,7 @@ def _draw_steps(ax: Any, alphas: Floats, risk: Floats) -> None:
 
 
 def _scale(ax: Any, alphas: Floats) -> None:
-    """Alphas, which ascend, by their logarithms, but for 0."""
+    """Make the axis of ascending alphas logarithmic, except from 0 to the first positive one."""
     positive = alphas[alphas > 0]
     if positive.size == 0:
         return

@@ -1,7 +1,4 @@
-"""The paths of a tree as rules, one a leaf, with the tests of a column merged into one.
-
-Bounds that the tests above a node set to the columns that they test.
-"""
+"""The paths of a tree as rules, one a leaf, with the tests of a column merged into one."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass

@@ -39,9 +39,8 @@ from gputree.base.memory import require_memory
 from gputree.base.threads import run
 from gputree.compilation import inner, kernel
 from gputree.export.model import averaged, forbid_soft_thresholds, require_estimator, tree_of
-from gputree.prediction.answers import Before
+from gputree.prediction.answers import Before, ChildShares, Descent, portions
 from gputree.prediction.descent import packed, step
-from gputree.prediction.shares import ChildShares, Descent, portions
 from gputree.prediction.sparse import SparseRows
 from gputree.tree import Tree
 

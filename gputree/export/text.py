@@ -1,7 +1,4 @@
-"""A tree as indented text, one line a condition.
-
-Lines of a tree as text, for `gputree show` and `export_text`.
-"""
+"""A tree as indented text, one line a condition: for `export_text` and `gputree show`."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any

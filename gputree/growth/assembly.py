@@ -1,25 +1,37 @@
 """Conversion of nodes in the order in which they were made to a `Tree`, numbered breadth-first.
 
-The categories that the splits of a grown tree send left and right, from its nodes' rows.
-
-Growth does not record them: once a tree is grown, a category goes to the child that has rows of it.
+Growth does not record the categories that splits send left and right. They are found from the rows
+of the nodes: once a tree is grown, a category goes to the child that has rows of it.
 If the parent of a split tests the same column, only the smaller child is read: a chain of tests
 that separate single categories from the rest costs n log n rows, not n^2.
+
+`graft` exchanges a part of a tree without growing the rest.
 """
 
 from __future__ import annotations
 
+from dataclasses import fields, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.backends.base import Backend, Bools, Floats, Int64s, Splits, Subtrees
+from gputree.backends.base import Backend, Splits, Subtrees
 from gputree.backends.binning import missing_goes_left
-from gputree.base.dtypes import NO_CHILD, NO_FEATURE, NO_THRESHOLD, NODE
+from gputree.base.dtypes import (
+    NO_CHILD,
+    NO_FEATURE,
+    NO_THRESHOLD,
+    NODE,
+    Bools,
+    Floats,
+    Int32s,
+    Int64s,
+)
 from gputree.compilation import kernel
-from gputree.tree.nesting import Subsets
+from gputree.tree.branches import BranchLists, Subsets, concatenated_ranges
 from gputree.tree.sums import add_to_parents
+from gputree.tree.tree import Tree
 
 
 class GrownNodes(NamedTuple):
@@ -29,7 +41,7 @@ class GrownNodes(NamedTuple):
     """
 
     first_child: Int64s
-    feature: NDArray[np.int32]
+    feature: Int32s
     threshold: Floats
     missing_left: Bools
     gain: Floats
@@ -40,11 +52,11 @@ class GrownNodes(NamedTuple):
 class WholeTrees(NamedTuple):
     """Trees one after another, each numbered breadth-first: N nodes, S of them splits, L leaves.
 
-    Of one tree, too, with the sums that its statistics are made of, or these.
+    One tree is such a sequence, too. `sums` are those that its statistics are made of.
     """
 
     is_split: Bools  # (N,)
-    feature: NDArray[np.int32]  # (S,)
+    feature: Int32s  # (S,)
     threshold: Floats  # (S,)
     missing_left: Bools  # (S,)
     gain: Floats  # (S,)
@@ -53,7 +65,7 @@ class WholeTrees(NamedTuple):
 
     @classmethod
     def empty(cls, sizes: Int64s, n_classes: int) -> WholeTrees:
-        """Trees of `sizes` nodes for `number_whole` to fill; of targets without `n_classes`."""
+        """Trees of `sizes` nodes for `number_whole` to fill; of regression if `n_classes` is 0."""
         nodes, splits = int(sizes.sum()), int((sizes // 2).sum())
         shape = (nodes - splits, n_classes) if n_classes else (nodes, 4)
         return cls(
@@ -132,7 +144,7 @@ def _join(top: Any, below: Any, roots: Int64s, subtree_roots: Int64s) -> NDArray
     return np.concatenate([top, below])
 
 
-def breadth_first(first_child: NDArray[Any]) -> tuple[Int64s, NDArray[np.int32]]:
+def breadth_first(first_child: NDArray[Any]) -> tuple[Int64s, Int32s]:
     """Nodes reachable from the root, breadth-first, and their depths."""
     order, depth = np.zeros(first_child.size, np.int64), np.zeros(first_child.size, NODE)
     size = walk_levels(first_child.astype(np.int64, copy=False), order, depth)
@@ -140,7 +152,7 @@ def breadth_first(first_child: NDArray[Any]) -> tuple[Int64s, NDArray[np.int32]]
 
 
 @kernel
-def walk_levels(first_child: Int64s, order: Int64s, depth: NDArray[np.int32]) -> int:
+def walk_levels(first_child: Int64s, order: Int64s, depth: Int32s) -> int:
     """Write the nodes reachable from node 0, breadth-first, and their depths; return how many."""
     size = 1
     place = 0
@@ -156,7 +168,7 @@ def walk_levels(first_child: Int64s, order: Int64s, depth: NDArray[np.int32]) ->
     return size
 
 
-def renumber(nodes: GrownNodes) -> tuple[GrownNodes, NDArray[np.int32], NDArray[np.int32]]:
+def renumber(nodes: GrownNodes) -> tuple[GrownNodes, Int32s, Int32s]:
     """Renumber `nodes` breadth-first: nodes, parents and depths, with the sentinels of a `Tree`.
 
     Breadth-first, the k-th node that is split has the children 2 k + 1 and 2 k + 2.
@@ -185,7 +197,7 @@ def number_whole(
     regression, weighted = rows.square.size > 0, rows.weight.size > 0
     order = np.empty(sizes.max(), np.int64)
     first = splits = leaves = 0
-    # The trees before j are the nodes before `first`, so many splits and leaves.
+    # The trees before j are the nodes before `first`: `splits` that are split, and `leaves`.
     for j in range(sizes.size):
         order[0] = grown.root[j]
         size, place = 1, np.uintp(first_row[j])
@@ -240,9 +252,7 @@ def over_leaves(first_child: NDArray[Any], leaf_sums: NDArray[Any]) -> NDArray[A
     return sums
 
 
-def list_subsets(
-    backend: Backend, nodes: GrownNodes, parent: NDArray[np.int32], subset: Int64s
-) -> Subsets:
+def list_subsets(backend: Backend, nodes: GrownNodes, parent: Int32s, subset: Int64s) -> Subsets:
     """List the subsets of a tree, numbered by `subset` (N,); -1 where a node tests none.
 
     `nodes` are breadth-first, and the backend's entries in the order after growth.
@@ -265,3 +275,61 @@ def list_subsets(
     order = np.lexsort((code, owner))
     begin = np.concatenate([[0], np.cumsum(np.bincount(owner, minlength=tested.size))])
     return Subsets(begin, code[order], is_left[order])
+
+
+class Grafted(NamedTuple):
+    """A tree after one of its subtrees was replaced.
+
+    `origin`, of shape (N,), has the number that each node had before; -1 for those of the new
+    subtree, whose root keeps the number of the node that it replaces.
+    """
+
+    tree: Tree
+    origin: Int64s
+
+
+def graft(tree: Tree, node: int, subtree: Tree) -> Grafted:
+    """Replace the subtree whose root is `node`; both trees have the same columns and classes.
+
+    Bounds on predictions, which depend on nodes above, and soft thresholds are not supported.
+    """
+    n = tree.n_nodes
+    per_node = {
+        field.name: np.concatenate([one, getattr(subtree, field.name)])
+        for field in fields(tree)
+        if isinstance(one := getattr(tree, field.name), np.ndarray)
+    }
+    for name, values in per_node.items():
+        if not name.startswith("branch_"):  # the categories that lead to `node` stay
+            values[node] = values[n]
+    lists = BranchLists(*(per_node.pop(name) for name in BranchLists._fields))
+    for places in (lists.branch_begin, lists.branch_end):
+        places[n:] += tree.branch_code.size
+    child = per_node["first_child"]
+    child[n:] = np.where(child[n:] < 0, NO_CHILD, child[n:] + n)
+    child[node] = child[n]
+    order, parent, depth = _breadth_first(child, per_node["n_children"])
+    taken: dict[str, Any] = {name: values[order] for name, values in per_node.items()}
+    counts = taken["n_children"].astype(np.int64)
+    first = 1 + np.cumsum(counts) - counts
+    taken |= {
+        "first_child": np.where(counts > 0, first, NO_CHILD).astype(NODE),
+        "parent": parent.astype(NODE),
+        "depth": depth.astype(NODE),
+    }
+    made = replace(tree, **taken, **lists.take(order)._asdict())
+    return Grafted(made, np.where(order < n, order, NO_CHILD))
+
+
+def _breadth_first(child: Int64s, counts: Int64s) -> tuple[Int64s, Int64s, Int64s]:
+    """Nodes that the root leads to, level by level; their parents' new numbers, and depths."""
+    levels, parents = [np.array([0])], [np.array([NO_CHILD])]
+    seen = 0
+    while levels[-1].size:
+        above = levels[-1]
+        size = counts[above].astype(np.int64)
+        parents.append(np.repeat(np.arange(seen, seen + above.size), size))
+        levels.append(concatenated_ranges(child[above].astype(np.int64), size))
+        seen += above.size
+    depth = np.repeat(np.arange(len(levels)), [level.size for level in levels])
+    return np.concatenate(levels), np.concatenate(parents), depth

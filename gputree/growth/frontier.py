@@ -1,16 +1,13 @@
 """Nodes of a level that may still be split, and the histograms kept for their children.
 
-Best-first growth as a selection from level-wise growth.
+Best-first growth is a selection from level-wise growth. It expands the node of highest weighted
+gain until the tree has `max_leaf_nodes` leaves. A node's split does not depend on the order of
+expansion, so the same tree is a part of the fully grown one. A node is expanded after every node
+whose path from the root (itself included) has a higher minimum gain; once M - 1 splits with a
+higher minimum gain are known, it never is. This bounds the nodes that the level loop has to split.
 
-Best-first growth expands the node of highest weighted gain until the tree has `max_leaf_nodes`
-leaves. A node's split does not depend on the order of expansion, so the same tree is a part of the
-fully grown one. A node is expanded after every node whose path from the root (itself included) has
-a higher minimum gain; once M - 1 splits with a higher minimum gain are known, it never is. This
-bounds the nodes that the level loop has to split.
-
-Limits on the nodes that are split, and the choice between histograms and small subtrees.
-
-Bounds on the means of nodes under monotonic constraints.
+A node of few rows is grown as a small subtree instead of by histograms (`finish_rows`). Under
+monotonic constraints the means of nodes have bounds:
 
     mean      -inf                 0.4                  inf
     node        |-------------------|---------------------|     cut of a rising column
@@ -33,10 +30,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree.arithmetic.bits import child_key
-from gputree.backends.base import Backend, Bools, Bounds, Finishing, Floats, Int64s, Limits, Uint64s
+from gputree.backends.base import Backend, Bounds, Finishing, Limits, Uint64s
 from gputree.backends.binning import child_bounds, fewest_rows
 from gputree.backends.interactions import Interactions
-from gputree.base.dtypes import NO_CHILD
+from gputree.base.dtypes import NO_CHILD, Bools, Floats, Int32s, Int64s
 from gputree.tree import Tree
 
 
@@ -203,7 +200,7 @@ def best_first_leaves(
 ) -> Bools:
     """Mark nodes of a breadth-first binary tree that best-first growth does not expand.
 
-    Of equal gains the lower node number comes first: shallower, then further left.
+    Of nodes of equal gain, the one of the lower number comes first: shallower, or further left.
     """
     closed = np.ones(first_child.size, np.bool_)
     heap = [(-weighted_gain[0], 0)] if first_child[0] >= 0 else []
@@ -306,7 +303,7 @@ def bounds_below(
     interactions: Interactions | None,
     opened: Frontier,
     middle: Int64s,
-    feature: NDArray[np.int32],
+    feature: Int32s,
 ) -> Bounds:
     """Constraints of the children, in pairs, of split nodes that have some.
 
@@ -351,7 +348,7 @@ def bound_answers(tree: Tree, signs: NDArray[np.int8]) -> Tree:
         bounds = Bounds(lower[nodes], upper[nodes], np.zeros_like(nodes))
 
         def means(
-            indices: NDArray[np.intp], child: NDArray[np.int32] = child, bounds: Bounds = bounds
+            indices: NDArray[np.intp], child: Int32s = child, bounds: Bounds = bounds
         ) -> tuple[Floats, Floats]:
             node_bounds = bounds.take(indices)
             first, second = (

@@ -10,18 +10,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gputree.backends.base import (
-    Ahead,
-    Backend,
-    Bounds,
-    GrowsAhead,
-    Int64s,
-    Larger,
-    Limits,
-    Splits,
-)
+from gputree.backends.base import Ahead, Backend, Bounds, GrowsAhead, Larger, Limits, Splits
 from gputree.backends.binning import fewest_rows
 from gputree.backends.interactions import Interactions
+from gputree.base.dtypes import Int64s
 from gputree.base.progress import Progress
 from gputree.growth.assembly import GrownNodes, NodeTable
 from gputree.growth.frontier import (
@@ -97,7 +89,7 @@ def grow(
 
 
 def encode(backend: Backend, shape: tuple[int, int], plan: GrowthPlan) -> bool:
-    """Code the backend's table, if a tree of so many entries needs codes; returns True if so."""
+    """Code the backend's table, if a tree of `shape` (rows, columns) needs codes; True if so."""
     n_rows, columns = shape
     # Last: a backend counts the additional time.
     coded = not plan.exact or not (
@@ -145,7 +137,7 @@ def _grow_level(
 ) -> tuple[Frontier, LevelHistograms]:
     """Split the nodes of one level, in batches that fit memory, and return their children.
 
-    Those that were split in advance come first, and are partitioned.
+    Nodes that were split in advance come first, and are partitioned.
     """
     frontier, known = _known_first(frontier, ahead)
     batch_size = max(plan.histogram_bytes // backend.histogram_bytes, 1) if frontier.size else 1

@@ -1,7 +1,7 @@
 """Targets of scores and impurities: labels, their counts, weights, costs of errors.
 
-Labels of rows as codes: a byte a row for most tables. Targets of a table that is read in batches:
-labels as codes, other numbers as they are.
+Labels of rows are kept as codes, a byte a row for most tables. Of a table that is read in batches,
+targets that are labels are kept as codes, other numbers as they are.
 """
 
 import re
@@ -19,10 +19,9 @@ from gputree.base.sklearn import (
     check_sample_weight,
     column_or_1d,
 )
-from gputree.base.warnings import warn
 from gputree.columns.categories import EXACT_IN_FLOAT64, NUMBERS, as_numbers, is_missing
 from gputree.columns.cells import Coded, read_array
-from gputree.errors import InputError, InputTypeError
+from gputree.errors import InputError, InputTypeError, warn
 
 Costs = Floats
 

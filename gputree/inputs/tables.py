@@ -10,17 +10,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree.backends import new_table
-from gputree.backends.arrays import (
+from gputree.backends.base import DeviceTable, Sharding
+from gputree.backends.devices import (
+    CodedColumns,
+    code_columns,
     device_matrix,
     missing_columns,
     on_device,
     on_named,
+    other_devices,
+    resolve_device,
     take_rows,
     to_host,
+    within_memory,
 )
-from gputree.backends.base import DeviceTable, Sharding
-from gputree.backends.devices import other_devices, resolve_device, within_memory
-from gputree.backends.encoding import CodedColumns, code_columns
 from gputree.backends.lists import ColumnCodes
 from gputree.base.dtypes import MOST_ROWS, Bools, Int64s, writable
 from gputree.base.sklearn import check_array, feature_names
@@ -156,7 +159,7 @@ class Table:
         self._lists = self.lists(n_threads)
 
     def lists(self, n_threads: int) -> CodedColumns:
-        """Code all rows as `gputree.backends.encoding.code_columns` does, for growth to use up.
+        """Code all rows as `gputree.backends.devices.code_columns` does, for growth to use up.
 
         Raises
         ------
@@ -233,10 +236,10 @@ def read_table(
 ) -> Table:
     """Read a table as `gputree.inputs.validation.check_table` documents it; errors name `caller`.
 
-    `check_features` takes the table, of two dimensions, to learn or compare how many columns it has
-    and what they are called. `columns` are what these are known to hold; None learns it, by the
-    parameters of `gputree.columns.fit_encode`. Numbers that are learned may stay on a CUDA
-    `device`, if that is what it amounts to.
+    `check_features` takes the table, of two dimensions, to learn or compare the number and names of
+    its columns. `columns` are the types and categories learned before; None learns them, by the
+    parameters of `gputree.columns.fit_encode`. A table of numbers whose columns are learned may
+    stay on a CUDA device, if `device` resolves to one.
     """
     if on_device(X):
         numeric = isinstance(categorical_features, str) and categorical_features == "auto"
@@ -291,7 +294,7 @@ class TableReader:
         return self._declared
 
     def know(self, columns: Columns, names: NDArray | None) -> None:
-        """Take what is known of the columns."""
+        """Take types, categories and names of the columns."""
         self.columns_, self._names = columns, names
 
     def values(self, X: Any, *, learn: bool) -> NDArray:
@@ -325,7 +328,8 @@ def match_columns(
 ) -> None:
     """Raise ValueError where a table has other columns than the one before it.
 
-    Of both their number and their names, or None: names are compared where both have some.
+    `found` and `fitted` are the number of columns and their names, or None: names are compared
+    where both have some.
     """
     (count, names), (fitted_count, fitted_names) = found, fitted
     if count != fitted_count:

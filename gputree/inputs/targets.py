@@ -97,9 +97,9 @@ def known_columns(y: Any, n_outputs: int) -> list[Any]:
 
 
 def forbid_targets(n_outputs: int, user: str, advice: str) -> None:
-    """Raise ValueError where a model has several targets, for what takes one.
+    """Raise ValueError if a model has several targets, and `user`, a function, takes one.
 
-    This is `user`, the subject of the message; `advice` is a sentence.
+    `advice` ends the message, as a sentence.
     """
     if n_outputs > 1:
         raise InputError(f"{user} takes one target, and this model has {n_outputs}. {advice}")
@@ -138,7 +138,7 @@ def labels_of_codes(classes: Classes, codes: NDArray[Any]) -> NDArray[Any]:
 
 
 def join_labels(columns: Sequence[NDArray[Any]]) -> NDArray[Any]:
-    """Columns of an array; of objects where two are of text, booleans and numbers."""
+    """Stack columns as an array; of objects if they mix text, booleans and numbers."""
     kinds = {"n" if column.dtype.kind in "iuf" else column.dtype.kind for column in columns}
     if len(kinds) > 1:  # numbers and booleans would be written as text, booleans as 0 and 1
         columns = [column.astype(object) for column in columns]
@@ -154,6 +154,6 @@ def columns_of(y: Any) -> list[Any]:
 
 
 def listed(classes: Classes) -> list[Any]:
-    """Labels as Python's: a list, or one a target."""
+    """Labels as a list of Python's values; of several targets, a list of lists."""
     each: Callable[[NDArray[Any]], list[Any]] = np.ndarray.tolist
     return list(map(each, classes)) if isinstance(classes, list) else each(classes)

@@ -1,8 +1,7 @@
 """Models in files, without pickle: reading one runs no code. README.md describes the formats.
 
 ===============  ================================================================================
-`save_load`      the door: `save_model`, `load_model`; what the command line shows
-`json_document`  the same as JSON, for readers in any language
+`save_load`      the door: `save_model`, `load_model`, the same as JSON for readers in any language
 `codecs`         the registry: which codec turns which estimator into `Contents` and back;
                  codecs are `one_tree`, `forests`, `boosting`, `rule_sets`
 `header`         parameters, columns and classes, of `values` as JSON holds them
@@ -14,7 +13,6 @@
 A new kind of estimator needs a codec, two functions, and an entry in `codecs.CODECS`.
 """
 
-from gputree.persistence.json_document import export_json, json_schema, read_json
 from gputree.persistence.model_file import (
     FORMAT,
     FORMAT_VERSION,
@@ -22,7 +20,14 @@ from gputree.persistence.model_file import (
     read_contents,
     write_contents,
 )
-from gputree.persistence.save_load import load_model, read_saved, save_model
+from gputree.persistence.save_load import (
+    export_json,
+    json_schema,
+    load_model,
+    read_json,
+    read_saved,
+    save_model,
+)
 from gputree.persistence.trees import FutureModelError
 
 __all__ = [

@@ -154,7 +154,7 @@ def _check_within(name: str, values: NDArray, count: int) -> None:
 
 
 def _check_bounds(name: str, begin: Int64s, end: int, count: int) -> None:
-    """Raise ValueError unless `begin` delimits so many parts of a list of `end` entries."""
+    """Raise ValueError unless `begin` delimits `count` parts of a list of `end` entries."""
     ends = begin.size == count + 1 and begin[0] == 0 and begin[-1] == end
     if not ends or (begin[1:] < begin[:-1]).any():
         raise InputError(f"{name} of rules does not delimit {count} parts.")

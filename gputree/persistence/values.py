@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gputree.base.warnings import warn
-from gputree.errors import InputError, InputTypeError
+from gputree.errors import InputError, InputTypeError, warn
 
 if TYPE_CHECKING:
     from gputree.pruning import Pruner

@@ -3,11 +3,9 @@
 Eight rows descend some levels together, so that their loads overlap. Nodes where a row cannot go on
 to a single child point at themselves: a row that does not move has reached its node.
 
-Lookup of the child for a category, during the descent of rows.
-
-A node has a separate table from codes to children where that is small, or about as long as the list
-of its categories. Else the list is searched: it is sorted once for all nodes that share it, each of
-which divides a range of it:
+The child for a category is looked up in a separate table of the node, from codes to children, where
+that is small, or about as long as the list of the node's categories. Else the list is searched: it
+is sorted once for all nodes that share it, each of which divides a range of it:
 
     code     | 2  5  6  9 |      sorted; a binary search finds the place in the shared list
     place    | 1  0  3  2 |      node 0: places 0 .. 2 lead to its first child, 2 .. 4 to the

@@ -29,7 +29,7 @@ from gputree.tree import Tree
 # 2**25 bytes: 61,000 nodes a tree 68, 43, 42; 1,300 nodes, 41 columns and 36 classes 31, 35, 65.
 BLOCK_BYTES = 1 << 23
 
-FEW_CLASSES = 4  # up to so many are added faster than it is found that one has all weight
+FEW_CLASSES = 4  # up to this number, adding all is faster than finding the only one with weight
 
 
 class SplitTree(NamedTuple):
@@ -140,9 +140,9 @@ def numbered(
 def number_answers(
     answers: NDArray, ends: Int64s, are_weights: Bools, number: NDArray[np.uint32]
 ) -> None:
-    """Number predictions (L, K): those of one class by this class, all others from K on.
+    """Number predictions (L, K): of a single class the class, of others from K on.
 
-    Those of tree t end before ``ends[t + 1]``.
+    Predictions of tree t end before ``ends[t + 1]``.
     """
     n_classes = answers.shape[1]
     others = n_classes
@@ -168,7 +168,8 @@ def place_numbers(
 ) -> None:
     """Write the numbers of predictions to the places of their nodes, in all trees.
 
-    Those of a tree are of its nodes in their order, or of its leaves: then its splits get others.
+    A tree has predictions of its nodes, in their order, or of its leaves alone: then the numbers of
+    its splits follow all others.
     """
     following = 0
     for t in range(of_leaves.size):

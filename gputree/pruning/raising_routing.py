@@ -5,8 +5,6 @@ r"""Whole rows below a node, sorted by their leaves, once for all levels.
                           \__ of b __/ \_____ of c _____/
 
 Every node has its range, until a branch is raised: then its range is sorted again.
-
-Records for subtree raising: nodes, entries, the stack of a visit.
 """
 
 from typing import Any, NamedTuple

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.backends.arrays import to_host
+from gputree.backends.devices import to_host
 from gputree.base.dtypes import Floats
 from gputree.estimators.arguments import C45_REFUSES, MULTIWAY_LACKS
 from gputree.estimators.boosting import Boosted

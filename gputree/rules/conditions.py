@@ -10,8 +10,7 @@ import numpy as np
 
 from gputree.base.dtypes import THRESHOLD_SPLIT, Floats, Int64s
 from gputree.export.model import Names
-from gputree.export.sql import forbid_twins
-from gputree.export.sql_writer import DIALECTS, Literals
+from gputree.export.sql import DIALECTS, Literals, forbid_twins
 from gputree.tree import Tree
 
 Kind = Literal["<=", ">", "in", "present", "missing"]

@@ -1,6 +1,6 @@
 """Rows covered by rules: lists of rows by rule, and of rules by row.
 
-Masks of the rows of a table that satisfy conditions, in blocks of rows.
+They are made from masks of the rows that satisfy each condition, in blocks of rows.
 """
 
 from __future__ import annotations

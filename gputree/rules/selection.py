@@ -1,9 +1,8 @@
 """Selection of the rules of a class that describe it in the smallest number of bits.
 
-Bits of the encoding of rules and their exceptions (Quinlan 1993, 5.2; 1995).
-
-The message identifies the rows of a class: by rules for it, and the rows where they are wrong. The
-formulas are those of C4.5 Release 8, and reproduce its published session on the golf table.
+Bits are those of a message of rules and their exceptions (Quinlan 1993, 5.2; 1995). It identifies
+the rows of a class: by rules for it, and the rows where they are wrong. The formulas are those of
+C4.5 Release 8, and reproduce its published session on the golf table.
 """
 
 from typing import NamedTuple

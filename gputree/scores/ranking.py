@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.multiclass import type_of_target
 
-from gputree.backends.arrays import to_host
+from gputree.backends.devices import to_host
 from gputree.base.dtypes import Bools, Floats, Int64s
 from gputree.base.optional import require
 from gputree.base.sklearn import Ordered, StrOptions, validate_params

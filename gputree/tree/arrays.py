@@ -31,7 +31,7 @@ Task = Literal["classification", "regression"]
 
 @dataclass(frozen=True)
 class TreeArrays:
-    """Arrays of a tree, and what makes them one; `gputree.tree.Tree` documents them."""
+    """Arrays of a tree, and the check that they form one; `gputree.tree.Tree` documents them."""
 
     task: Task
     criterion: str
@@ -138,7 +138,7 @@ class TreeArrays:
                 raise InputError(f"Invalid tree: {problem}.")
 
     def _problems(self) -> Iterator[tuple[str, Any]]:
-        """Descriptions of invariants, each with whether (or where) it is broken."""
+        """Yield descriptions of invariants, with True, or a mask of nodes, where one is broken."""
         n = self.n_nodes
         wrong: Any = self.criterion not in CRITERIA.get(self.task, ())
         yield f"the criterion {self.criterion!r} is none of {self.task}", wrong

@@ -95,7 +95,7 @@ class Tree(TreeArrays):
         (classification): 0, or 1 for Laplace's estimate. Not together with bounds.
     soft_lower, soft_upper : float64 arrays of shape (N,), or None
         If a number is between these two, both children of a threshold split predict, with
-        fractional weights (see `gputree.prediction.shares`); other nodes have their `threshold` in
+        fractional weights (see `gputree.prediction.answers`); other nodes have their `threshold` in
         both.
     target_classes : tuple of int
         Number of classes of each target, where there are several (classification); else empty.

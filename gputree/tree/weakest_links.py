@@ -60,7 +60,7 @@ def weakest_links(tree: Tree, risk: Risk = "impurity") -> WeakestLinks:
 def node_risk(tree: Tree, risk: Risk) -> Floats:
     """R of each node as a leaf, times the weight of the tree: weighted impurity or errors.
 
-    Of several targets, the mean of theirs.
+    With several targets, it is the mean over the targets.
     """
     if risk == "impurity" or tree.task == "regression":
         return tree.weight * tree.impurity

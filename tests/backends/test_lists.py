@@ -18,7 +18,7 @@ from gputree.backends.cpu.layout import NodeList
 from gputree.backends.cpu.lists import score
 from gputree.backends.cpu.lists.backend import CpuLevel, CpuLists
 from gputree.backends.cuda.lists.backend import CudaLists
-from gputree.backends.encoding import code_columns
+from gputree.backends.devices import code_columns
 from gputree.backends.lists import BranchLimits, ListTask
 from gputree.base.dtypes import MISSING_CODE
 from gputree.criteria.entropy import GAIN_BITS, in_steps, new_information

@@ -10,7 +10,7 @@ from strategies import PROBLEMS, is_regression, make_task, problems, random_samp
 
 from gputree import CodedTable, DecisionTreeClassifier
 from gputree.backends.base import Splits
-from gputree.backends.cpu import gather
+from gputree.backends.cpu import sub_bins
 from gputree.backends.cpu.jit import kernel
 from gputree.backends.cpu.table import CpuTable
 
@@ -116,12 +116,14 @@ def test_node_statistics(backend, criterion, weighted, n_threads):
 # ------------------------------------------------------------------ rows of some bins, collected
 @kernel
 def collect(table, entries, begin, end, f, candidate, is_first, rows, codes, to):
-    return gather.collect_rows(table, entries, begin, end, f, candidate, is_first, rows, codes, to)
+    return sub_bins.collect_rows(
+        table, entries, begin, end, f, candidate, is_first, rows, codes, to
+    )
 
 
 @kernel
 def collect_fine(fine, entries, begin, end, f, candidate, rows, codes):
-    return gather.collect_fine(fine, entries, begin, end, f, candidate, rows, codes)
+    return sub_bins.collect_fine(fine, entries, begin, end, f, candidate, rows, codes)
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(1, 200), st.integers(1, 5), st.booleans())
@@ -148,7 +150,7 @@ def test_rows_of_marked_bins_are_collected(seed, n, d, is_first):
 @pytest.mark.parametrize("counted_rows", [1, np.inf])
 def test_nodes_of_more_rows_than_are_looked_through_at_once(monkeypatch, counted_rows):
     """One column at a time and several, sorted and counted: the tree of small nodes alone."""
-    n = gather.GATHER_ROWS + 700
+    n = sub_bins.GATHER_ROWS + 700
     rng = np.random.default_rng(0)
     X = rng.normal(size=(n, 6))
     y = X[:, 0] + rng.normal(size=n) > 0

@@ -193,6 +193,7 @@ def test_large_nodes_are_split_as_small_ones(seed):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(grower, "FEWEST_SHARED", 1)
         patch.setattr(grower, "MOST_WHOLE", 1)
+        patch.setattr(grower, "MOST_SECONDS", 0.0)
         for n_threads in (1, 2):
             assert problem.nested(*problem.grow(n_threads)) == expected
 

@@ -8,7 +8,7 @@ from hypothesis.extra.numpy import arrays
 
 from gputree.backends.cpu import sort as sorting
 from gputree.backends.cpu.sort import Sorter, new_sorter, radix_argsort, sort_pairs
-from gputree.backends.encoding import code_columns
+from gputree.backends.devices import code_columns
 from gputree.base.dtypes import MISSING_CODE
 from gputree.compilation import kernel
 from gputree.compilation.tiers import is_never

@@ -47,7 +47,7 @@ def test_a_fault_of_growth_is_none_of_the_user(gputree, tmp_path, monkeypatch, k
         (["evaluate", GOLF], "gputree.cli.evaluate._answers"),
         (["show"], "gputree.cli.show._head"),
         (["explain", GOLF], "gputree.cli.explain._within"),
-        (["export", "--format", "json"], "gputree.persistence.json_document._json"),
+        (["export", "--format", "json"], "gputree.persistence.save_load._json"),
     ],
 )
 def test_faults_of_other_commands(gputree, model, monkeypatch, command, place):

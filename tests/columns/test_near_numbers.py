@@ -4,7 +4,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from gputree.columns.near_numbers import is_decimal, nearly_numeric
+from gputree.columns.categories import is_decimal, nearly_numeric
 
 NUMBERS = list(map(str, range(59)))
 

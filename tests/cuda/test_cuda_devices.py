@@ -11,7 +11,7 @@ from test_cuda_inputs import KINDS, assert_equal_trees
 from twins import assert_equal, table
 
 from gputree import DecisionTreeClassifier
-from gputree.backends import arrays as inputs
+from gputree.backends import devices as inputs
 
 pytestmark = needs_emulator
 

@@ -15,8 +15,8 @@ from strategies import Sample, make_task
 from twins import assert_equal, grown, table
 
 from gputree import C45Classifier, CodedTable, DecisionTreeClassifier, DecisionTreeRegressor
-from gputree.backends import arrays as inputs
 from gputree.backends import binning
+from gputree.backends import devices as inputs
 from gputree.backends.cuda import memory as sharing
 from gputree.backends.cuda.kernels import ROWS
 

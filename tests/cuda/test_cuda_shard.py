@@ -17,8 +17,7 @@ from gputree.backends.cpu.table import CpuTable
 from gputree.backends.cuda.memory import Copies
 from gputree.backends.sharded import cuda_shard as shards_
 from gputree.backends.sharded.cuda_shard import Cached, CudaShard
-from gputree.backends.sharded.intervals import FLOAT32_SHIFT, RequestedIntervals
-from gputree.backends.sharded.shard import HostShard
+from gputree.backends.sharded.shard import FLOAT32_SHIFT, HostShard, RequestedIntervals
 
 BEGIN, END = np.array([120, 0, 90, 90]), np.array([250, 90, 120, 90])  # the last one is empty
 

@@ -22,11 +22,9 @@ from gputree.base.dtypes import NO_FEATURE
 from gputree.cli import edit as edit_command
 from gputree.datasets import load_iris
 from gputree.editing import TreeEditor
-from gputree.editing.server import MOST_BYTES, EditingServer
-from gputree.editing.session import EditingSession, editing_page
-from gputree.export import templates
+from gputree.editing.server import MOST_BYTES, EditingServer, EditingSession, editing_page
+from gputree.export.model import TEMPLATES
 
-TEMPLATES = Path(templates.__file__).parent
 IRIS = load_iris()
 X = pd.DataFrame(IRIS.data, columns=IRIS.feature_names)[::2]
 X["kind"] = np.where(X["petal width"] > 1.6, "<b>wide</b>", "narrow")

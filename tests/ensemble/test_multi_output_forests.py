@@ -183,6 +183,7 @@ def test_drawn_ranks_of_columns_have_one_type(table, monkeypatch, criterion):
     monkeypatch.setattr(grower, "search_node", as_compiled)
     monkeypatch.setattr(grower, "split_node", recorded)
     monkeypatch.setattr(grower, "MOST_WHOLE", 10)
+    monkeypatch.setattr(grower, "MOST_SECONDS", 0.0)
     X, targets, _ = table
     y = targets if criterion == "squared_error" else targets[:, 0]
     RandomForestRegressor(criterion=criterion, n_estimators=2, random_state=0, n_jobs=1).fit(X, y)

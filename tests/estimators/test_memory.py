@@ -11,7 +11,7 @@ import pytest
 from table_files import write_table
 
 from gputree import C45Classifier, DecisionTreeClassifier
-from gputree.backends import encoding
+from gputree.backends import devices
 from gputree.backends.cpu import table as coded_table
 from gputree.base import memory
 from gputree.base.memory import available_bytes, require_memory
@@ -20,7 +20,7 @@ from gputree.columns import specification
 from gputree.datasets import read_table, sources
 
 GIB = 1 << 30
-USERS = (specification, encoding, coded_table, sources)
+USERS = (specification, devices, coded_table, sources)
 
 
 @pytest.fixture

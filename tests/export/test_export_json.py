@@ -15,7 +15,7 @@ from strategies import examples
 
 from gputree import C45Classifier, ID3Classifier, export_json, json_schema, read_json
 from gputree.criteria.named import CRITERIA
-from gputree.persistence import json_document
+from gputree.persistence import save_load
 from gputree.persistence.codecs import ALGORITHMS
 from gputree.persistence.codecs import FORESTS as FOREST_NAMES
 from gputree.prediction import class_distributions
@@ -129,7 +129,7 @@ def test_what_is_no_estimator_of_gputree():
 def test_a_file_larger_than_the_memory(tmp_path, monkeypatch):
     path = tmp_path / "tree.json"
     export_json(fitted(C45), path)
-    monkeypatch.setattr(json_document, "_TIMES_IN_MEMORY", 1 << 50)
+    monkeypatch.setattr(save_load, "_TIMES_IN_MEMORY", 1 << 50)
     with pytest.raises(MemoryError, match=r"Reading .*tree\.json takes at least"):
         read_json(path)
 
@@ -177,7 +177,7 @@ def test_documents_that_are_refused(old, new, message):
 def test_the_schema_names_all_estimators_and_criteria():
     schema = json_schema()
     assert schema["properties"]["algorithm"]["enum"] == sorted(ALGORITHMS.keys() | FOREST_NAMES)
-    last = json_document.FORMAT.last
+    last = save_load.FORMAT.last
     assert schema["properties"]["format_version"]["enum"] == [*range(1, last + 1)]
     assert schema["title"].endswith(f"versions 1 to {last}")
     found = schema["$defs"]["tree"]["properties"]["criterion"]["enum"]

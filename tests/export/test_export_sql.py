@@ -20,7 +20,7 @@ from gputree import C45Classifier, DecisionTreeClassifier, DecisionTreeRegressor
 from gputree.datasets import load_golf
 from gputree.export import export_sql
 from gputree.export.model import model_of, single_paths
-from gputree.export.sql_writer import DIALECTS, Writer
+from gputree.export.sql import DIALECTS, Writer
 
 GOLF = load_golf()
 

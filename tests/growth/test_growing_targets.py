@@ -243,6 +243,7 @@ def test_neither_threads_nor_levels_nor_the_order_of_rows_change_the_tree(seed, 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(grower, "FEWEST_SHARED", 1)
         patch.setattr(grower, "MOST_WHOLE", 1)
+        patch.setattr(grower, "MOST_SECONDS", 0.0)
         for n_jobs, counted in ((1, 0), (2, 256)):
             given = {"n_jobs": n_jobs, "counted": counted, **limits}
             assert_same(found, grow(X, Y, classes, weight, criterion=criterion, **given))

@@ -199,13 +199,15 @@ def test_threads_and_whole_trees_in_a_call_change_nothing():
     assert_equal(limited, forests[0])
 
 
-@pytest.mark.parametrize("whole", [1, 10**6])
-def test_ranked_lists(monkeypatch, whole):
+@pytest.mark.parametrize("is_large", [True, False])
+def test_ranked_lists(monkeypatch, is_large):
     """Nodes searched column by column, and in subtrees: each has the cut of a tree of one split.
 
     That is grown on the rows of the node and on the columns that may split it.
     """
-    monkeypatch.setattr("gputree.backends.cpu.ranked.grower.MOST_WHOLE", whole)
+    if is_large:
+        monkeypatch.setattr("gputree.backends.cpu.ranked.grower.MOST_SECONDS", 0.0)
+        monkeypatch.setattr("gputree.backends.cpu.ranked.grower.MOST_WHOLE", 1)
     X, classes = mixed_table(150)
     y = classes + np.nan_to_num(X[:, 1])
     one = DecisionTreeRegressor(criterion="absolute_error", max_depth=1, n_jobs=1)

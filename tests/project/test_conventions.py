@@ -47,7 +47,7 @@ def test_sentinels_are_in_one_file():
     assert sentinels == {}
 
 
-@pytest.mark.parametrize("name", ["MISSING_CODE", "PUT_OFF", "WAITS"])
+@pytest.mark.parametrize("name", ["MISSING_CODE", "WAITS"])
 def test_kernels_have_the_same_sentinels(name):
     """Sentinels that both sides of a launch compare have one value."""
     macros = "\n".join(source.read_text("utf-8") for source in KERNELS)
@@ -135,9 +135,7 @@ BACKENDS = "backends"
 # Modules next to them that choose one for callers from above: no package imports from these.
 ENTRANCES = {
     "__init__",  # backends, by the name of a device
-    "arrays",  # what users have on a device
-    "devices",  # what the parameter `device` amounts to
-    "encoding",  # of columns for attribute lists, on the host, whatever the device
+    "devices",  # the parameter `device`, data on a device, columns for attribute lists
 }
 BESIDE = {path.stem for path in (PACKAGE / BACKENDS).glob("*.py")}
 
@@ -183,7 +181,7 @@ def test_packages_import_from_those_below(package):
 def test_some_files_of_shards_know_cuda():
     """Shards on CPUs need none of it."""
     found = takers(*(PACKAGES.keys() - {"cuda"}), *BESIDE)
-    names = ("cuda_shard", "device", "plan", "table")
+    names = ("cuda_shard", "device", "table")
     expected = [f"{BACKENDS}/sharded/{name}.py" for name in names]
     assert [path for path in found if "/sharded/" in path] == expected
 

@@ -1,18 +1,18 @@
 """Cuts: the rules that admit them, the order among them, the best one of sorted pairs.
 
-Random column subsets that depend on the node only, not on the order of work.
+Random subsets of the columns are drawn here, too: they depend on the node only, not on the order of
+work.
 """
 
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gputree.arithmetic.bits import mix
-from gputree.backends.base import Bools
 from gputree.backends.binning import midpoint
 from gputree.backends.cpu.jit import borrowing, kernel, pasted, pick
 from gputree.backends.cpu.monotonic import column_in, keeps_order, number_allowed
+from gputree.base.dtypes import Bools, Int64s
 from gputree.criteria import add_row, begin, left_weight, move, score
 
 # Hashed with the node's key and the column to a rank.
@@ -50,9 +50,9 @@ class ColumnDraws(NamedTuple):
     were not seen to be constant. Their number belongs to a node; the others need not be read.
     """
 
-    order: NDArray[np.int64]  # (d,)
-    columns: NDArray[np.int64]  # (d,)
-    place: NDArray[np.int64]  # (d,) place of each column in `columns`
+    order: Int64s  # (d,)
+    columns: Int64s  # (d,)
+    place: Int64s  # (d,) place of each column in `columns`
 
 
 def new_draws(d: int) -> ColumnDraws:
@@ -81,7 +81,7 @@ def _draw(key, order):
     draw_columns(key, None, order, 0, order.size)
 
 
-def drawn_columns(max_features: int, key: np.uint64, may_split: Bools) -> NDArray[np.int64]:
+def drawn_columns(max_features: int, key: np.uint64, may_split: Bools) -> Int64s:
     """The columns in the order in which a node searches them; those that may not split it, last."""
     columns = np.flatnonzero(may_split)
     order = np.arange(columns.size)
@@ -185,7 +185,7 @@ def admits(limits, n, whole, weight, all_weight):
 
 @borrowing
 def admits_weights(limits, weight, all_weight):
-    """Like `admits`, where both sides have rows enough."""
+    """Return what `admits` does if both sides have enough rows."""
     return weight >= limits.min_weight_leaf and all_weight - weight >= limits.min_weight_leaf
 
 

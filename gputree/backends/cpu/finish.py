@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gputree.arithmetic.bits import child_key
-from gputree.backends.base import Bounds, Floats, Int64s, Limits, Subtrees, Task, Uint64s
+from gputree.backends.base import Bounds, Limits, Subtrees, Task, Uint64s
 from gputree.backends.binning import fewest_rows, midpoint, missing_goes_left
 from gputree.backends.cpu import block as blocks
 from gputree.backends.cpu.block import missing_rank
@@ -43,6 +43,7 @@ from gputree.backends.cpu.monotonic import (
     put_bounds,
     put_set,
 )
+from gputree.base.dtypes import Floats, Int64s
 from gputree.criteria import add_row, begin, gain, is_pure, restrict, row_by_row
 
 
@@ -228,9 +229,9 @@ def mark_sides(order, f, bits, s, first_missing, t, place, missing_left, left_si
 
 @borrowing
 def cut_threshold(bin_ends, distinct, f, missing, low, high):
-    """Threshold of column f between two ranks; infinity before that of `missing` values.
+    """Threshold of column f between the ranks `low` and `high`; infinity if `high` is `missing`.
 
-    `distinct` has the node's values by rank.
+    `distinct` has the node's values by rank, `missing` is the rank of missing values.
     """
     if high == missing:
         return np.inf
@@ -269,9 +270,9 @@ def place_total(criterion, block, weighted, s, t, total):
 
 @borrowing
 def places_equal(scan, local, rounded):
-    """Return True if a single target may be the true one of all rows of a node.
+    """Return True if all rows of a node may have one target, from which theirs were rounded.
 
-    They are those of places ``s .. t``, of the indices in `local` if it is given.
+    The rows are places ``s .. t`` of a scan, or the indices that `local` has there.
     """
     interval = (-np.inf, np.inf)
     for i in range(scan.s, scan.t):
@@ -321,10 +322,11 @@ def may_split(regression, block, s, t, min_rows):
 
 @borrowing
 def split_block(rules, block, bits, s, t, active, in_order, further):
-    """Partition a node by marked sides, and the columns of children that may split `further`.
+    """Partition a node's rows by their sides; and its columns, for children that may be split.
 
-    Those are the first `active`, but for the column `in_order`, which stays so. Returns the first
-    place on the right, and for the left and the right child if it may split.
+    Children of at least `further` rows may be. The first `active` columns are partitioned, except
+    `in_order`, which is sorted in both children already. Returns the first place on the right,
+    whether the left child may be split, and whether the right one may.
     """
     middle = partition_rows(block.local, block.local_spill, block.left_side, s, t)
     left = may_split(rules.regression, block, s, middle, further)
@@ -367,7 +369,7 @@ def split_leaf(out, node, free, cut, decrease, threshold, missing, middle):
 
 @inner
 def new_waiting(rules, most):
-    """Scratch for so many nodes that wait."""
+    """Scratch for `most` nodes that wait."""
     return Waiting(
         np.empty(most, np.int64),
         np.empty(most, np.int64),

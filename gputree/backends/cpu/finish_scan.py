@@ -1,8 +1,7 @@
 """The best cut of a sorted column of a block; see `gputree.backends.cpu.finish`.
 
-Subsets of categories in a block: runs of the sorted keys of a nominal column.
-
-A rank stands for a category, in the order of codes, so that equal ranks are a run.
+In a nominal column a rank stands for a category, in the order of codes. So the rows of a category
+are a run of the sorted keys, and subsets of categories are subsets of runs.
 """
 
 from __future__ import annotations
@@ -26,6 +25,7 @@ from gputree.backends.cpu.runs import (
     weight_of,
 )
 from gputree.backends.cpu.subsets import best_subset, mark_subset
+from gputree.base.dtypes import Int64s
 from gputree.criteria import add_row, begin, may_exceed, move, restrict, score
 
 
@@ -157,8 +157,8 @@ class Scan(NamedTuple):
     weight: NDArray
     s: int
     t: int
-    total: NDArray[np.int64]  # (channels,)
-    left: NDArray[np.int64]  # (channels,) scratch
+    total: Int64s  # (channels,)
+    left: Int64s  # (channels,) scratch
     whole: int  # weight of the node
     start: Any  # the criterion's state with no row on the left
     key: np.uint64  # of random draws

@@ -4,7 +4,7 @@
     rows of the node     collected from them, and in large nodes counted into sub-bins
     rows of candidates   gathered by sub-bin, each sorted by value, then scanned
 
-See `gputree.backends.cpu.gather` and `gputree.backends.cpu.sub_bins`.
+See `gputree.backends.cpu.sub_bins`.
 
 The cut found does not depend on the order of work: every bin that may contain a cut as good as the
 best is scanned, and one order (`precedes`) decides among equals.
@@ -27,17 +27,6 @@ from gputree.backends.cpu.cut import (
     row_count,
     tie_rank,
 )
-from gputree.backends.cpu.gather import (
-    FINE_BITS,
-    FINE_CELLS,
-    GATHER_ROWS,
-    READ_ROWS,
-    add_sub_bins,
-    collect_fine,
-    collect_rows,
-    keep_found,
-    put_found,
-)
 from gputree.backends.cpu.jit import (
     PREFETCH_ROWS,
     borrowing,
@@ -59,12 +48,21 @@ from gputree.backends.cpu.score import (
     start_side,
 )
 from gputree.backends.cpu.sub_bins import (
+    FINE_BITS,
+    FINE_CELLS,
+    GATHER_ROWS,
+    READ_ROWS,
     SubBins,
     Work,
+    add_sub_bins,
+    collect_fine,
+    collect_rows,
     count_found,
     dropped_bits,
+    keep_found,
     mark_column,
     new_work,
+    put_found,
     scan_column,
 )
 from gputree.criteria import begin, bound, gain, is_pure

@@ -11,7 +11,12 @@ rows. So the choice of sub-bins never changes a cut.
 Two sources are counted: the rows collected from candidate bins (`count_found`); and, where they are
 many, all rows of a node, column by column (`gputree.backends.cpu.cell_counts`). The latter are
 additive: counts of a larger sibling are those of the parent less the smaller one's. In small nodes
-each bin is its only sub-bin.
+each bin is its only sub-bin. Rows of candidate bins are collected with codes, those of candidate
+sub-bins with values:
+
+    entries      | all rows of a node                  |   codes are read: row by row, or fine ones
+    found        | rows of candidate bins    |             and their fine codes
+    pairs        | of sub-bins  |                          and their values: each is a cache line
 """
 
 from typing import NamedTuple
@@ -21,12 +26,121 @@ from numpy.typing import NDArray
 
 from gputree.backends.binning import MAX_BINS
 from gputree.backends.cpu.cut import count_row, new_cut, precedes, row_count, scan_bin, tie_rank
-from gputree.backends.cpu.gather import FINE_BITS
-from gputree.backends.cpu.jit import borrowing, inner
+from gputree.backends.cpu.encode import grid_cell
+from gputree.backends.cpu.jit import PREFETCH_ROWS, borrowing, inner, kernel, prefetch
 from gputree.backends.cpu.layout import Fine
 from gputree.backends.cpu.score import add_cell, admissible, column_bins, is_candidate, start_side
 from gputree.backends.cpu.sort import Sorter, new_sorter, sort_pairs
+from gputree.base.dtypes import Bools, Int64s
 from gputree.criteria import begin, bound, score
+
+# A fine code is a bin and one of its 2**FINE_BITS sub-bins of equal width.
+FINE_BITS = 8
+FINE_CELLS = 1 << FINE_BITS
+
+# Entries whose rows are placed together: enough that the values found, which were prefetched, have
+# arrived.
+GATHER_ROWS = 1 << 12
+
+# Entries, of these, whose codes are read at once, column by column: they stay in the innermost
+# cache.
+READ_ROWS = 1 << 9
+
+# Rows between the one that is placed and the one whose value is prefetched.
+PUT_AHEAD = 16
+
+
+@kernel
+def make_fine(table, cells, columns, begin, end, fine):
+    """Write the fine codes of rows ``begin .. end`` in `columns` to ``fine[f]``."""
+    for first in range(begin, end, READ_ROWS):
+        last = np.uintp(min(first + READ_ROWS, end))
+        for f in columns:
+            for row in range(np.uintp(first), last):
+                fine[f, row] = np.uint16(table.codes[row, f]) << np.uint16(FINE_BITS)
+                fine[f, row] |= sub_bin_of(table, cells, f, row, fine[f, row])
+
+
+@borrowing
+def sub_bin_of(table, cells, f, row, code):
+    """Sub-bin of a row in the bin of its `code`: the first one for missing values."""
+    column, b = np.uintp(f), np.uintp(code) >> np.uintp(FINE_BITS)
+    low, scale = cells.low[column, b], cells.scale[column, b]
+    x = table.values[np.uintp(row), column]
+    return np.uint16(grid_cell(x, low, scale, cells.half, cells.top))
+
+
+@borrowing
+def collect_fine(fine, entries, begin, end, f, candidate, rows, codes):
+    """Collect rows and fine codes of candidate bins of a column that has those; returns how many.
+
+    `candidate` is by bin. Without a branch, so that `rows` and `codes` need one element more.
+    """
+    column = np.uintp(f)
+    n = np.uintp(0)
+    for i in range(np.uintp(begin), np.uintp(end)):
+        row = np.uintp(entries[i])
+        code = fine[column, row]
+        rows[n] = row
+        codes[n] = code
+        n += np.uintp(candidate[np.uintp(code) >> np.uintp(FINE_BITS)])
+    return np.int64(n)
+
+
+@borrowing
+def collect_rows(table, entries, begin, end, f, candidate, is_first, rows, codes, to):
+    """Like `collect_fine`, for a column without fine codes: the codes collected have sub-bin 0.
+
+    They are written from `to` on; returns the place after the last. The first column that is read
+    loads the cache lines with the codes of the others.
+    """
+    column = np.uintp(f)
+    final = np.uintp(max(entries.size, 1) - 1)
+    n = np.uintp(to)
+    for i in range(np.uintp(begin), np.uintp(end)):
+        if is_first:
+            prefetch(table.codes, entries[min(i + np.uintp(PREFETCH_ROWS), final)], column)
+        row = np.uintp(entries[i])
+        code = np.uintp(table.codes[row, column])
+        rows[n] = row
+        codes[n] = code << np.uintp(FINE_BITS)
+        n += np.uintp(candidate[code])
+    return np.int64(n)
+
+
+@borrowing
+def add_sub_bins(table, cells, f, begin, end, rows, codes):
+    """Add the sub-bins to the codes ``begin .. end`` of rows found in column f."""
+    for i in range(begin, end):
+        prefetch(table.values, rows[i], f)
+    for i in range(np.uintp(begin), np.uintp(end)):
+        codes[i] |= sub_bin_of(table, cells, f, rows[i], codes[i])
+
+
+@borrowing
+def keep_found(rows, codes, shift, place):
+    """Move rows found in candidate sub-bins, and their codes, to the front; returns how many."""
+    kept = np.uintp(0)
+    for i in range(np.uintp(rows.size)):
+        row, code = rows[i], codes[i]
+        rows[kept] = row
+        codes[kept] = code
+        kept += np.uintp(place[np.uintp(code) >> np.uintp(shift)] >= 0)
+    return np.int64(kept)
+
+
+@borrowing
+def put_found(table, f, rows, codes, shift, place, pairs):
+    """Put the rows that were kept, with their values, at the places of their sub-bins."""
+    column, size = np.uintp(f), np.uintp(pairs.items.size)
+    for i in range(size):
+        prefetch(table.values, rows[min(i + np.uintp(PUT_AHEAD), size - np.uintp(1))], column)
+        row, cell = np.uintp(rows[i]), np.uintp(codes[i]) >> np.uintp(shift)
+        to = np.uintp(place[cell])
+        place[cell] = to + np.uintp(1)
+        pairs.items[to] = row
+        pairs.values[to] = table.values[row, column]
+
 
 # Number of sub-bins that get one common bound before each gets a bound.
 RUN_CELLS = 8
@@ -41,7 +155,7 @@ class SubBinGrid(NamedTuple):
 
     size: int
     shift: int
-    first: NDArray[np.int64]  # (d + 1,) first counter of each column; lossless ones have none
+    first: Int64s  # (d + 1,) first counter of each column; lossless ones have none
     low: NDArray  # (d, 256) half the minimum of a bin
     scale: NDArray  # (d, 256) sub-bins per half unit
     half: np.floating  # 0.5 and the last sub-bin, in the dtype of the values
@@ -53,7 +167,7 @@ class Finer(NamedTuple):
 
     cells: SubBinGrid
     fine: Fine
-    counted: NDArray[np.bool_]  # (d,) columns that are counted as a whole
+    counted: Bools  # (d,) columns that are counted as a whole
     counts: NDArray  # (sub-bins x channels,), where counted
     sub_bin_rows: float  # minimum rows of a node per sub-bin where the rows collected are counted
 
@@ -62,7 +176,7 @@ class SubBins(NamedTuple):
     """The sub-bins ``first .. first + size`` of a column, which divide one bin."""
 
     counts: NDArray  # flat, `channels` each
-    place: NDArray[np.int64]  # first pair of each candidate, -1 for others
+    place: Int64s  # first pair of each candidate, -1 for others
     first: int
     size: int
 
@@ -80,10 +194,10 @@ class Work(NamedTuple):
     """Scratch of a scan: statistics of shape (channels,)."""
 
     sorter: Sorter
-    left: NDArray[np.int64]  # before a bin
-    inside: NDArray[np.int64]  # before a sub-bin
-    run: NDArray[np.int64]  # of, or before, a run of sub-bins
-    scanned: NDArray[np.int64]  # before a pair
+    left: Int64s  # before a bin
+    inside: Int64s  # before a sub-bin
+    run: Int64s  # of, or before, a run of sub-bins
+    scanned: Int64s  # before a pair
 
 
 @inner

@@ -15,9 +15,10 @@ the corners of their zonotope, which are prefixes from either end. Limits on a s
 
     no events    of Poisson. Around the best admissible subset the score has a tangent plane, by
                  which its runs have gains of one sign on either side of some mean; if they were
-                 split there, the events would be on one side. To move the cheapest run that has
-                 some repairs that, so the best is one run moved at no runs or at the runs without
-                 events (or at all runs, which is the same): "events moved" finds it, of any number.
+                 split there, the events would be on one side. Moving the cheapest run that has
+                 events to the other side repairs that. So the best is one run moved from or to the
+                 prefix of no runs, or the prefix of the runs without events (that of all runs gives
+                 the same subsets): "events moved" finds it among any number of runs.
     too small    (minimum rows and weight): a search through all subsets of few runs finds the best;
                  of more runs, "moved" may miss it. To fill a side is a knapsack problem.
 

@@ -10,13 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree.backends import binning
-from gputree.backends.base import Bools, Int64s
 from gputree.backends.cpu import encode as coding
 from gputree.backends.cpu import tuning
 from gputree.backends.cpu.layout import Table
 from gputree.backends.cpu.nonzeros import at_most, rank_nonzeros
 from gputree.backends.cpu.ranks import Ranks, rank_table
-from gputree.base.dtypes import CODE, writable
+from gputree.base.dtypes import CODE, Bools, Int64s, writable
 from gputree.base.memory import require_memory
 from gputree.base.threads import even_spans, run
 
@@ -127,9 +126,9 @@ class CpuTable:
             return self._ranks[key]
 
     def rank_for(self, max_features: int, n_threads: int) -> bool:
-        """Rank the values if whole trees that draw so many columns read ranks alone: see `ranks`.
+        """Rank the values if whole trees that draw `max_features` read ranks alone: see `ranks`.
 
-        Returns whether it did; then the table needs no codes.
+        Returns True if so: then the table needs no codes.
         """
         draws_some = max_features < self.missing.size
         if not draws_some or draws_few(self.categories, max_features) or not self.is_small:

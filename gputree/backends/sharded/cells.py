@@ -4,7 +4,7 @@
     its cells      |   |   |   |   |   |                                   counted in every shard
     boundaries         ^   ^   ^   ^   ^                                   scored by the coordinator
 
-An interval is a range of keys (`gputree.backends.sharded.intervals`) inside a bin of a node. It is
+An interval is a range of keys (`gputree.backends.sharded.shard`) inside a bin of a node. It is
 divided into cells, sub-bins of which the shards report the sums of the rows and the minimum and
 maximum value, so that the boundary of two filled cells is a cut with its threshold. Cells that may
 contain a better cut are the intervals of the next round, from their minimum to their maximum. One
@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.backends.base import Bools, Bounds, Floats, Int64s, Uint64s
+from gputree.backends.base import Bounds, Uint64s
 from gputree.backends.binning import midpoint
 from gputree.backends.cpu.cut import count_row, new_cut, precedes, row_count, tie_rank
 from gputree.backends.cpu.jit import inner, kernel
@@ -35,7 +35,8 @@ from gputree.backends.cpu.refine import (
 from gputree.backends.cpu.score import add_cell, admissible, column_bins, is_candidate, needed_bound
 from gputree.backends.cpu.sort import new_sorter, sort_pairs
 from gputree.backends.cpu.sub_bins import Spot, new_work
-from gputree.backends.sharded.intervals import Keys
+from gputree.backends.sharded.shard import Keys
+from gputree.base.dtypes import Bools, Floats, Int64s
 from gputree.criteria import begin, is_pure, score
 
 

@@ -3,7 +3,8 @@
     host      values, codes, statistics | order          arguments of tasks
     device    a copy, until released    | a copy         a new order is made on the device
 
-Counts and new orders are copied back to the host, so that lost copies can be made again.
+Counts and new orders are copied back to the host, so that lost copies can be made again. The
+device's memory is divided among shards that stay, shards that pass, and work (`share_out`).
 """
 
 from __future__ import annotations
@@ -11,12 +12,13 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from functools import wraps
-from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
+from typing import Any, Concatenate, NamedTuple, ParamSpec, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.backends.base import Bounds, Int64s, Splits, Subtrees
+from gputree.backends.base import Bounds, Splits, Subtrees, Task
+from gputree.backends.binning import MAX_BINS
 from gputree.backends.cpu.backend import CpuBackend
 from gputree.backends.cuda import tuning
 from gputree.backends.cuda.encode import row_stride
@@ -49,11 +51,110 @@ from gputree.backends.cuda.memory import (
 from gputree.backends.cuda.partition import node_statistics, partition_rows
 from gputree.backends.cuda.refine import narrow_targets
 from gputree.backends.cuda.source import bits_of
-from gputree.backends.cuda.workspace import DeviceChunks, send
+from gputree.backends.cuda.workspace import ALIGNMENT, DeviceChunks, send
 from gputree.backends.sharded import tuning as sharded_tuning
-from gputree.backends.sharded.intervals import RequestedIntervals
-from gputree.backends.sharded.shard import Arrays, HostShard, Partitioned
-from gputree.base.dtypes import ROW
+from gputree.backends.sharded.shard import Arrays, HostShard, Partitioned, RequestedIntervals
+from gputree.base.dtypes import ROW, Floats, Int32s, Int64s
+
+# Divisor of the memory left after work and results: memory of shards that pass.
+PASSING_SHARE = 4
+
+# Divisor of the memory limit: the maximum memory of results.
+RESULT_SHARE = 8
+
+# Number of arrays of a shard; each array is aligned.
+ARRAYS = 6
+
+
+class Sizes(NamedTuple):
+    """Sizes that decide how a table is divided into shards.
+
+    Attributes
+    ----------
+    rows, columns : int
+    stride : int
+        Bytes of a row of codes.
+    value_bytes : int
+        Of a value; 0 where all cuts are by code.
+    result_bytes : int
+        Of the largest result of one node: a histogram, the statistics of a column's categories.
+    """
+
+    rows: int
+    columns: int
+    stride: int
+    value_bytes: int
+    result_bytes: int
+
+
+class Plan(NamedTuple):
+    """Division of a table into shards, and the shards that stay on the device.
+
+    Attributes
+    ----------
+    rows : int
+        Of a shard, except the last.
+    staying : int
+        Number of first shards, which stay on the device.
+    valued : int
+        Number of these, the first again, whose values stay as well.
+    passing : int
+        Number of other shards that fit at once, with their values.
+    result_bytes : int
+        Of results that are on the device at once.
+    """
+
+    rows: int
+    staying: int
+    valued: int
+    passing: int
+    result_bytes: int
+
+
+def share_out(task: Task, sizes: Sizes) -> Plan:
+    """Divide the limit `task.max_device_memory`, or a fraction of the free memory.
+
+    Raises
+    ------
+    MemoryError
+        Not even shards of few rows fit; names the bytes that these need.
+    """
+    budget, tuned = budget_of(task, 0), tuning.TUNING
+    row = sizes.stride + statistics_bytes(task) + 4
+    # two shards pass at a time, with values and work
+    passing_row = 2 * (row + sizes.columns * sizes.value_bytes) + ENTRY_BYTES
+    fewest = min(tuned.chunk_rows, sizes.rows)
+    fixed = tuned.least_work + column_bytes(sizes) + 4 * ARRAYS * ALIGNMENT
+    needed = fixed + sizes.result_bytes + fewest * passing_row
+    if needed > budget:
+        what = "max_device_memory allows" if task.max_device_memory else "the free device memory is"
+        raise MemoryError(
+            f"Growing a tree on parts of {fewest:,} rows needs at least {needed:,} bytes of "
+            f"device memory; {what} {budget:,}. Use device='cpu', or fewer columns."
+        )
+    results = min(
+        budget // RESULT_SHARE,
+        sharded_tuning.TUNING.result_bytes,
+        sizes.result_bytes + budget - needed,
+    )
+    results = max(results, sizes.result_bytes)
+    free_bytes = budget - fixed - results
+    rows = min(max(free_bytes // PASSING_SHARE // passing_row, fewest), sizes.rows)
+    shards = -(-sizes.rows // rows)
+    passing, shard = min(2, shards), rows * row + ARRAYS * ALIGNMENT
+    free_bytes -= rows * passing_row
+    if shards * shard <= free_bytes + passing * shard:  # where all stay, none passes
+        free_bytes += passing * shard
+    staying = min(free_bytes // shard, shards)
+    values = rows * sizes.columns * sizes.value_bytes
+    valued = min((free_bytes - staying * shard) // (values + ALIGNMENT), shards) if values else 0
+    return Plan(rows, staying, valued, passing, results)
+
+
+def column_bytes(sizes: Sizes) -> int:
+    """Bytes of properties of columns: the values at the ends of bins, and flags."""
+    return sizes.columns * (2 * 8 * MAX_BINS + MAX_BINS + 64)
+
 
 # Copies of this process on its device; threads use it in turn.
 COPIES = Copies()
@@ -93,7 +194,7 @@ class Place(Protocol):
     def meanwhile(self) -> None:
         """Do the host's work while the device counts."""
 
-    def keep(self, entries: NDArray[np.int32], order: Any) -> None:
+    def keep(self, entries: Int32s, order: Any) -> None:
         """Keep the device's copy of a new order."""
 
 
@@ -119,7 +220,7 @@ class Cached:
     def meanwhile(self) -> None:
         pass
 
-    def keep(self, entries: NDArray[np.int32], order: Any) -> None:
+    def keep(self, entries: Int32s, order: Any) -> None:
         COPIES.keep(entries, order, entries.nbytes)
 
     def _rows(self, extra: int) -> tuple[UploadedTable, DeviceRows]:
@@ -215,7 +316,7 @@ class CudaShard(HostShard):
         middle[nodes], low[nodes], high[nodes] = partition_rows(
             grower, begin[nodes], end[nodes], splits, self.place.meanwhile
         )
-        entries: NDArray[np.int32] = grower.entries.get()
+        entries: Int32s = grower.entries.get()
         self.place.keep(entries, grower.entries)
         return Partitioned(entries, middle, low, high)
 
@@ -228,7 +329,7 @@ class CudaGrower:
         self.node_statistics, self.categories = host.node_statistics, host.categories
 
     @property
-    def entries(self) -> NDArray[np.int32]:
+    def entries(self) -> Int32s:
         """Rows in the order of leaves."""
         return self.host.entries
 
@@ -287,7 +388,7 @@ def shard_bytes(host: CpuBackend) -> tuple[int, int]:
     return size, n * (4 + ENTRY_BYTES) + tuning.TUNING.least_work
 
 
-def _of_order(order: Int64s) -> NDArray[np.float64]:
+def _of_order(order: Int64s) -> Floats:
     """Float64 values of order_of of warp.cuh, inverted; NaN where nothing was narrowed."""
-    found: NDArray[np.float64] = (order ^ (order >> 63 & np.iinfo(np.int64).max)).view(np.float64)
+    found: Floats = (order ^ (order >> 63 & np.iinfo(np.int64).max)).view(np.float64)
     return found

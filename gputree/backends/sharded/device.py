@@ -8,8 +8,6 @@ host      | shard 0  | shard 1  | shard 2  | shard 3  | ...     codes, values, s
 device    | shard 0  | shard 1  |  stay                         codes, statistics, order
           | shard 2  | shard 3  |  pass: one is copied while the other is counted
           |  values  |  values  |  of the columns that are required, the same way
-
-Copies of shards on the device: some stay, others pass through.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -19,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.backends.base import Backend, Int64s, Larger, Splits, Subtrees, Task
+from gputree.backends.base import Backend, Larger, Splits, Subtrees, Task
 from gputree.backends.binning import MAX_BINS, SAMPLE_ROWS
 from gputree.backends.cpu.backend import CpuBackend
 from gputree.backends.cuda import memory
@@ -39,17 +37,23 @@ from gputree.backends.cuda.source import Lanes, bits_of, columns_from, rows_from
 from gputree.backends.cuda.workspace import Workspace, allocate_in, bytes_of
 from gputree.backends.sharded import tuning
 from gputree.backends.sharded.backend import ShardedBackend
-from gputree.backends.sharded.cuda_shard import NO_COLUMNS, NO_MEMORY, CudaShard
+from gputree.backends.sharded.cuda_shard import (
+    NO_COLUMNS,
+    NO_MEMORY,
+    CudaShard,
+    Plan,
+    Sizes,
+    share_out,
+)
 from gputree.backends.sharded.histograms import Histograms
 from gputree.backends.sharded.local import LocalShards, count_one_block, partition_each
-from gputree.backends.sharded.plan import Plan, Sizes, share_out
 from gputree.backends.sharded.rows import ShardRanges
 from gputree.backends.sharded.shards import Budget, Finished, SubtreeRoots, Sum
 from gputree.backends.sharded.table import ShardedTable, TableSummary
-from gputree.base.dtypes import ROW
+from gputree.base.dtypes import ROW, Floats, Int32s, Int64s
 
-# Divisor of the memory of results: counts of cells of one round; the rest is for arrays that are
-# sent.
+# Counts of cells of one round take 1 / ROUND_SHARE of the memory of results; the rest is for
+# arrays that are sent.
 ROUND_SHARE = 3
 
 # Copies of the values that bins are fitted to, on the device: values, keys, sorted keys, and more.
@@ -189,9 +193,7 @@ class DeviceShards:
         return self.host.collect(method, ranges, *args, join=join)
 
     # -------------------------------------------------------------------- rows
-    def partition(
-        self, ranges: ShardRanges, splits: Splits
-    ) -> tuple[Int64s, NDArray[np.float64], NDArray[np.float64]]:
+    def partition(self, ranges: ShardRanges, splits: Splits) -> tuple[Int64s, Floats, Floats]:
         return partition_each(self._in_turn(ranges), ranges, splits)
 
     def subtrees(self, nodes: SubtreeRoots) -> Iterator[tuple[Subtrees, Finished]]:
@@ -225,7 +227,7 @@ class Slot:
 
     memory: Any
     holds: Any = None
-    order: NDArray[np.int32] | None = None  # order on the host of the entries in the slot
+    order: Int32s | None = None  # order on the host of the entries in the slot
 
 
 class Slots:
@@ -292,7 +294,7 @@ class ShardCopies:
         if self.next is not None:
             self._bring(self.next, columns)
 
-    def keep(self, p: int, order: NDArray[np.int32], entries: Any) -> None:
+    def keep(self, p: int, order: Int32s, entries: Any) -> None:
         """Keep new entries of shard p, whose order on the host is `order`."""
         slot = self._slot(p)
         slot.holds.entries[...] = entries
@@ -369,7 +371,7 @@ def _present(host: CpuBackend) -> list[NDArray[Any]]:
 
 
 class Streamed:
-    """`Place` of shard p: copies within a plan."""
+    """`Place` of shard p, whose copies are made within a plan of the memory."""
 
     def __init__(self, host: CpuBackend, copies: ShardCopies, p: int) -> None:
         self.host, self.copies, self.p = host, copies, p
@@ -383,6 +385,6 @@ class Streamed:
     def meanwhile(self) -> None:
         self.copies.ahead(self._columns)
 
-    def keep(self, entries: NDArray[np.int32], order: Any) -> None:
+    def keep(self, entries: Int32s, order: Any) -> None:
         self.host.entries = entries
         self.copies.keep(self.p, entries, order)

@@ -1,8 +1,7 @@
 """Rows of a partition with weight, and their minimum, maximum and distinct values.
 
-Weights and targets of all parts in the same fixed-point units, which depend on sums.
-
-Places of the rows of nodes in shards: a node is a range of each shard's row order.
+Weights and targets of all parts are in the same fixed-point units, which depend on sums. A node is
+a range of each shard's row order:
 
 row order of all   |  node 0: begin .. end                  | node 1  ...
 shard 0            |  first .. last  |                         of node 0, and so on
@@ -27,11 +26,11 @@ from gputree.arithmetic.fixed_point import (
     finest_unit,
     round_weights,
 )
-from gputree.backends.base import Bools, Floats, Int64s, Rows
+from gputree.backends.base import Rows
 from gputree.backends.binning import MAX_BINS
 from gputree.backends.sharded import tuning
 from gputree.backends.sharded.tasks import Tasks
-from gputree.base.dtypes import writable
+from gputree.base.dtypes import Bools, Floats, Int64s, Weight, writable
 from gputree.criteria.named import fix
 
 
@@ -40,7 +39,7 @@ class Read(NamedTuple):
 
     values: NDArray  # (n, d)
     target: NDArray  # class codes or float64
-    weight: Floats | None
+    weight: Weight
     codes: NDArray | None = None  # (n, d) of the values, once bins are fitted
 
     def that_count(self) -> Read:

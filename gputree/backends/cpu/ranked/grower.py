@@ -32,16 +32,21 @@ from gputree.backends.lists import NodeRows, RankedNodes
 from gputree.base.dtypes import Int64s
 from gputree.base.memory import require_memory
 from gputree.base.threads import even_spans, run
+from gputree.compilation.tiers import is_cheaper_without
 from gputree.criteria.multi_output import OF_SUMS
 from gputree.errors import InputError
 
-# Rows of a node that is searched by several threads, at least; larger ones are so in any case, for
-# a fit can be interrupted between calls.
+# Rows of a node that is searched by several threads, at least; larger ones are so in any tree that
+# takes long, for a fit can be interrupted between calls.
 FEWEST_SHARED, MOST_WHOLE = 1 << 10, 1 << 14
 # Distinct values of columns that are counted, missing ones included, at most.
 MOST_COUNTED = MOST_CODES
 # Number of subtrees for each thread, at least.
 SUBTREES_PER_THREAD = 4
+# Kernels of nodes that are not grown whole. Without them one thread grows all, in one call, of so
+# many seconds at most: about those for a value, a level and a target.
+LARGE_KERNELS = (measure_node, open_large, search_node, split_node, partition_lists)
+SECONDS, MOST_SECONDS = 4e-9, 2.0
 
 
 class Open(NamedTuple):
@@ -88,16 +93,20 @@ class RankedGrower:
         lists = np.empty((d, n), np.int32)
 
         nominal = table.categories > 0
-        may_count = ~nominal & isinstance(criterion, OF_SUMS)
+        of_sums = isinstance(criterion, OF_SUMS)
+        may_count = ~nominal & of_sums
+
+        # the ranks of sums are those of rows
+        row = slice(None) if of_sums and n == len(table.values) else rows.row
 
         def rank(f: int) -> tuple[NDArray[np.uint8], int, int] | None:
-            values = np.ascontiguousarray(table.values[:, f])[rows.row]
+            values = np.ascontiguousarray(table.values[row, f])
             coded = code_column(values, MOST_COUNTED) if may_count[f] else None
             if coded is None:
                 lists[f] = presort(values)
             return coded
 
-        codes = _codes_of(self._run(rank, [(f,) for f in range(d)]), rows.row, len(table.values))
+        codes = _codes_of(self._run(rank, [(f,) for f in range(d)]), row, len(table.values))
         self._table = table
         some = nominal if nominal.any() else None
         self._ranked = Ranked(criterion, limits, lists, codes, rows, some, interactions)
@@ -105,10 +114,7 @@ class RankedGrower:
     def grow(self, key: int) -> RankedNodes:
         """Grow the tree; the root's draws are hashed with `key`. The root is the first node."""
         n = self._ranked.rows.row.size
-        whole = MOST_WHOLE
-        if self._n_threads > 1:
-            shared = n // (SUBTREES_PER_THREAD * self._n_threads)
-            whole = min(whole, max(shared, FEWEST_SHARED))
+        whole = self._most_whole(n)
         parts: list[RankedNodes] = [self._new_nodes(1)]  # of one node each
         interactions = self._ranked.interactions
         root = 0 if interactions is None else interactions.root
@@ -119,6 +125,16 @@ class RankedGrower:
             level = self._split(large, parts)
         small.sort(key=lambda node: node.s - node.t)
         return _join(parts, small, self._run(self._grow_subtree, [(node,) for node in small]))
+
+    def _most_whole(self, n: int) -> int:
+        """Rows of the largest node that is grown whole, in a table of n."""
+        ranked, alone = self._ranked, self._n_threads == 1
+        levels = min(ranked.limits.max_depth, n.bit_length())
+        seconds = len(ranked.lists) * ranked.rows.target.size * levels * SECONDS
+        if seconds <= MOST_SECONDS and (alone or is_cheaper_without(LARGE_KERNELS, seconds)):
+            return n
+        shared = n if alone else n // (SUBTREES_PER_THREAD * self._n_threads)
+        return min(MOST_WHOLE, max(shared, FEWEST_SHARED))
 
     def categories(
         self, begin: Int64s, end: Int64s, feature: NDArray[np.int32]
@@ -214,7 +230,7 @@ class RankedGrower:
 
 
 def _codes_of(
-    found: list[tuple[NDArray[np.uint8], int, int] | None], row: NDArray[np.int32], n: int
+    found: list[tuple[NDArray[np.uint8], int, int] | None], row: NDArray[np.int32] | slice, n: int
 ) -> Codes:
     """Codes by row of n, from those of each column by rank; None where it has a list."""
     counted = {f: coded for f, coded in enumerate(found) if coded is not None}

@@ -21,7 +21,6 @@ from gputree.backends.cpu.ranked import (  # noqa: F401  register
     class_sums,
     directions,
     losses,
-    rate_sums,
     subsets,
 )
 from gputree.backends.cpu.ranked.counts import Codes, divide_codes
@@ -232,10 +231,13 @@ def listed_rows(ranked, size):
 
 
 # ---------------------------------------------------------------------- of large nodes
+FIRST = np.int64(0)  # of a literal, numba would compile each function once more
+
+
 @kernel
 def measure_node(ranked, s, t, out):
     """`measure` a node into the first place of `out`."""
-    measure(ranked, s, t, out, 0)
+    measure(ranked, s, t, out, FIRST)
 
 
 @kernel
@@ -248,18 +250,18 @@ def open_large(ranked, s, t):
 @kernel
 def search_node(ranked, s, t, key, columns, totals, opened):
     """The best cut of a node by some columns."""
-    scratch, cut = new_scratch(ranked, t - s, 1), no_cut(ranked.criterion)
-    count_rows(ranked.criterion, ranked.codes, columns, scratch.counts, 0, ranked.rows, s, t)
+    scratch, cut = new_scratch(ranked, t - s, np.int64(1)), no_cut(ranked.criterion)
+    count_rows(ranked.criterion, ranked.codes, columns, scratch.counts, FIRST, ranked.rows, s, t)
     for f in columns:
-        cut = search_column(ranked, s, t, key, f, totals, opened, scratch, 0, cut)
+        cut = search_column(ranked, s, t, key, f, totals, opened, scratch, FIRST, cut)
     return cut
 
 
 @kernel
 def split_node(ranked, s, t, cut, out, ranks, totals, opened):
     """`split` the node in the first place of `out`, with `ranks` for its rows."""
-    scratch = new_scratch(ranked, t - s, 1)
-    left = split(ranked, s, t, cut, out, 0, totals, opened, scratch)
+    scratch = new_scratch(ranked, t - s, np.int64(1))
+    left = split(ranked, s, t, cut, out, FIRST, totals, opened, scratch)
     for rank in range(t - s):  # NumPy's assignment takes a second to compile
         ranks[rank] = scratch.ranks[rank]
     return left
@@ -286,9 +288,9 @@ def grow_subtree(ranked, s, t, depth, key, columns, out):
     totals = new_totals(ranked.criterion, ranked.rows, listed_rows(ranked, t - s))
     waiting, keys = np.empty((t - s + 1, 4), np.int64), np.empty(t - s + 1, np.uint64)
     sets = np.full(t - s + 1, columns)
-    measure(ranked, s, t, out, 0)
+    measure(ranked, s, t, out, FIRST)
     waiting[0, 0], waiting[0, 1], waiting[0, 2], waiting[0, 3], keys[0] = 0, depth, 0, 0, key
-    size, free = np.int64(may_split(limits, out, 0, depth)), 1
+    size, free = np.int64(may_split(limits, out, FIRST, depth)), 1
     # nodes below `free` are measured; the `size` on the stack may be split
     while size > 0:
         size -= 1
