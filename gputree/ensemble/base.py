@@ -31,13 +31,13 @@ from gputree.ensemble.draws import (
     Draws,
     Origin,
     Strata,
-    TableRows,
     Weight,
     draw_count,
     is_by_class,
     seed_of,
     tree_seed,
 )
+from gputree.ensemble.growing import TableRows
 from gputree.ensemble.joining import OUT_OF_BAG, cut, join
 from gputree.ensemble.out_of_bag import WITHOUT_BOOTSTRAP, StandardErrors
 from gputree.errors import InputError, warn
