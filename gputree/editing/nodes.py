@@ -30,9 +30,9 @@ from gputree.estimators import (
     DecisionTreeRegressor,
     ID3Classifier,
 )
+from gputree.estimators.arguments import FLAGS, names_of, place_of
 from gputree.estimators.coded_table import known_table
 from gputree.estimators.list_subtrees import ListSubtrees
-from gputree.estimators.named_cuts import FLAGS, names_of, place_of
 from gputree.estimators.subtrees import CartSubtrees, ancestors
 from gputree.export.describe import describe
 from gputree.export.html import losses_of, page_data, routed

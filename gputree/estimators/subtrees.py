@@ -23,7 +23,7 @@ from gputree.base.texts import hint
 from gputree.base.threads import SPANS_PER_THREAD
 from gputree.criteria import decrease
 from gputree.errors import InputError
-from gputree.estimators.arguments import interactions
+from gputree.estimators.arguments import interactions, names_of, place_of
 from gputree.estimators.growing import (
     BinaryShape,
     Options,
@@ -34,7 +34,6 @@ from gputree.estimators.growing import (
 )
 from gputree.estimators.growing_categories import as_tests
 from gputree.estimators.growing_ranked import is_ranked
-from gputree.estimators.named_cuts import names_of, place_of
 from gputree.growth.assembly import GrownNodes
 from gputree.inputs.tables import Table
 from gputree.prediction import stopping_shares

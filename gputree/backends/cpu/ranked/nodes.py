@@ -19,7 +19,6 @@ from gputree.backends.cpu.monotonic import (
 )
 from gputree.backends.cpu.ranked import (  # noqa: F401  register
     class_sums,
-    directions,
     losses,
     subsets,
 )
