@@ -337,8 +337,8 @@ def _look_at_targets(
     if rows.size <= 2 * extreme + 1:
         return
     # each of the extreme rows has two neighbours: if more pairs are far apart, so are some others
-    error = targets.unit + 4.0 * np.finfo(np.float64).eps * (abs(targets.centre) + targets.reach)
-    apart = np.abs(given[1:] - given[:-1]) >= FEWEST_STEPS * 4.0 * error
+    most = targets.unit + 4.0 * np.finfo(np.float64).eps * (abs(targets.centre) + targets.reach)
+    apart = np.abs(given[1:] - given[:-1]) >= FEWEST_STEPS * 4.0 * most
     if not targets.rounded and np.count_nonzero(apart) > 4 * extreme:
         return
     fixed = targets.target[rows] * targets.unit

@@ -6,7 +6,7 @@ import numpy as np
 
 from gputree.backends.cpu.jit import borrowing, pick
 from gputree.backends.cpu.ranked import formulas
-from gputree.backends.cpu.ranked.bounds import Opened, error_of
+from gputree.backends.cpu.ranked.bounds import Opened, error_of, padded
 from gputree.backends.cpu.ranked.sums import (
     COMMON,
     NO_PARTS,
@@ -15,7 +15,6 @@ from gputree.backends.cpu.ranked.sums import (
     add_targets,
     gain_per_weight,
     n_sums,
-    padded,
     scale_of,
     score_of,
     sum_of_parts,
