@@ -32,7 +32,7 @@ from gputree.pruning import (
     collapse_splits,
     cost_complexity_path,
 )
-from gputree.tree.importance import impurity_importances
+from gputree.tree.statistics import impurity_importances
 
 SIZES = (1_000, 10_000, 100_000, 1_000_000)
 SHAPES = ("chain", "balanced")

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.base.dtypes import Floats, Int64s
+from gputree.base.dtypes import Floats, Int32s, Int64s
 from gputree.compilation import jitable, kernel
 from gputree.criteria.poisson import deviance_terms
 
@@ -76,7 +76,7 @@ def fix_weights(sample_weight: NDArray[Any] | None, n: int, fractions: bool = Fa
     return Weights(weight, unit * 2.0**shift, 1.0, int(weight.sum()))
 
 
-def fix_counts(counts: NDArray[np.int32]) -> tuple[Int64s | None, Weights]:
+def fix_counts(counts: Int32s) -> tuple[Int64s | None, Weights]:
     """Rows with weight, None for all; and weights that are numbers of times rows are drawn."""
     entries, weight = np.empty(counts.size, np.int64), np.empty(counts.size, np.int64)
     n, total, highest, n_highest, common = map(int, take_counts(counts, entries, weight))

@@ -41,10 +41,11 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from typing import Any
 
-    from gputree.backends.base import Backend, Bools, DeviceTable, Int64s, Limits, Sharding, Task
+    from gputree.backends.base import Backend, DeviceTable, Limits, Sharding, Task
     from gputree.backends.cpu.ranked.grower import RankedGrower
     from gputree.backends.interactions import Interactions
     from gputree.backends.lists import ListBackend, NodeRows
+    from gputree.base.dtypes import Bools, Int64s
 
 __all__ = [
     "DEVICES",

@@ -20,12 +20,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree.backends.interactions import Interactions
+from gputree.base.dtypes import Bools, Floats, Int32s, Int64s
 from gputree.criteria import Criterion
 
-Int64s = NDArray[np.int64]
 Uint64s = NDArray[np.uint64]
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
 
 
 class Monotonic(NamedTuple):
@@ -138,11 +136,11 @@ class Larger(NamedTuple):
 class Chosen(NamedTuple):
     """The fields of `Splits` that kernels use unchanged: all but the lists of categories."""
 
-    feature: NDArray[np.int32]
+    feature: Int32s
     weight: Int64s
     gain: Floats
-    cut_bin: NDArray[np.int32]
-    next_bin: NDArray[np.int32]
+    cut_bin: Int32s
+    next_bin: Int32s
     inside: Bools
     missing_left: Bools
     seen_missing: Bools
@@ -157,11 +155,11 @@ class Splits(NamedTuple):
     the column is nominal, ``codes`` lists the categories that go left instead.
     """
 
-    feature: NDArray[np.int32]
+    feature: Int32s
     weight: Int64s  # of the node, in units
     gain: Floats
-    cut_bin: NDArray[np.int32]
-    next_bin: NDArray[np.int32]
+    cut_bin: Int32s
+    next_bin: Int32s
     inside: Bools
     missing_left: Bools
     seen_missing: Bools  # the node has missing values in the column
@@ -211,7 +209,7 @@ class Subtrees(NamedTuple):
 
     root: Int64s
     first_child: Int64s
-    feature: NDArray[np.int32]
+    feature: Int32s
     threshold: Floats
     missing_left: Bools
     gain: Floats
@@ -379,7 +377,7 @@ class Backend(Protocol):
         """Row statistics, shape (m, statistics), of m nodes."""
 
     def categories(
-        self, begin: Int64s, end: Int64s, feature: NDArray[np.int32]
+        self, begin: Int64s, end: Int64s, feature: Int32s
     ) -> tuple[Int64s, NDArray[np.uint32]]:
         """Categories of a column in each of m nodes: their numbers, and their codes node by node.
 

@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.backends.base import Bools, Floats, Splits
+from gputree.backends.base import Splits
+from gputree.base.dtypes import Bools, Floats, Int64s
 from gputree.compilation import jitable
 
 MAX_BINS = 256
@@ -44,7 +45,7 @@ def bin_bytes(itemsize: int) -> int:
 
 
 @lru_cache
-def uneven_quantiles(max_bins: int) -> NDArray[np.float64]:
+def uneven_quantiles(max_bins: int) -> Floats:
     """Quantiles of the edges of exact bins, which have fewer rows near both ends.
 
     The gap between a bin's bound and the scores at its ends grows with its rows divided by
@@ -75,9 +76,7 @@ def empty_bins(d: int, dtype: np.dtype, even: bool = True) -> Bins:
     )
 
 
-def single_bins(
-    bins: Bins, missing: NDArray[np.bool_]
-) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+def single_bins(bins: Bins, missing: Bools) -> tuple[Int64s, Bools]:
     """Offsets of the ragged histogram, and which of its bins hold one distinct value."""
     counts = bins.count + missing
     offset = np.concatenate([[0], np.cumsum(counts)])
@@ -129,7 +128,7 @@ def midpoint(low: Any, high: Any) -> Any:
     return middle if middle < high else np.float64(low)
 
 
-def midpoints(low: NDArray[np.float64], high: NDArray[np.float64]) -> NDArray[np.float64]:
+def midpoints(low: Floats, high: Floats) -> Floats:
     """`midpoint` of every pair of two arrays."""
     middle = 0.5 * low + 0.5 * high
     return np.where(middle < high, middle, low)

@@ -16,11 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree.backends import cuda
-from gputree.backends.base import Int64s
 from gputree.backends.cpu.encode import inspect_columns
 from gputree.backends.cpu.sort import radix_argsort, sort_keys
 from gputree.backends.lists import ColumnCodes
-from gputree.base.dtypes import MISSING_CODE, ROW
+from gputree.base.dtypes import MISSING_CODE, ROW, Bools, Int32s, Int64s
 from gputree.base.lazy import provided
 from gputree.base.memory import OutOfMemory, require_memory
 from gputree.base.threads import even_spans, run
@@ -234,7 +233,7 @@ def count_labels(y: Any, low: int, high: int) -> tuple[NDArray[Any], Any]:
         return (seen.astype(wide) + wide(low)).astype(y.dtype), cuda.to_device(code)[place]
 
 
-def take_rows(X: Any, rows: Int64s | NDArray[np.bool_]) -> Any:
+def take_rows(X: Any, rows: Int64s | Bools) -> Any:
     """Rows of an array, selected by index or mask, on the device where the array is."""
     if isinstance(X, np.ndarray):
         return X[rows]
@@ -295,7 +294,7 @@ class Inspection:
         return bool(self.missing.any())
 
 
-def missing_columns(values: Any, n_threads: int) -> NDArray[np.bool_]:
+def missing_columns(values: Any, n_threads: int) -> Bools:
     """Mark columns of a NumPy or CuPy table with missing values.
 
     Raises
@@ -330,7 +329,7 @@ def missing_columns(values: Any, n_threads: int) -> NDArray[np.bool_]:
 CodedColumns = tuple[ColumnCodes, list[NDArray]]
 
 
-def code_columns(values: NDArray, nominal: NDArray[np.bool_], n_threads: int) -> CodedColumns:
+def code_columns(values: NDArray, nominal: Bools, n_threads: int) -> CodedColumns:
     """Code every column by its distinct values, and sort the rows by it.
 
     `values` (n, d), NaN where missing, are read by columns: Fortran order is faster. Values 0, 1,
@@ -371,14 +370,14 @@ class InfinityError(InputError):
         return InfinityError(self.dtype, self.column, label)
 
 
-def forbid_infinity(infinite: NDArray[np.bool_], dtype: np.dtype) -> None:
+def forbid_infinity(infinite: Bools, dtype: np.dtype) -> None:
     """Raise ValueError if a column is marked as having an infinite value."""
     if infinite.any():
         raise InfinityError(dtype, int(np.flatnonzero(infinite)[0]))
 
 
 def _code_column(
-    column: NDArray, nominal: bool, order: NDArray[np.int32], code: NDArray[np.uint32]
+    column: NDArray, nominal: bool, order: Int32s, code: NDArray[np.uint32]
 ) -> NDArray:
     """Fill `order` and `code`; returns the distinct values of a numeric column."""
     if nominal:

@@ -16,6 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from gputree.base.dtypes import Bools, Int64s
 from gputree.errors import InputError
 
 # Maximum number of columns in all sets together; "pairwise" has as many for 1,448 columns.
@@ -29,12 +30,12 @@ class Interactions(NamedTuple):
     cut is of ``column[i]`` has children with set ``below[i]``.
     """
 
-    first: NDArray[np.int64]
-    column: NDArray[np.int64]
-    below: NDArray[np.int64]
+    first: Int64s
+    column: Int64s
+    below: Int64s
     root: int = 0  # set of the root
 
-    def children(self, sets: NDArray[np.int64], feature: NDArray[np.integer]) -> NDArray[np.int64]:
+    def children(self, sets: Int64s, feature: NDArray[np.integer]) -> Int64s:
         """The sets of the children of nodes that are cut by columns of theirs."""
         first, last = self.first[sets], self.first[sets + 1]
         while (
@@ -51,7 +52,7 @@ class Interactions(NamedTuple):
         first = np.concatenate([[0], np.cumsum(kept)])[self.first]
         return Interactions(first, self.column[kept], self.below[kept], self.root)
 
-    def mask(self, sets: NDArray[np.int64], d: int) -> NDArray[np.bool_]:
+    def mask(self, sets: Int64s, d: int) -> Bools:
         """Mark the columns, of d, that may split nodes with the given sets, shape (m, d)."""
         may_split = np.zeros((sets.size, d), np.bool_)
         for i, s in enumerate(sets.tolist()):

@@ -24,7 +24,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.base.dtypes import Bools, Floats, Int64s
+from gputree.base.dtypes import Bools, Floats, Int32s, Int64s
 from gputree.criteria.entropy import Information
 
 
@@ -50,7 +50,7 @@ class ListTask(NamedTuple):
     n_classes: int
     target: NDArray[Any]  # (n,) class codes
     weight: Int64s | None  # (n,) in fixed point; None where every weight is one unit and stays so
-    nominal: NDArray[np.bool_]  # (d,)
+    nominal: Bools  # (d,)
     missing_is_category: bool  # missing values are one more (ID3), rather than unknown (C4.5)
     limits: BranchLimits
     # True: a nominal test separates one category from all others (on the host only); else multiway.
@@ -65,7 +65,7 @@ class CandidateTests(NamedTuple):
     gain: Int64s  # in total, in steps of ``2**-GAIN_BITS`` bits x weight; -1: there is no test
     split: Int64s  # information, bits x weight in fixed point: branches and unknown weight
     tries: Int64s  # admissible cuts (numeric columns), or branches of sufficient weight (nominal)
-    parts: NDArray[np.int32]  # branches with entries; 1: the column is constant, and stays so below
+    parts: Int32s  # branches with entries; 1: the column is constant, and stays so below
     # Codes on both sides of a numeric cut; for a test of one category against the rest, `cut` is
     # the category.
     cut: NDArray[np.uint32]
@@ -92,7 +92,7 @@ class Tests(NamedTuple):
     """
 
     node: Int64s  # place of the node in its level
-    feature: NDArray[np.int32]
+    feature: Int32s
     cut: NDArray[np.uint32]
     part: Int64s  # (m + 1,)
 
@@ -142,11 +142,8 @@ class ListBackend(Protocol):
 class ColumnCodes(NamedTuple):
     """A table coded losslessly, sorted by every column."""
 
-    order: NDArray[np.int32]  # (d, n) rows by the code of each column, missing values last
+    order: Int32s  # (d, n) rows by the code of each column, missing values last
     code: NDArray[np.uint32]  # (d, n) their codes
-
-
-Int32s = NDArray[np.int32]
 
 
 class NodeRows(NamedTuple):

@@ -19,6 +19,7 @@ Int64s = NDArray[np.int64]
 Int32s = NDArray[np.int32]
 Bools = NDArray[np.bool_]
 Values = NDArray[np.floating]  # float32 or float64
+Weight = Floats | None  # of rows; None where all have the weight 1
 
 ROW = np.int32  # index of a row: half the traffic of 64 bits; `MOST_ROWS` is checked
 CODE = np.uint8  # bin of a value: 256 bins keep a row of codes in a cache line
@@ -56,7 +57,6 @@ LISTED = -1  # instead of a number of codes that a table has, in prediction: a l
 
 # Instead of a child, while a tree is grown or pruned.
 WAITS = -2  # the column of a node that is to be looked at again for its split (CUDA)
-PUT_OFF = -2  # a node of a finished subtree that is to be grown from its own lists (CUDA)
 NO_FRAME = -1  # above a frame of subtree raising whose entries are where they should be
 
 

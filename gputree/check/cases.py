@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from gputree.backends.devices import to_host
 from gputree.backends.sharded.rows import Read, join_measures, measure
 from gputree.backends.sharded.tasks import Here, Tasks
-from gputree.base.dtypes import Floats, Int64s, Values
+from gputree.base.dtypes import Floats, Int64s, Values, Weight
 from gputree.criteria.named import OF_CLASSES, OVER_HISTOGRAMS
 from gputree.estimators import C45Classifier, DecisionTreeClassifier, ID3Classifier
 from gputree.estimators import DecisionTreeClassifier as Classifier
@@ -28,7 +28,7 @@ from gputree.tree import Tree
 class InParts(DecisionTreeClassifier):
     """Estimator that grows over two parts of the table, counted by the device."""
 
-    def _grow_tree(self, table: Table, target: NDArray, weight: Floats | None, n: int) -> Tree:
+    def _grow_tree(self, table: Table, target: NDArray, weight: Weight, n: int) -> Tree:
         table, target, weight = with_weight(table, target, weight)
         values, columns = to_host(table.values), table.columns
         parts = [
@@ -49,7 +49,7 @@ class CaseTable(NamedTuple):
 
     X: Values
     y: NDArray[Any]
-    weight: Floats | None = None
+    weight: Weight = None
 
 
 class Case(NamedTuple):

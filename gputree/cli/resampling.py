@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from gputree import evaluation
+from gputree.base.dtypes import Weight
 from gputree.base.progress import new_bar
 from gputree.base.texts import aligned, amount, shown, tabled
 from gputree.cli.reading import parts, set_verbose
 from gputree.cli.report import UsageError, counted, say
-from gputree.cli.weights import Weight
 from gputree.evaluation import Answers, Measure, PerClass, answers_by_target
 from gputree.inputs.labels import CodedLabels, Labels
 

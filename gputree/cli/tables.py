@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from gputree.base.dtypes import Weight
 from gputree.cli.cells import (
     add_ordered,
     check_orders,
@@ -23,7 +24,7 @@ from gputree.cli.memory import batch_bytes_of
 from gputree.cli.reading import STANDARD, add_format, format_of, table_origin
 from gputree.cli.report import HOW, UsageError, counted, parse_names, say
 from gputree.cli.targets import add_targets, join_targets, more_targets, take_targets
-from gputree.cli.weights import Weight, check_name, taken_out, with_column
+from gputree.cli.weights import check_name, taken_out, with_column
 from gputree.datasets.file_format import WEIGHTS, FileFormat
 from gputree.errors import InputError
 

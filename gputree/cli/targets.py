@@ -8,8 +8,8 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gputree.base.dtypes import Bools
 from gputree.base.texts import hint
 from gputree.cli.cells import tell_other_task
 from gputree.cli.report import UsageError
@@ -83,7 +83,7 @@ def _require(name: str, names: list[str], label: str) -> None:
         raise InputError(f"{label} has no column {name!r} (--target).{hint(name, names)}")
 
 
-def _present(columns: Any, names: list[str]) -> NDArray[np.bool_]:
+def _present(columns: Any, names: list[str]) -> Bools:
     """Mark the rows that have all of some targets."""
     from gputree.datasets.targets import has_target
 

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from gputree.base.dtypes import Weight
 from gputree.base.memory import private_bytes
 from gputree.base.texts import hint
 from gputree.cli.cells import check_cells, forbid_dates, orders_of, target_of_task, with_hints
@@ -28,13 +29,7 @@ from gputree.cli.targets import (
     named_targets,
     take_targets,
 )
-from gputree.cli.weights import (
-    Weight,
-    WithoutWeights,
-    check_values,
-    require_column,
-    taken_out,
-)
+from gputree.cli.weights import WithoutWeights, check_values, require_column, taken_out
 from gputree.datasets.file_format import WEIGHTS
 from gputree.errors import InputError
 from gputree.inputs.labels import Labels

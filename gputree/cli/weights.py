@@ -11,12 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.base.dtypes import Floats
+from gputree.base.dtypes import Floats, Weight
 from gputree.base.texts import hint
 from gputree.cli.report import UsageError, parse_quoted
 from gputree.errors import InputError
-
-Weight = Floats | None
 
 
 def add_weights(parser: Any) -> None:

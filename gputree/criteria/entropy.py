@@ -11,8 +11,8 @@ the terms, so that cuts of equal gain are equal, and far below what one row can 
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gputree.base.dtypes import Int64s
 from gputree.compilation import jitable, kernel
 from gputree.criteria import dispatch
 from gputree.criteria.dispatch import BOUND_MARGIN, Entropy, ManyClassEntropy, formula
@@ -169,7 +169,7 @@ class Information(NamedTuple):
     scale: float  # steps of a term per bit x weight, a power of two
     shift: int  # right shift from a term to steps of ``2**-GAIN_BITS``
     row_bits: int  # units of a row of weight 1, as a power of two
-    terms: NDArray[np.int64]  # of the weights of ``0 .. size`` rows
+    terms: Int64s  # of the weights of ``0 .. size`` rows
 
 
 def new_information(total: int, unit: float) -> Information:

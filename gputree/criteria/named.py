@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree.arithmetic.fixed_point import REST_BITS, Ends, Targets, Weights, fix_rates, fix_targets
-from gputree.base.dtypes import record
+from gputree.base.dtypes import Floats, Int32s, Int64s, record
 from gputree.compilation import borrowing, kernel
 from gputree.criteria.dispatch import (
     INTEGER_GINI_LIMIT,
@@ -39,8 +39,7 @@ from gputree.criteria.poisson import NEGATIVE_COUNTS, check_counts, node_devianc
 from gputree.errors import InputError
 from gputree.tree.sums import add_up
 
-Floats = NDArray[np.float64]
-Nodes = NDArray[np.int32]
+Nodes = Int32s
 Loss = tuple[Floats, Floats]
 
 # Weight, mean, and sums of weight x deviation from the mean to the power 2, 3 and 4, of the
@@ -156,7 +155,7 @@ def _about(moments, prediction, power):
     return max(near + moments.weight * d * d * d * d, 0.0)
 
 
-Sums = NDArray[np.int64]
+Sums = Int64s
 
 # Values of the parameter `criterion` for type checkers, and its documentation.
 ClassificationCriterion = Literal["gini", "entropy", "log_loss"]
@@ -206,7 +205,7 @@ class OfTargets(NamedTuple):
     fix: Callable[[Floats, Weights, Ends | None], Targets]
     form: Callable[[Targets], Criterion]
     impurity: Callable[[Sums, Sums, Floats, Targets], Floats]
-    loss: Callable[[NDArray[np.int32], Floats, NDArray[np.int32], Floats, Floats, int], Loss]
+    loss: Callable[[Int32s, Floats, Int32s, Floats, Floats, int], Loss]
 
 
 class OfRanks(NamedTuple):
@@ -219,7 +218,7 @@ class OfRanks(NamedTuple):
     text: str
     label: str
     check: Callable[[float, float], None]
-    loss: Callable[[NDArray[np.int32], Floats, NDArray[np.int32], Floats, Floats, int], Loss]
+    loss: Callable[[Int32s, Floats, Int32s, Floats, Floats, int], Loss]
 
 
 def _gini(n_classes: int, weights: Weights) -> Criterion:

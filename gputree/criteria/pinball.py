@@ -11,7 +11,6 @@ from fractions import Fraction
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gputree.arithmetic.fixed_point import (
     EXACT_WEIGHT_BITS,
@@ -20,7 +19,7 @@ from gputree.arithmetic.fixed_point import (
     Weights,
     power_of_two,
 )
-from gputree.base.dtypes import Floats, Int64s
+from gputree.base.dtypes import Floats, Int32s, Int64s
 
 LARGEST_DENOMINATOR = 1000  # of a quantile: three digits are exact
 MOST_BITS = 61  # of a loss, which is at most weight x range x the denominator
@@ -84,9 +83,9 @@ def _coarser(weights: Weights, n: int) -> Weights:
 
 
 def absolute_errors(
-    parent: NDArray[np.int32],
+    parent: Int32s,
     predictions: Floats,
-    stop: NDArray[np.int32],
+    stop: Int32s,
     target: Floats,
     weight: Floats,
     power: int,
@@ -104,9 +103,7 @@ def absolute_errors(
     return below, stopped
 
 
-def _sums(
-    node: NDArray[np.int32], predictions: Floats, target: Floats, weight: Floats, power: int
-) -> Floats:
+def _sums(node: Int32s, predictions: Floats, target: Floats, weight: Floats, power: int) -> Floats:
     """Losses of rows at the predictions of some nodes, summed by node."""
     loss = weight * np.abs(target - predictions[node]) ** power
     return np.bincount(node, loss, predictions.size).astype(np.float64, copy=False)

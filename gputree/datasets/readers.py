@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from gputree.base.dtypes import Weight
 from gputree.datasets.conversion import Kinds, convert, is_number_type
 from gputree.datasets.csv_head import Opened
 from gputree.datasets.file_format import INFERRED, WEIGHTS, FileFormat, Guess, warn_of
@@ -69,7 +70,7 @@ class Table:
     target: NDArray | None
     target_name: str | None
     declared: NDArray | None = None
-    weight: NDArray[np.float64] | None = None
+    weight: Weight = None
     left_out: tuple[str, ...] = ()
     n_dropped: int = 0
     units: Mapping[str, str | None] = field(default_factory=dict)

@@ -39,7 +39,7 @@ from gputree.backends.cpu.jit import borrowing, inner, kernel
 from gputree.backends.cpu.layout import NodeList
 from gputree.backends.cpu.lists.score import best_cut, new_scan
 from gputree.backends.cpu.sort import radix_argsort
-from gputree.base.dtypes import ROW, Floats, Int32s, Int64s, Values
+from gputree.base.dtypes import ROW, Floats, Int32s, Int64s, Values, Weight
 from gputree.criteria.entropy import Information, new_information
 from gputree.criteria.shared import log2, xlog2x
 
@@ -116,7 +116,7 @@ class MdlTask(NamedTuple):
 
 
 def new_mdl_task(
-    target: NDArray[np.integer], sample_weight: Floats | None, n_classes: int, rule: MdlRule
+    target: NDArray[np.integer], sample_weight: Weight, n_classes: int, rule: MdlRule
 ) -> MdlTask:
     """Return the task for columns of the rows of `target`; weights are positive, or None."""
     weights = about_one(fix_weights(sample_weight, target.size), target.size)

@@ -14,10 +14,10 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from gputree.backends.base import Floats
 from gputree.backends.sharded.coding import code_rows, fit_all
 from gputree.backends.sharded.rows import Read, join_ends
 from gputree.backends.sharded.tasks import Tasks
+from gputree.base.dtypes import Floats
 from gputree.base.texts import fill
 from gputree.base.threads import n_threads
 from gputree.distributed import reading

@@ -20,12 +20,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.backends.base import Int64s
 from gputree.backends.binning import Bins
 from gputree.backends.devices import missing_columns, resolve_device, to_host
 from gputree.backends.sharded.rows import Read, join_ends, join_measures, measure
 from gputree.backends.sharded.tasks import Tasks
-from gputree.base.dtypes import Bools, Floats
+from gputree.base.dtypes import Bools, Floats, Int64s, Weight
 from gputree.base.optional import require
 from gputree.base.sklearn import check_sample_weight
 from gputree.columns import Columns
@@ -70,7 +69,7 @@ class Known(NamedTuple):
     names: NDArray | None
     dtype: np.dtype
     classes: NDArray | None
-    class_weight: Floats | None  # of each class
+    class_weight: Weight  # of each class
     keeps_all: bool = False  # rows of weight zero, too
 
 

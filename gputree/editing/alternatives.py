@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.base.dtypes import SUBSET_SPLIT, THRESHOLD_SPLIT, Bools, Floats, Int64s
+from gputree.base.dtypes import SUBSET_SPLIT, THRESHOLD_SPLIT, Bools, Floats, Int64s, Weight
 from gputree.base.optional import require
 from gputree.base.texts import amount, tabled
 from gputree.base.threads import even_spans, run
@@ -40,7 +40,7 @@ class Agreement(NamedTuple):
 def agreements(
     values: NDArray,
     rows: Int64s,
-    weight: Floats | None,
+    weight: Weight,
     used: tuple[Tree, int],
     stumps: Sequence[Tree],
     n_threads: int,
@@ -76,7 +76,7 @@ def agreements(
     return found
 
 
-def _sum(is_counted: Bools, weight: Floats | None) -> float:
+def _sum(is_counted: Bools, weight: Weight) -> float:
     """Weight of the rows that are counted, or their number."""
     return float(np.count_nonzero(is_counted) if weight is None else weight[is_counted].sum())
 
@@ -267,7 +267,7 @@ class Counted(NamedTuple):
 
     values: NDArray[Any]  # (n,), of one column; NaN where missing
     label: Int64s | None  # (n,); None of targets
-    weight: Floats | None  # (n,); None where each is 1
+    weight: Weight  # (n,); None where each is 1
     n_classes: int  # 1 of targets
     n_threads: int
 

@@ -12,7 +12,7 @@ from sklearn.base import clone
 from gputree.editing.history import Edit, Skipped, forbid_objects, read_history
 from gputree.editing.nodes import EditedNodes, State
 from gputree.errors import InputError
-from gputree.estimators.named_cuts import cut_of, finite
+from gputree.estimators.arguments import cut_of, finite
 from gputree.export.describe import describe
 from gputree.export.text import text_lines
 from gputree.growth.assembly import graft

@@ -6,12 +6,11 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import clone
 
 from gputree import prediction
 from gputree.backends.devices import to_host
-from gputree.base.dtypes import MISSING_TO_ALL, UNSEEN, Int64s
+from gputree.base.dtypes import MISSING_TO_ALL, UNSEEN, Int64s, Weight
 from gputree.base.sklearn import check_consistent_length
 from gputree.columns.cells import as_table
 from gputree.editing.alternatives import (
@@ -31,9 +30,9 @@ from gputree.estimators import (
     DecisionTreeRegressor,
     ID3Classifier,
 )
+from gputree.estimators.arguments import FLAGS, names_of, place_of
 from gputree.estimators.coded_table import known_table
 from gputree.estimators.list_subtrees import ListSubtrees
-from gputree.estimators.named_cuts import FLAGS, names_of, place_of
 from gputree.estimators.subtrees import CartSubtrees, ancestors
 from gputree.export.describe import describe
 from gputree.export.html import losses_of, page_data, routed
@@ -99,7 +98,7 @@ class EditedNodes:
             raise InputError("A tree with soft thresholds is not edited: fit without them.")
         self._estimator, self._before = estimator, list(getattr(estimator, "edits_", []))
         self._kept: Int64s | None = None  # rows that have weight, if not all
-        self._weight: NDArray[np.float64] | None = None
+        self._weight: Weight = None
         self._subtrees = self._read(X, y, sample_weight)
         tree = estimator.tree_
         self._states = [State(tree, np.arange(tree.n_nodes), tree.n_nodes)]

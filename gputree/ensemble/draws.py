@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
 from gputree.arithmetic.bits import mix
-from gputree.base.dtypes import Int64s
+from gputree.base.dtypes import Floats, Int32s, Int64s
 from gputree.base.threads import n_threads
 from gputree.compilation import kernel
 from gputree.ensemble.compact import CompactTree
@@ -62,7 +62,7 @@ class Draws(NamedTuple):
     n: int  # rows of the table
     draws: int | None  # rows drawn for each tree; None where every tree has all rows
     # (n,) rows are drawn in proportion to it; empty where a file has neither it nor `strata`
-    weight: NDArray[np.float64] | None
+    weight: Floats | None
     strata: Strata | None = None  # None where rows are not drawn by class
 
 
@@ -91,8 +91,8 @@ def tree_seed(seed: int, tree: int) -> int:
 
 
 def bootstrap_counts(
-    seed: int, tree: int, n: int, draws: int, weight: NDArray[np.float64] | None = None
-) -> NDArray[np.int32]:
+    seed: int, tree: int, n: int, draws: int, weight: Floats | None = None
+) -> Int32s:
     """Number of times that each of n rows is drawn, of `draws` with replacement.
 
     Rows are drawn in proportion to their weights, or evenly where `weight` is None.
@@ -100,7 +100,7 @@ def bootstrap_counts(
     return part_counts(seed, tree, n, draws, (0, n), None if weight is None else ends_of(weight))
 
 
-def class_counts(seed: int, tree: int, strata: Strata) -> NDArray[np.int32]:
+def class_counts(seed: int, tree: int, strata: Strata) -> Int32s:
     """Number of times that each row is drawn, evenly within its class."""
     counts = np.zeros(strata.rows.size, np.int32)
     with np.errstate(over="ignore"):
@@ -121,7 +121,7 @@ def count_drawn(seed: int, tree: int, n: int, draws: int) -> int:
         return int(np.unique(hashes * np.uint64(n) >> np.uint64(32)).size)
 
 
-def ends_of(weight: NDArray[np.float64]) -> NDArray[np.float64]:
+def ends_of(weight: Floats) -> Floats:
     """Cumulative weights of rows from 0 to 1, of shape (n + 1,)."""
     ends = np.cumsum(weight / weight.sum())
     return np.append(0.0, ends / ends[-1])
@@ -133,8 +133,8 @@ def part_counts(
     n: int,
     draws: int,
     rows: tuple[int, int],
-    ends: NDArray[np.float64] | None,
-) -> NDArray[np.int32]:
+    ends: Floats | None,
+) -> Int32s:
     """Number of times that rows ``begin .. end`` of n are drawn; `ends` are their `ends_of`."""
     counts = np.zeros(rows[1] - rows[0], np.int32)
     with np.errstate(over="ignore"):
@@ -146,7 +146,7 @@ def part_counts(
     return counts
 
 
-def permutation(seed: int, tree: int, column: int, n: int) -> NDArray[np.int64]:
+def permutation(seed: int, tree: int, column: int, n: int) -> Int64s:
     """Draw a permutation of n rows, independently for each tree and column."""
     order = np.arange(n)
     with np.errstate(over="ignore"):
@@ -155,7 +155,7 @@ def permutation(seed: int, tree: int, column: int, n: int) -> NDArray[np.int64]:
 
 
 @kernel
-def shuffle(key: np.uint64, order: NDArray[np.int64]) -> None:
+def shuffle(key: np.uint64, order: Int64s) -> None:
     """Permute in place, from the last on: each changes places with one up to it (Durstenfeld)."""
     half = np.uint64(32)
     for i in range(order.size - 1, 0, -1):
@@ -164,7 +164,7 @@ def shuffle(key: np.uint64, order: NDArray[np.int64]) -> None:
 
 
 @kernel
-def count_draws(key: np.uint64, draws: int, n: int, first: int, counts: NDArray[np.int32]) -> None:
+def count_draws(key: np.uint64, draws: int, n: int, first: int, counts: Int32s) -> None:
     """Count rows drawn evenly of n: the high half of a hash times their number, by 2**32.
 
     Rows from `first` on are counted.
@@ -178,9 +178,7 @@ def count_draws(key: np.uint64, draws: int, n: int, first: int, counts: NDArray[
 
 
 @kernel
-def count_weighted_draws(
-    key: np.uint64, draws: int, ends: NDArray[np.float64], counts: NDArray[np.int32]
-) -> None:
+def count_weighted_draws(key: np.uint64, draws: int, ends: Floats, counts: Int32s) -> None:
     """Count rows drawn by weight, those that ``ends[i] .. ends[i + 1]`` belong to."""
     for i in range(draws):
         x = np.float64(mix(key + np.uint64(i)) >> np.uint64(11)) * 2.0**-53
@@ -344,7 +342,7 @@ class TableRows:
         return weight
 
 
-def balanced(target: NDArray[Any], weight: NDArray[Any]) -> NDArray[np.float64]:
+def balanced(target: NDArray[Any], weight: NDArray[Any]) -> Floats:
     """Weights of rows with which all classes have the same; of several targets, by their product.
 
     The total weight is that before, as far as classes have weight.
@@ -353,11 +351,11 @@ def balanced(target: NDArray[Any], weight: NDArray[Any]) -> NDArray[np.float64]:
         return weight * balancing(np.bincount(target, weight))[target]
     factors = [balancing(np.bincount(of_one, weight))[of_one] for of_one in target.T]
     found = weight * np.prod(factors, axis=0)
-    scaled: NDArray[np.float64] = found * (weight.sum() / found.sum())
+    scaled: Floats = found * (weight.sum() / found.sum())
     return scaled
 
 
-def balancing(of_class: NDArray[Any]) -> NDArray[np.float64]:
+def balancing(of_class: NDArray[Any]) -> Floats:
     """Factors that give all classes with weight the same total weight; 0 for the others."""
     present = of_class > 0
     found = np.zeros(of_class.size)

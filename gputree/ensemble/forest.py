@@ -11,6 +11,7 @@ from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted
 
 from gputree.backends.devices import to_host
+from gputree.base.dtypes import Floats
 from gputree.base.threads import n_threads
 from gputree.ensemble.base import Forest
 from gputree.ensemble.draws import Strata, Weight, class_draws, is_by_class
@@ -61,7 +62,7 @@ class ForestClassifier(ForestClassificationParameters, TableClassifier, Forest):
         is_name = isinstance(self.class_weight, str)
         return is_name and self.class_weight == BALANCED_SUBSAMPLE
 
-    def _joined(self, X: Any) -> NDArray[np.float64]:
+    def _joined(self, X: Any) -> Floats:
         return self._descend(mean_answers, X)
 
     def _strata(self, rows: Any) -> Strata | None:
@@ -116,14 +117,12 @@ class ForestRegressor(ForestRegressionParameters, TableRegressor, Forest):
         super().__setstate__(state)
 
     @explained
-    def predict(self, X: Any) -> NDArray[np.float64]:
+    def predict(self, X: Any) -> Floats:
         found = self._descend(mean_answers, X)
         return found if self.n_outputs_ > 1 else found[:, 0]
 
     @explained
-    def predict_quantiles(
-        self, X: Any = None, quantiles: ArrayLike = (0.1, 0.5, 0.9)
-    ) -> NDArray[np.float64]:
+    def predict_quantiles(self, X: Any = None, quantiles: ArrayLike = (0.1, 0.5, 0.9)) -> Floats:
         """Conditional quantiles of the training targets, weighted by leaves that they share with x.
 
         The weight of a training row is its fraction of the weight of the leaf that x reaches, in
@@ -177,7 +176,7 @@ class ForestRegressor(ForestRegressionParameters, TableRegressor, Forest):
         out = out if self.n_outputs_ > 1 else out[:, 0]
         return out if np.ndim(quantiles) else out[..., 0]
 
-    def _out_of_bag_quantiles(self, levels: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _out_of_bag_quantiles(self, levels: Floats) -> Floats:
         self._require_rows(self._draws.n, "predict_quantiles without X")
         threads = n_threads(self.n_jobs)
         drawn = [self._drawn(t) for t in range(len(self._trees))]

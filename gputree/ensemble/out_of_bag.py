@@ -15,7 +15,7 @@ from sklearn.utils import Bunch
 from sklearn.utils.validation import check_is_fitted
 
 from gputree.backends.devices import missing_columns, to_host
-from gputree.base.dtypes import NODE, Bools, Floats
+from gputree.base.dtypes import NODE, Bools, Floats, Int32s, Int64s, Weight
 from gputree.base.memory import require_memory
 from gputree.base.threads import n_threads, run
 from gputree.ensemble.compact import Trees
@@ -48,7 +48,7 @@ class OutOfBag(TableEstimator):
     _draws: Draws  # of the last fit, which more trees are drawn with
     _origins: list[Origin]  # one a tree
 
-    def _counts(self, t: int) -> NDArray[np.int32] | None:
+    def _counts(self, t: int) -> Int32s | None:
         """Number of times that tree t has drawn each row; None where it has all once."""
         (seed, n, draws, weight, strata), number = self._origins[t]
         if strata is not None:
@@ -62,7 +62,7 @@ class OutOfBag(TableEstimator):
         return None if draws is None else bootstrap_counts(seed, number, n, draws, weight)
 
     @property
-    def estimators_samples_(self) -> list[NDArray[np.int64]]:
+    def estimators_samples_(self) -> list[Int64s]:
         """The rows that each tree was grown on, as often as it has drawn them, ascending."""
         check_is_fitted(self)
         found = []
@@ -73,7 +73,7 @@ class OutOfBag(TableEstimator):
             found.append(every if counts is None else np.repeat(every, counts))
         return found
 
-    def _drawn(self, t: int) -> NDArray[np.bool_]:
+    def _drawn(self, t: int) -> Bools:
         """Mark the rows that tree t has drawn."""
         counts = self._counts(t)
         if counts is None:
@@ -89,7 +89,7 @@ class OutOfBag(TableEstimator):
                     f"estimators_[{t}] was grown on {of.n}."
                 )
 
-    def _out_of_bag(self, table: Table) -> NDArray[np.float64]:
+    def _out_of_bag(self, table: Table) -> Floats:
         """Mean prediction of each row by the trees that have not drawn it; NaN where all have."""
         self._require_rows(table.shape[0], "oob_score=True")
         threads = n_threads(self.n_jobs)
@@ -191,7 +191,7 @@ def permutation_importances(
     origins: Sequence[Origin],
     values: NDArray,
     target: NDArray,
-    weight: Floats | None,
+    weight: Weight,
     n_threads: int,
 ) -> Floats:
     """Increase of each tree's error, out of its bag, when a column is permuted there; (d, trees).
@@ -232,7 +232,7 @@ def permutation_importances(
 
 
 def _error(
-    tree: JoinedTrees, said: NDArray, values: NDArray, true: NDArray, weight: Floats | None
+    tree: JoinedTrees, said: NDArray, values: NDArray, true: NDArray, weight: Weight
 ) -> float:
     """Weight of wrong classes, or the sum of weighted squared errors; `said` is of nodes."""
     stop = np.empty(len(values), NODE)

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from gputree import prediction
 from gputree.backends.devices import device_labels, resolve_device, to_host
+from gputree.base.dtypes import Floats, Int32s, Weight
 from gputree.base.threads import n_threads
 from gputree.errors import InputError
 from gputree.estimators.arguments import explained
@@ -21,18 +22,17 @@ from gputree.estimators.column_warnings import (
 )
 from gputree.estimators.reporting import Reporting, column_usage
 from gputree.estimators.table_estimator import TableEstimator
-from gputree.evaluation import Lines, Weight
+from gputree.evaluation import Lines
 from gputree.inputs.tables import Table
 from gputree.inputs.validation import check_weight_range, check_weights
 from gputree.pruning import CostComplexityCV, Pruner, get_pruner
 from gputree.pruning.base import ValidationPruner
 from gputree.tree import Tree
-from gputree.tree.importance import impurity_importances
+from gputree.tree.statistics import impurity_importances
 
 # Folds that are grown at once: each has separate targets, entries and histograms.
 MOST_FOLDS = 4
 
-Weights = NDArray[np.float64] | None
 
 # X, y and sample_weight.
 Given = tuple[Any, Any, Any]
@@ -67,9 +67,7 @@ class BaseDecisionTree(Reporting, TableEstimator):
         warn_of_winners(identifiers, self.tree_, self._called)
         return self
 
-    def _grow_and_prune(
-        self, table: Table, target: NDArray, weight: NDArray[np.float64] | None, given: Given
-    ) -> None:
+    def _grow_and_prune(self, table: Table, target: NDArray, weight: Weight, given: Given) -> None:
         """Keep the tree of some rows; `given` are they as `fit` takes them."""
         pruner = self._pruner()
         if pruner is not None:
@@ -98,7 +96,7 @@ class BaseDecisionTree(Reporting, TableEstimator):
     def _cut_back(self) -> None:
         """Prune by parameters other than `pruning`."""
 
-    def _loss_weights(self, weight: NDArray[np.float64], target: NDArray) -> NDArray[np.float64]:
+    def _loss_weights(self, weight: Floats, target: NDArray) -> Floats:
         """The weights of rows where a pruner counts losses on them."""
         return weight
 
@@ -126,7 +124,7 @@ class BaseDecisionTree(Reporting, TableEstimator):
         on_cpu = {table.device, resolve_device(self.device)} <= {None, "auto", "cpu"}
         return table, min(n_threads(self.n_jobs), MOST_FOLDS) if on_cpu else 1
 
-    def _grow(self, table: Table, target: NDArray, weight: NDArray[np.float64] | None) -> None:
+    def _grow(self, table: Table, target: NDArray, weight: Weight) -> None:
         """Grow and keep the tree; rows of weight zero take no part."""
         n = table.shape[0]  # shares are of all rows, as in scikit-learn
         if weight is not None and not weight.all():
@@ -137,9 +135,7 @@ class BaseDecisionTree(Reporting, TableEstimator):
                 table = table.compact()  # bins are fitted to rows that count
         self.tree_ = self.unpruned_tree_ = self._grow_tree(table, target, weight, n)
 
-    def _grow_tree(
-        self, table: Table, target: NDArray, weight: NDArray[np.float64] | None, n: int
-    ) -> Tree:
+    def _grow_tree(self, table: Table, target: NDArray, weight: Weight, n: int) -> Tree:
         """Grow a tree without pruning; parameters that are fractions are relative to n rows."""
         raise NotImplementedError
 
@@ -154,7 +150,7 @@ class BaseDecisionTree(Reporting, TableEstimator):
         return found
 
     @explained
-    def apply(self, X: Any) -> NDArray[np.int32]:
+    def apply(self, X: Any) -> Int32s:
         """Index of the leaf that each row reaches.
 
         Parameters
@@ -166,7 +162,7 @@ class BaseDecisionTree(Reporting, TableEstimator):
         leaves : int32 array of shape (n_rows,)
             Indices of nodes of ``tree_``.
         """
-        leaves: NDArray[np.int32] = self._descend(prediction.apply, X)
+        leaves: Int32s = self._descend(prediction.apply, X)
         return leaves
 
     @explained
@@ -206,11 +202,11 @@ class BaseDecisionTree(Reporting, TableEstimator):
         names = getattr(self, "feature_names_in_", None)
         return {"column_usage": column_usage(self.tree_, self._parts(X), names, weight)}
 
-    def _training_mean(self) -> float | NDArray[np.float64]:
+    def _training_mean(self) -> float | Floats:
         return self.tree_.statistics[0] if self.tree_.task == "regression" else np.nan
 
     @property
-    def feature_importances_(self) -> NDArray[np.float64]:
+    def feature_importances_(self) -> Floats:
         """Fraction of each column in the total decrease of impurity, shape (n_features,)."""
         check_is_fitted(self, "tree_")
         return impurity_importances(self.tree_)
@@ -221,12 +217,12 @@ def count_rows(number: float, n: int) -> int:
     return int(number) if isinstance(number, Integral) else int(np.ceil(number * n))
 
 
-def take_weights(weight: Weights, rows: NDArray) -> Weights:
+def take_weights(weight: Weight, rows: NDArray) -> Weight:
     """Weights of some rows; None where all rows have the same."""
     return None if weight is None else weight[rows]
 
 
-def with_weight(table: Table, target: NDArray, weight: Weights) -> tuple[Table, NDArray, Weights]:
+def with_weight(table: Table, target: NDArray, weight: Weight) -> tuple[Table, NDArray, Weight]:
     """Select the rows that have weight, with their targets and weights."""
     if weight is None or weight.all():
         return table, target, weight

@@ -18,9 +18,9 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.backends.base import Int64s, Sharding
+from gputree.backends.base import Sharding
 from gputree.backends.devices import to_host
-from gputree.base.dtypes import CODE, MOST_ROWS, writable
+from gputree.base.dtypes import CODE, MOST_ROWS, Int64s, writable
 from gputree.base.progress import ReadingProgress
 from gputree.columns import Columns
 from gputree.columns.cells import as_table

@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from gputree import prediction
 from gputree.backends.devices import to_host
-from gputree.base.dtypes import Floats
+from gputree.base.dtypes import Bools, Floats, Weight
 from gputree.base.progress import new_bar
 from gputree.base.threads import n_threads
 from gputree.errors import warn
@@ -39,7 +39,7 @@ from gputree.estimators.winnowing import (
     winnow,
     with_columns,
 )
-from gputree.evaluation import Lines, Weight, rows_of
+from gputree.evaluation import Lines, rows_of
 from gputree.inputs.tables import Table
 from gputree.inputs.validation import check_weight_range, check_weights
 from gputree.prediction.sparse import SparseRows
@@ -66,10 +66,10 @@ class Boosted(BoostedParameters, Reporting, TableClassifier):
 
     _part = "trial"
     estimators_: list[Any]
-    estimator_errors_: NDArray[np.float64]
-    estimator_weights_: NDArray[np.float64]
+    estimator_errors_: Floats
+    estimator_weights_: Floats
     stop_reason_: str | None
-    winnowed_: NDArray[np.bool_]
+    winnowed_: Bools
 
     # ----------------------------------------------------------- trials
     def _fit_afresh(self, X: Any, y: Any, sample_weight: Any) -> Self:
@@ -189,7 +189,7 @@ class Boosted(BoostedParameters, Reporting, TableClassifier):
         """The tree that a member is, or is from."""
         raise NotImplementedError
 
-    def _confidences(self, member: Any, values: NDArray | SparseRows) -> NDArray[np.float64]:
+    def _confidences(self, member: Any, values: NDArray | SparseRows) -> Floats:
         """Votes of a member, shape (n_rows, n_classes); each row adds up to 1."""
         raise NotImplementedError
 
@@ -198,7 +198,7 @@ class Boosted(BoostedParameters, Reporting, TableClassifier):
         raise NotImplementedError
 
     # ------------------------------------------------------------ votes
-    def _joined(self, X: Any) -> NDArray[np.float64]:
+    def _joined(self, X: Any) -> Floats:
         (last,) = deque(self.staged_predict_proba(X), maxlen=1)  # only the last is kept
         return last
 
@@ -218,7 +218,7 @@ class Boosted(BoostedParameters, Reporting, TableClassifier):
             yield self._answer(votes)
 
     @explained
-    def staged_predict_proba(self, X: Any) -> Iterator[NDArray[np.float64]]:
+    def staged_predict_proba(self, X: Any) -> Iterator[Floats]:
         """Predict probabilities by the first member, the first two, and so on.
 
         Parameters
@@ -367,9 +367,7 @@ class BoostedC45Classifier(Boosted):
     def _tree_of(self, member: C45Classifier) -> Tree:
         return member.tree_
 
-    def _confidences(
-        self, member: C45Classifier, values: NDArray | SparseRows
-    ) -> NDArray[np.float64]:
+    def _confidences(self, member: C45Classifier, values: NDArray | SparseRows) -> Floats:
         found: Floats = member._descend_part(confidences, values)
         return found
 
@@ -377,15 +375,15 @@ class BoostedC45Classifier(Boosted):
         return "leaves", member.get_n_leaves()
 
     @property
-    def feature_importances_(self) -> NDArray[np.float64]:
+    def feature_importances_(self) -> Floats:
         """Mean of the trees' importances, by their weights, shape (n_features,)."""
         check_is_fitted(self, "estimators_")
         each = [tree.feature_importances_ for tree in self.estimators_]
-        mean: NDArray[np.float64] = np.average(each, axis=0, weights=self.estimator_weights_)
+        mean: Floats = np.average(each, axis=0, weights=self.estimator_weights_)
         return mean / mean.sum() if mean.any() else mean
 
 
-def confidences(tree: Tree, values: NDArray, **how: Any) -> NDArray[np.float64]:
+def confidences(tree: Tree, values: NDArray, **how: Any) -> Floats:
     """Confidence of a tree in each class, for each row; shape (n_rows, n_classes)."""
     weight = tree.statistics.sum(axis=1, keepdims=True)
     share = (tree.statistics + 1.0 / tree.n_classes) / (weight + 1.0)

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree.backends.devices import to_host
-from gputree.base.dtypes import NODE, THRESHOLD_SPLIT, Bools, Floats, Int32s, Int64s
+from gputree.base.dtypes import NODE, THRESHOLD_SPLIT, Bools, Floats, Int32s, Int64s, Weight
 from gputree.compilation import kernel
 from gputree.errors import InputError
 from gputree.estimators.arguments import C45_REFUSES, MULTIWAY_LACKS
@@ -169,14 +169,12 @@ class C45Classifier(MultiwayTree, C45Parameters):
         self.tree_, self.unpruned_tree_, self.winnowed_ = tree.tree_, tree.unpruned_tree_, ~kept
         self.growth_report_ = tree.growth_report_
 
-    def _grow_tree(
-        self, table: Table, target: NDArray, weight: NDArray[np.float64] | None, n: int
-    ) -> Tree:
+    def _grow_tree(self, table: Table, target: NDArray, weight: Weight, n: int) -> Tree:
         tree = super()._grow_tree(table, target, weight, n)
         tree = collapse_splits(tree) if self.collapse else tree
         return replace(tree, smoothing=1.0) if self.laplace else tree
 
-    def _soften(self, table: Table, target: NDArray, weight: NDArray[np.float64] | None) -> None:
+    def _soften(self, table: Table, target: NDArray, weight: Weight) -> None:
         if self.soft_thresholds:
             values = np.ascontiguousarray(to_host(table.values))
             self.tree_ = soften(self.tree_, values, target, weight)
@@ -238,7 +236,7 @@ class _Arrived(NamedTuple):
         return _Arrived(*(field[entries] for field in self))
 
 
-def soften(tree: Tree, values: NDArray, target: NDArray, weight: Floats | None) -> Tree:
+def soften(tree: Tree, values: NDArray, target: NDArray, weight: Weight) -> Tree:
     """The tree, of classes and pruned, with bounds of its thresholds by the rows it grew on."""
     lower, upper = tree.threshold.copy(), tree.threshold.copy()
     descent = Descent(values, pack(tree, values.dtype), portions(tree), None)

@@ -12,6 +12,7 @@ from sklearn.utils import Bunch, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from gputree.backends.devices import resolve_device, to_host
+from gputree.base.dtypes import Floats, Weight
 from gputree.base.threads import n_threads
 from gputree.errors import InputError
 from gputree.estimators.arguments import (
@@ -84,9 +85,7 @@ class Cart(TreeParameters, BaseDecisionTree):
         if self.ccp_alpha > 0.0:
             self.tree_ = CostComplexity(self.ccp_alpha).prune_tree(self.tree_)
 
-    def _grow_tree(
-        self, table: Table, target: NDArray, weight: NDArray[np.float64] | None, n: int
-    ) -> Tree:
+    def _grow_tree(self, table: Table, target: NDArray, weight: Weight, n: int) -> Tree:
         signs = monotonic_signs(self, table.columns)
         options = self._options(n, table.shape[1], table.device)._replace(signs=signs)
         of_sums = grow_tree if target.ndim == 1 else grow_targets
@@ -283,7 +282,7 @@ class DecisionTreeRegressor(RegressionParameters, TableRegressor, Cart):
     _refuses = refuses("DecisionTreeRegressor")
 
     @explained
-    def predict(self, X: Any) -> NDArray[np.float64]:
+    def predict(self, X: Any) -> Floats:
         check_is_fitted(self, "tree_")
         answers = self.tree_.answers
         return self._take(answers[:, 0] if self.tree_.n_outputs == 1 else answers, X)

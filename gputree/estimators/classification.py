@@ -12,7 +12,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from gputree import prediction
-from gputree.base.dtypes import MISSING_TO_ALL
+from gputree.base.dtypes import MISSING_TO_ALL, Floats, Weight
 from gputree.base.sklearn import compute_sample_weight
 from gputree.columns.categories import is_missing
 from gputree.errors import InputError
@@ -139,7 +139,7 @@ class TableClassifier(LogProbabilities, ClassifierMixin, TableEstimator):
         joined = self._joined(X)
         return by_target(joined, ends_of(self.classes_)) if self._has_targets else joined
 
-    def _joined(self, X: Any) -> NDArray[np.float64]:
+    def _joined(self, X: Any) -> Floats:
         """Probabilities of the classes, those of one target after the other."""
         raise NotImplementedError
 
@@ -172,9 +172,7 @@ class TableClassifier(LogProbabilities, ClassifierMixin, TableEstimator):
         self.costs_ = None
         return codes
 
-    def _combine_weights(
-        self, weight: NDArray[np.float64] | None, codes: NDArray[Any]
-    ) -> NDArray[np.float64] | None:
+    def _combine_weights(self, weight: Weight, codes: NDArray[Any]) -> Weight:
         """Sample weights times class weights, and what errors of the classes cost."""
         weight = self._times_class_weights(weight, codes)
         if self.costs_ is None:
@@ -182,9 +180,7 @@ class TableClassifier(LogProbabilities, ClassifierMixin, TableEstimator):
         check_weight_range(weight)
         return cost_weights(self.costs_, weight, codes)
 
-    def _times_class_weights(
-        self, weight: NDArray[np.float64] | None, codes: NDArray[Any]
-    ) -> NDArray[np.float64] | None:
+    def _times_class_weights(self, weight: Weight, codes: NDArray[Any]) -> Weight:
         if self.class_weight is None:
             return weight
         by_class = self._class_weights(codes)
@@ -195,7 +191,7 @@ class TableClassifier(LogProbabilities, ClassifierMixin, TableEstimator):
             )
         return by_class if weight is None else weight * by_class
 
-    def _class_weights(self, codes: NDArray[Any]) -> NDArray[np.float64]:
+    def _class_weights(self, codes: NDArray[Any]) -> Floats:
         """Weight of each row by its class; of several targets, the product of their weights."""
         given = self.class_weight
         if codes.ndim == 1:
@@ -218,10 +214,10 @@ class TableClassifier(LogProbabilities, ClassifierMixin, TableEstimator):
             )
         each = given if isinstance(given, list) else [given] * k
         weights = map(_weights_of_classes, each, self.classes_, codes.T)
-        found: NDArray[np.float64] = np.prod(list(weights), axis=0)
+        found: Floats = np.prod(list(weights), axis=0)
         return found
 
-    def _loss_weights(self, weight: NDArray[np.float64], codes: NDArray) -> NDArray[np.float64]:
+    def _loss_weights(self, weight: Floats, codes: NDArray) -> Floats:
         """Combine weights as `_combine_weights`, also for labels not seen in `fit`, of code -1.
 
         They keep their weights. Where no error of the others costs, these have weight 0.
@@ -238,7 +234,7 @@ class TableClassifier(LogProbabilities, ClassifierMixin, TableEstimator):
         found[seen] = of_seen
         return found
 
-    def _answer(self, shares: NDArray[np.float64]) -> NDArray[Any]:
+    def _answer(self, shares: Floats) -> NDArray[Any]:
         """Labels of the highest probability, or of the minimum expected cost."""
         if self._has_targets:
             return labels_of_codes(self.classes_, most_probable(shares, ends_of(self.classes_)))
@@ -274,8 +270,8 @@ class TreeClassifier(TableClassifier, BaseDecisionTree):
             return self._take(self._answer(self.tree_.predictions), X)
         return self._take(self.classes_[self.tree_.predictions.argmax(axis=1)], X)
 
-    def _joined(self, X: Any) -> NDArray[np.float64]:
-        found: NDArray[np.float64] = self._descend(prediction.class_distributions, X)
+    def _joined(self, X: Any) -> Floats:
+        found: Floats = self._descend(prediction.class_distributions, X)
         return found
 
     @property
@@ -288,10 +284,10 @@ class TreeClassifier(TableClassifier, BaseDecisionTree):
 
 def _weights_of_classes(
     given: dict[Any, float] | str | None, classes: NDArray[Any], codes: NDArray[Any]
-) -> NDArray[np.float64]:
+) -> Floats:
     """Weight of each row by its class, of one target."""
     if isinstance(given, str):  # balanced
-        found: NDArray[np.float64] = compute_sample_weight(given, classes[codes])
+        found: Floats = compute_sample_weight(given, classes[codes])
     else:  # of every class, even if these rows lack it
         found = compute_sample_weight(given, classes)[codes]
     return found

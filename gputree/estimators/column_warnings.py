@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree.arithmetic.fixed_point import Targets, Weights
-from gputree.base.dtypes import Bools
+from gputree.base.dtypes import Bools, Floats, Int64s, Weight
 from gputree.columns import Columns
 from gputree.columns.categories import (
     LEAST_NUMBERS,
@@ -64,7 +64,7 @@ class Identifier(NamedTuple):
         return f"has a unique value in {rows}"
 
 
-def have_few_categories(columns: Columns, n: int) -> NDArray[np.bool_]:
+def have_few_categories(columns: Columns, n: int) -> Bools:
     """Mark columns that are numeric or have fewer than ``FEW_CATEGORIES * n`` categories.
 
     All columns if there are none.
@@ -74,7 +74,7 @@ def have_few_categories(columns: Columns, n: int) -> NDArray[np.bool_]:
 
 
 def warn_of_excluded(
-    columns: Columns, excluded: NDArray[np.bool_], n: int, names: NDArray | None, estimator: str
+    columns: Columns, excluded: Bools, n: int, names: NDArray | None, estimator: str
 ) -> None:
     """Issue one warning that names the columns excluded because of their many categories."""
     found = [
@@ -287,11 +287,11 @@ MOST_WEIGHT_ERROR = 1.0 / FEWEST_STEPS / 2.0
 
 
 def warn_if_coarse(
-    sample_weight: NDArray[np.float64] | None,
+    sample_weight: Weight,
     weights: Weights,
-    y: NDArray[np.float64] | None = None,
+    y: Floats | None = None,
     targets: Targets | None = None,
-    rows: NDArray[np.int64] | None = None,
+    rows: Int64s | None = None,
     subject: str = "Targets",
 ) -> None:
     """Warn where extreme rows make steps so wide that ordinary ones cannot be distinguished.
@@ -312,7 +312,7 @@ def warn_if_coarse(
         _look_at_targets(y, weights, targets, subject)
 
 
-def _look_at_weights(sample_weight: NDArray[np.float64], weights: Weights) -> None:
+def _look_at_weights(sample_weight: Floats, weights: Weights) -> None:
     assert weights.weight is not None
     rows = _sample(sample_weight.size)
     given = sample_weight[rows]
@@ -328,17 +328,15 @@ def _look_at_weights(sample_weight: NDArray[np.float64], weights: Weights) -> No
     )
 
 
-def _look_at_targets(
-    y: NDArray[np.float64], weights: Weights, targets: Targets, subject: str
-) -> None:
+def _look_at_targets(y: Floats, weights: Weights, targets: Targets, subject: str) -> None:
     rows = _sample(y.size)
     given = y[rows]
     extreme = max(int(EXTREME_SHARE * rows.size), 1)
     if rows.size <= 2 * extreme + 1:
         return
     # each of the extreme rows has two neighbours: if more pairs are far apart, so are some others
-    most = targets.unit + 4.0 * np.finfo(np.float64).eps * (abs(targets.centre) + targets.reach)
-    apart = np.abs(given[1:] - given[:-1]) >= FEWEST_STEPS * 4.0 * most
+    rounding = targets.unit + 4.0 * np.finfo(np.float64).eps * (abs(targets.centre) + targets.reach)
+    apart = np.abs(given[1:] - given[:-1]) >= FEWEST_STEPS * 4.0 * rounding
     if not targets.rounded and np.count_nonzero(apart) > 4 * extreme:
         return
     fixed = targets.target[rows] * targets.unit
@@ -368,7 +366,7 @@ def _look_at_targets(
     )
 
 
-def _sample(n: int) -> NDArray[np.int64]:
+def _sample(n: int) -> Int64s:
     """Rows at even distances."""
     size = min(n, SAMPLE_ROWS)
     return np.arange(size) * (n - 1) // max(size - 1, 1)

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree.arithmetic.fixed_point import fix_weights
+from gputree.base.dtypes import Floats, Weight
 from gputree.errors import InputError
 from gputree.inputs.labels import Costs, class_costs
 from gputree.inputs.targets import forbid_targets
@@ -115,9 +116,7 @@ def _wrong(name: str, expected: str, got: Any) -> InvalidParameterError:
     )
 
 
-def cost_weights(
-    costs: Costs, weight: NDArray[np.float64] | None, codes: NDArray[Any]
-) -> NDArray[np.float64]:
+def cost_weights(costs: Costs, weight: Weight, codes: NDArray[Any]) -> Floats:
     """Weights of n rows times what the errors of their classes cost; the total stays.
 
     Rows have class codes, and weights of shape (n,), or None.

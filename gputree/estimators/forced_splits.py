@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree.errors import InputError, warn
+from gputree.estimators.arguments import cut_of, names_of, place_of
 from gputree.estimators.growing import Options, grow_tree
-from gputree.estimators.named_cuts import cut_of, names_of, place_of
 from gputree.estimators.subtrees import CartSubtrees
 from gputree.growth.assembly import graft
 from gputree.growth.frontier import best_first_leaves

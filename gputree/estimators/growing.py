@@ -14,7 +14,16 @@ from gputree.backends import new_backend
 from gputree.backends.base import Backend, Limits, Monotonic, Rows, Subtrees, Task
 from gputree.backends.binning import MAX_BINS
 from gputree.backends.interactions import Interactions
-from gputree.base.dtypes import LEAF, MISSING_STOPS, NODE, THRESHOLD_SPLIT
+from gputree.base.dtypes import (
+    LEAF,
+    MISSING_STOPS,
+    NODE,
+    THRESHOLD_SPLIT,
+    Floats,
+    Int32s,
+    Int64s,
+    Weight,
+)
 from gputree.base.progress import Progress
 from gputree.columns import Columns
 from gputree.criteria.named import class_impurity, fix, new_criterion, target_impurity
@@ -36,7 +45,7 @@ from gputree.growth.frontier import best_first_leaves, bound_answers
 from gputree.growth.grower import GrowthPlan, grow, is_small_root
 from gputree.inputs.tables import Table
 from gputree.tree import Tree
-from gputree.tree.checks import bound_gains, bounded_gains
+from gputree.tree.statistics import bound_gains, bounded_gains
 
 # Depths are 32-bit; no tree of fewer rows than that is deeper.
 UNLIMITED_DEPTH = np.iinfo(np.int32).max
@@ -84,7 +93,7 @@ class Grown(NamedTuple):
 def grow_tree(
     table: Table,
     target: NDArray,
-    sample_weight: NDArray[np.float64] | None,
+    sample_weight: Weight,
     options: Options,
 ) -> Grown:
     """Grow a CART tree.
@@ -113,7 +122,7 @@ def grow_tree(
 class TreeUnits(NamedTuple):
     """Rows that one of many trees is grown on, and their weights and targets in fixed point."""
 
-    entries: NDArray[np.int64]
+    entries: Int64s
     weights: Weights
     targets: Targets | None
     task: Task
@@ -190,7 +199,7 @@ def _number(
 
 
 def over_stored(
-    rows: NDArray[np.int64] | None, n: int, target: NDArray, weight: NDArray | None
+    rows: Int64s | None, n: int, target: NDArray, weight: NDArray | None
 ) -> tuple[NDArray, NDArray | None]:
     """Scatter targets and weights of `rows` of a table to all its n rows; others get weight 0."""
     if rows is None:
@@ -203,7 +212,7 @@ def over_stored(
 
 def units_of(
     target: NDArray, sample_weight: NDArray | None, options: Options
-) -> tuple[NDArray[np.int64] | None, Weights, Targets | None]:
+) -> tuple[Int64s | None, Weights, Targets | None]:
     """Rows with weight, None for all; and weights and targets in fixed point, of all rows."""
     entries = None
     if sample_weight is not None and sample_weight.dtype.kind != "f":
@@ -282,7 +291,7 @@ def new_task(
     target: NDArray,
     weights: Weights,
     targets: Targets | None,
-    categories: NDArray[np.int64],
+    categories: Int64s,
     options: Options,
 ) -> Task:
     """The task of growing on fixed-point weights, and targets for regression.
@@ -339,18 +348,18 @@ def check_statistics(n_nodes: int, n_classes: int) -> None:
 class BinaryShape(NamedTuple):
     """Nodes numbered breadth-first: parents, depths, rows, and row statistics (N, S)."""
 
-    parent: NDArray[np.int32]
-    depth: NDArray[np.int32]
-    rows: NDArray[np.int64]
-    sums: NDArray[np.int64]
+    parent: Int32s
+    depth: Int32s
+    rows: Int64s
+    sums: Int64s
 
 
 class Statistics(NamedTuple):
     """Class weights or targets of N nodes, shape (N, K), weights and impurities."""
 
-    statistics: NDArray[np.float64]
-    weight: NDArray[np.float64]
-    impurity: NDArray[np.float64]
+    statistics: Floats
+    weight: Floats
+    impurity: Floats
 
 
 def numbered_tree(
@@ -407,7 +416,7 @@ def close_tree(tree: Tree, shape: BinaryShape, options: Options) -> Tree:
     return bounded_gains(tree.collapse(closed))
 
 
-def _class_statistics(sums: NDArray[np.int64], weights: Weights, criterion: str) -> Statistics:
+def _class_statistics(sums: Int64s, weights: Weights, criterion: str) -> Statistics:
     """Class weights, weight and impurity of every node."""
     unit = weights.unit * weights.scale
     whole = sums.sum(axis=1)
@@ -416,10 +425,10 @@ def _class_statistics(sums: NDArray[np.int64], weights: Weights, criterion: str)
 
 
 def _target_statistics(
-    sums: NDArray[np.int64], weights: Weights, targets: Targets, criterion: str
+    sums: Int64s, weights: Weights, targets: Targets, criterion: str
 ) -> Statistics:
     """Mean, weight and impurity of every node."""
     weight, total = sums[:, 0], sums[:, 1]
-    mean: NDArray[np.float64] = targets.centre + total * targets.unit / weight
+    mean: Floats = targets.centre + total * targets.unit / weight
     whole = np.multiply(weight, weights.unit * weights.scale, dtype=np.float64)
     return Statistics(mean[:, None], whole, target_impurity(criterion, sums, targets))

@@ -24,6 +24,10 @@ from gputree.base.dtypes import (
     NODE,
     SUBSET_SPLIT,
     THRESHOLD_SPLIT,
+    Bools,
+    Floats,
+    Int64s,
+    Weight,
 )
 from gputree.base.memory import require_memory
 from gputree.base.progress import Progress
@@ -42,7 +46,7 @@ from gputree.growth.lists import (
 )
 from gputree.tree import Tree
 from gputree.tree.branches import BranchLists, places_of
-from gputree.tree.checks import bounded_gains
+from gputree.tree.statistics import bounded_gains
 
 # Weights, counts and sums nearer than this are equal, where rows have weights of about 1.
 WEIGHT_SLACK = 1e-6
@@ -58,8 +62,8 @@ class ListOptions(NamedTuple):
     """Parameters of growth over attribute lists, resolved for one table."""
 
     n_classes: int
-    nominal: NDArray[np.bool_]
-    n_categories: NDArray[np.int64]
+    nominal: Bools
+    n_categories: Int64s
     rule: SplitRule
     missing_is_category: bool  # one more branch (ID3), not fractions of rows in every one (C4.5)
     every_category: bool  # a split has a branch for every category of its column, also without rows
@@ -82,7 +86,7 @@ class ListOptions(NamedTuple):
 def grow_lists(
     columns: CodedColumns,
     target: NDArray,
-    sample_weight: NDArray[np.float64] | None,
+    sample_weight: Weight,
     options: ListOptions,
 ) -> Tree:
     """Grow a multiway tree by information gain.
@@ -108,7 +112,7 @@ class ListGrowth(NamedTuple):
         cls,
         columns: CodedColumns,
         target: NDArray,
-        sample_weight: NDArray[np.float64] | None,
+        sample_weight: Weight,
         options: ListOptions,
     ) -> ListGrowth:
         """Prepare growth over all rows of a table."""
@@ -235,9 +239,7 @@ def _per_node(shape: TreeShape, per_split: NDArray, at_leaf: float) -> NDArray:
     return np.append(per_split, np.array([at_leaf], per_split.dtype))[shape.split]
 
 
-def _thresholds(
-    splits: Expansion, distinct: list[NDArray], options: ListOptions
-) -> NDArray[np.float64]:
+def _thresholds(splits: Expansion, distinct: list[NDArray], options: ListOptions) -> Floats:
     """Thresholds of the numeric splits: midway, or the largest value of the table up to there."""
     threshold = midpoints(splits.low, splits.high)
     numeric = ~options.nominal[splits.feature]
@@ -249,9 +251,7 @@ def _thresholds(
     return np.where(numeric, threshold, NO_THRESHOLD)
 
 
-def _missing_children(
-    splits: Expansion, local: NDArray[np.int64], options: ListOptions
-) -> NDArray[np.int64]:
+def _missing_children(splits: Expansion, local: Int64s, options: ListOptions) -> Int64s:
     """Child to which each split sends missing values."""
     if not options.missing_is_category:
         return np.full(splits.node.size, MISSING_TO_ALL)
@@ -263,8 +263,8 @@ def _missing_children(
 def _branch_lists(
     splits: Expansion,
     shape: TreeShape,
-    part_split: NDArray[np.int64],
-    ordinal: NDArray[np.int64],
+    part_split: Int64s,
+    ordinal: Int64s,
     options: ListOptions,
 ) -> BranchLists:
     """The category that leads to each child of a split by categories."""
@@ -285,7 +285,7 @@ def _branch_lists(
 
 
 def _pairs_against_rest(
-    splits: Expansion, shape: TreeShape, is_nominal: NDArray[np.bool_], options: ListOptions
+    splits: Expansion, shape: TreeShape, is_nominal: Bools, options: ListOptions
 ) -> BranchLists:
     """One category leads to the first child, all others of the column to the second.
 

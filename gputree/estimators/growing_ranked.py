@@ -10,7 +10,7 @@ from gputree.backends import new_ranked_grower
 from gputree.backends.base import Limits
 from gputree.backends.binning import midpoints
 from gputree.backends.lists import NodeRows, RankedNodes
-from gputree.base.dtypes import Int64s
+from gputree.base.dtypes import Floats, Int64s
 from gputree.base.memory import require_memory
 from gputree.base.progress import Progress
 from gputree.criteria.named import RANKED
@@ -188,7 +188,7 @@ def _grown_nodes(grown: RankedNodes, values: NDArray) -> GrownNodes:
 
 def _weights_of(
     grown: RankedNodes, rows: NodeRows, order: NDArray, weight: NDArray | None, unit: float
-) -> NDArray[np.float64]:
+) -> Floats:
     """Weights of nodes, from those of rows before they were rounded for growth.
 
     `weight` is of the rows in `order`; `rows` are those of the leaves, one leaf after another.
@@ -202,9 +202,9 @@ def _weights_of(
 
 
 def _statistics(
-    grown: RankedNodes, fixed: RankedTargets, target: NDArray, weight: NDArray[np.float64]
+    grown: RankedNodes, fixed: RankedTargets, target: NDArray, weight: Floats
 ) -> Statistics:
     """Quantiles of the targets themselves, weights and mean losses of nodes."""
     low, high = (target[grown.quantile[..., side], np.arange(target.shape[1])] for side in range(2))
-    quantile: NDArray[np.float64] = np.where(low == high, low, 0.5 * low + 0.5 * high)
+    quantile: Floats = np.where(low == high, low, 0.5 * low + 0.5 * high)
     return Statistics(quantile, weight, grown.loss * fixed.criterion.unit / grown.weight)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from gputree.backends import get_list_backend
 from gputree.backends.lists import CandidateTests, Level, Tests
-from gputree.base.dtypes import SUBSET_SPLIT, THRESHOLD_SPLIT, Floats
+from gputree.base.dtypes import SUBSET_SPLIT, THRESHOLD_SPLIT, Weight
 from gputree.criteria import node_entropies
 from gputree.errors import InputError
 from gputree.estimators.growing_lists import ListGrowth, ListOptions
@@ -48,9 +48,7 @@ class _Entries:
 class ListSubtrees(Subtrees):
     """Subtrees of trees of ID3 and C4.5."""
 
-    def __init__(
-        self, estimator: Any, table: Table, target: NDArray, weight: Floats | None
-    ) -> None:
+    def __init__(self, estimator: Any, table: Table, target: NDArray, weight: Weight) -> None:
         if getattr(estimator, "winnow", False) or getattr(estimator, "soft_thresholds", False):
             raise InputError(
                 "A tree with winnowed columns or soft thresholds is not edited: fit with "

@@ -6,10 +6,10 @@ Source of ID3: Quinlan, Induction of decision trees, Machine Learning 1 (1986).
 from abc import abstractmethod
 from typing import Any, ClassVar, Literal, Self
 
-import numpy as np
 from numpy.typing import NDArray
 
 from gputree.backends.devices import resolve_device
+from gputree.base.dtypes import Weight
 from gputree.base.threads import n_threads
 from gputree.estimators.arguments import ID3_LACKS, interactions
 from gputree.estimators.base import count_rows
@@ -29,9 +29,7 @@ class MultiwayTree(LabelParameters, MultiwayParameters, TreeClassifier):
 
     _order: ClassVar[Literal["C", "F"]] = "F"
 
-    def _grow_tree(
-        self, table: Table, target: NDArray, weight: NDArray[np.float64] | None, n: int
-    ) -> Tree:
+    def _grow_tree(self, table: Table, target: NDArray, weight: Weight, n: int) -> Tree:
         options = self._options(n, target.size)
 
         def grow(device: str) -> Tree:

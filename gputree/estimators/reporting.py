@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from gputree import prediction
 from gputree.backends.devices import to_host
+from gputree.base.dtypes import Bools, Floats, Weight
 from gputree.base.sklearn import (
     assert_all_finite,
     check_array,
@@ -18,7 +19,7 @@ from gputree.base.sklearn import (
 )
 from gputree.errors import InputError
 from gputree.estimators.arguments import explained
-from gputree.evaluation import Lines, Report, Weight, report, usage_lines
+from gputree.evaluation import Lines, Report, report, usage_lines
 from gputree.evaluation.predictions import answers_by_target
 from gputree.inputs.labels import exact_labels
 from gputree.inputs.targets import join_labels, known_columns
@@ -97,7 +98,7 @@ class Reporting:
         """Tables of a report on rows, by title; their weights are None, or may be zero."""
         return {}
 
-    def _training_mean(self) -> float | NDArray[np.float64]:
+    def _training_mean(self) -> float | Floats:
         """The mean of each target of the training rows; NaN for classes."""
         return np.nan
 
@@ -132,14 +133,14 @@ def column_usage(tree: Tree, parts: Iterable[Any], names: Any, weight: Weight) -
     return usage_lines(used / (done if weight is None else weight.sum()), names)
 
 
-def _tested(tree: Tree, rows: NDArray) -> NDArray[np.bool_]:
+def _tested(tree: Tree, rows: NDArray) -> Bools:
     """Mark columns that are tested on the path of each row and not missing there; shape (m, d)."""
     path = prediction.decision_path(tree, rows)
     row = np.repeat(np.arange(len(rows)), np.diff(path.indptr))
     inner = ~tree.is_leaf[path.indices]
     marks = np.zeros(rows.shape, np.bool_)
     marks[row[inner], tree.feature[path.indices[inner]]] = True
-    found: NDArray[np.bool_] = marks & ~np.isnan(rows)
+    found: Bools = marks & ~np.isnan(rows)
     return found
 
 

@@ -17,13 +17,13 @@ from gputree.backends import new_backend
 from gputree.backends.base import Splits
 from gputree.backends.binning import missing_goes_left
 from gputree.backends.interactions import Interactions, interactions_of
-from gputree.base.dtypes import NO_CHILD, NO_FEATURE, NO_THRESHOLD, Bools, Floats, Int64s
+from gputree.base.dtypes import NO_CHILD, NO_FEATURE, NO_THRESHOLD, Bools, Int64s, Weight
 from gputree.base.sklearn import InvalidParameterError
 from gputree.base.texts import hint
 from gputree.base.threads import SPANS_PER_THREAD
 from gputree.criteria import decrease
 from gputree.errors import InputError
-from gputree.estimators.arguments import interactions
+from gputree.estimators.arguments import interactions, names_of, place_of
 from gputree.estimators.growing import (
     BinaryShape,
     Options,
@@ -34,13 +34,12 @@ from gputree.estimators.growing import (
 )
 from gputree.estimators.growing_categories import as_tests
 from gputree.estimators.growing_ranked import is_ranked
-from gputree.estimators.named_cuts import names_of, place_of
 from gputree.growth.assembly import GrownNodes
 from gputree.inputs.tables import Table
 from gputree.prediction import stopping_shares
 from gputree.tree import Tree
 from gputree.tree.branches import BranchLists
-from gputree.tree.checks import bounded_gains
+from gputree.tree.statistics import bounded_gains
 from gputree.tree.sums import add_up
 
 ONE_SIDE = "All rows of the node would go to one side."  # of a split that is no split
@@ -224,9 +223,7 @@ def _sums_of_sides(backend: Any, middle: int, total: Int64s) -> Int64s:
 class CartSubtrees(Subtrees):
     """Subtrees of trees of CART."""
 
-    def __init__(
-        self, estimator: Any, table: Table, target: NDArray, weight: Floats | None
-    ) -> None:
+    def __init__(self, estimator: Any, table: Table, target: NDArray, weight: Weight) -> None:
         if estimator.monotonic_cst is not None:
             raise InputError(
                 "A tree with monotonic constraints is not edited: the bounds of a node depend on "

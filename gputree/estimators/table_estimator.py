@@ -17,6 +17,7 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.metaestimators import available_if
 
 from gputree.backends.devices import InfinityError
+from gputree.base.dtypes import Floats, Weight
 from gputree.base.sklearn import (
     InvalidParameterError,
     fit_context,
@@ -232,9 +233,7 @@ class TableEstimator(Descending, CallbackSupport, BaseEstimator):
         """
         raise NotImplementedError
 
-    def _combine_weights(
-        self, weight: NDArray[np.float64] | None, target: NDArray[Any]
-    ) -> NDArray[np.float64] | None:
+    def _combine_weights(self, weight: Weight, target: NDArray[Any]) -> Weight:
         """Weights of rows in growth, from sample weights and class codes or targets."""
         return weight
 
@@ -335,13 +334,13 @@ class TableRegressor(RegressorMixin, TableEstimator):
 
     criterion: Any
 
-    def _check_target(self, y: Any, n_rows: int) -> NDArray[np.float64]:
+    def _check_target(self, y: Any, n_rows: int) -> Floats:
         columns = target_columns(y) if self._takes_targets else None
         if columns is not None:
             return check_target_numbers(self, columns, n_rows, self.criterion)
         return check_targets(self, y, n_rows, self.criterion)
 
-    def predict(self, X: Any) -> NDArray[np.float64]:
+    def predict(self, X: Any) -> Floats:
         """Mean target of the leaf of each row; of a forest, the mean over its trees.
 
         The median or the quantile in place of the mean, as the criterion says.

@@ -20,6 +20,7 @@ from sklearn.utils import check_random_state
 
 from gputree.arithmetic.fixed_point import fix_weights
 from gputree.backends.devices import to_host
+from gputree.base.dtypes import Bools, Floats, Int64s, Weight
 from gputree.columns import Columns
 from gputree.estimators.arguments import within
 from gputree.estimators.base import count_rows, take_weights
@@ -34,17 +35,17 @@ TOTAL_BITS = 48
 class RowWeights(NamedTuple):
     """Weights of n rows: ``units x unit``; `base` are the units of the first trial."""
 
-    units: NDArray[np.int64]
-    base: NDArray[np.int64]
+    units: Int64s
+    base: Int64s
     unit: float
 
     @property
-    def values(self) -> NDArray[np.float64]:
+    def values(self) -> Floats:
         """The weights, of shape (n,)."""
         return np.multiply(self.units, self.unit, dtype=np.float64)
 
 
-def first_weights(weight: NDArray[np.float64] | None, n: int) -> RowWeights:
+def first_weights(weight: Weight, n: int) -> RowWeights:
     """Weights of the first trial, from sample weights, positive, or None."""
     fixed = fix_weights(weight, n, fractions=True)
     assert fixed.weight is not None
@@ -65,15 +66,13 @@ class TrialOutcome(NamedTuple):
         return self.wrong / (self.right + self.wrong)
 
 
-def outcome_of(weights: RowWeights, is_wrong: NDArray[np.bool_]) -> TrialOutcome:
+def outcome_of(weights: RowWeights, is_wrong: Bools) -> TrialOutcome:
     """Weight of the rows that a tree predicts correctly, and of the other rows."""
     wrong = int(weights.units[is_wrong].sum())
     return TrialOutcome(int(weights.units.sum()) - wrong, wrong)
 
 
-def next_weights(
-    weights: RowWeights, is_wrong: NDArray[np.bool_], outcome: TrialOutcome
-) -> RowWeights:
+def next_weights(weights: RowWeights, is_wrong: Bools, outcome: TrialOutcome) -> RowWeights:
     """The weights of the next trial, by C5.0's rule.
 
     Rows that were wrong come half way to half of the total weight: what they gain is shared by
@@ -86,9 +85,6 @@ def next_weights(
     gained = np.rint(weights.base * (moved / int(weights.base[is_wrong].sum())))
     units = np.where(is_wrong, weights.units + gained, kept)
     return weights._replace(units=np.maximum(units, 1.0).astype(np.int64))
-
-
-Weight = NDArray[np.float64] | None
 
 
 def coded_grower(estimator: Any, kind: type, n: int) -> Any:
@@ -109,9 +105,7 @@ def coded_grower(estimator: Any, kind: type, n: int) -> Any:
     return grower
 
 
-def winnow(
-    grower: Any, table: Table, target: NDArray, weight: Weight, random_state: Any
-) -> NDArray[np.bool_]:
+def winnow(grower: Any, table: Table, target: NDArray, weight: Weight, random_state: Any) -> Bools:
     """Mark the columns to grow on, shape (n_features,).
 
     `grower` is not fitted, as `coded_grower` makes it, and weights are positive, or None. The half
@@ -153,9 +147,7 @@ class _Judge:
         return int(self.units[found != self.target].sum())
 
 
-def grow_on(
-    grower: Any, kept: NDArray[np.bool_], table: Table, target: NDArray, weight: Weight
-) -> Any:
+def grow_on(grower: Any, kept: Bools, table: Table, target: NDArray, weight: Weight) -> Any:
     """A copy of `grower`, fitted on some of the columns; its trees number all of them."""
     columns, tree = np.flatnonzero(kept), copy(grower)
     if columns.size < kept.size:

@@ -20,7 +20,7 @@ from gputree.evaluation.reports import (
     table_texts,
     usage_lines,
 )
-from gputree.evaluation.sums import Measure, Moments, Sums, Weight
+from gputree.evaluation.sums import Measure, Moments, Sums
 
 __all__ = [
     "AS_WEKA",
@@ -32,7 +32,6 @@ __all__ = [
     "Report",
     "Sums",
     "TableSums",
-    "Weight",
     "answers_by_target",
     "confusion_rows",
     "in_blocks",

@@ -8,16 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.base.dtypes import Floats
+from gputree.base.dtypes import Floats, Weight
 from gputree.base.texts import amount, shown
-from gputree.evaluation.sums import (
-    ClassSums,
-    Measure,
-    Sums,
-    Weight,
-    sums_of_classes,
-    sums_of_numbers,
-)
+from gputree.evaluation.sums import ClassSums, Measure, Sums, sums_of_classes, sums_of_numbers
 from gputree.inputs.labels import Labels
 from gputree.inputs.targets import columns_of
 

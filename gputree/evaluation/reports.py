@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from gputree.base.dtypes import Floats
+from gputree.base.dtypes import Floats, Weight
 from gputree.base.texts import aligned, amount, html_table, shown, tabled
 from gputree.evaluation.predictions import (
     Answers,
@@ -16,7 +16,6 @@ from gputree.evaluation.predictions import (
     measures_of_quantities,
     score_rows,
 )
-from gputree.evaluation.sums import Weight
 
 # A table of a report: a dict a line, all with the same keys.
 Lines = list[dict[str, Any]]

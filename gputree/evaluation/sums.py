@@ -10,9 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.base.dtypes import Floats
-
-Weight = Floats | None
+from gputree.base.dtypes import Floats, Weight
 
 
 class Measure(NamedTuple):

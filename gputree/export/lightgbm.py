@@ -306,7 +306,7 @@ _ONE_LEAF = Binary(
 )
 
 
-def _tree(binary: Binary, value: NDArray[np.float64]) -> bytes:
+def _tree(binary: Binary, value: Floats) -> bytes:
     """A tree in treelite's format; `value` (M, K) is what its nodes predict."""
     leaf = binary.is_leaf
     is_set = ~leaf & np.isnan(binary.threshold)

@@ -12,7 +12,7 @@ from gputree.export.describe import describe, format_number, shorten
 from gputree.export.model import averaged, check_names, tree_of
 from gputree.export.palette import choose_fonts, new_axes
 from gputree.export.parameters import checked
-from gputree.tree.importance import mean_importances
+from gputree.tree.statistics import mean_importances
 
 _MOST_TICKS = 8  # labels of cp along the upper axis
 

@@ -14,7 +14,7 @@ from gputree.export.palette import choose_fonts, class_color, class_tints, new_a
 from gputree.export.parameters import checked
 from gputree.prediction import apply, class_distributions
 from gputree.tree import Tree
-from gputree.tree.importance import impurity_importances
+from gputree.tree.statistics import impurity_importances
 
 _MOST_CELLS = 4_000_000  # some seconds of drawing, more than a screen has points
 _MARGIN = 0.08  # of the range of numbers, to either side

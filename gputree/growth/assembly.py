@@ -16,9 +16,18 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.backends.base import Backend, Bools, Floats, Int64s, Splits, Subtrees
+from gputree.backends.base import Backend, Splits, Subtrees
 from gputree.backends.binning import missing_goes_left
-from gputree.base.dtypes import NO_CHILD, NO_FEATURE, NO_THRESHOLD, NODE
+from gputree.base.dtypes import (
+    NO_CHILD,
+    NO_FEATURE,
+    NO_THRESHOLD,
+    NODE,
+    Bools,
+    Floats,
+    Int32s,
+    Int64s,
+)
 from gputree.compilation import kernel
 from gputree.tree.branches import BranchLists, Subsets, concatenated_ranges
 from gputree.tree.sums import add_to_parents
@@ -32,7 +41,7 @@ class GrownNodes(NamedTuple):
     """
 
     first_child: Int64s
-    feature: NDArray[np.int32]
+    feature: Int32s
     threshold: Floats
     missing_left: Bools
     gain: Floats
@@ -47,7 +56,7 @@ class WholeTrees(NamedTuple):
     """
 
     is_split: Bools  # (N,)
-    feature: NDArray[np.int32]  # (S,)
+    feature: Int32s  # (S,)
     threshold: Floats  # (S,)
     missing_left: Bools  # (S,)
     gain: Floats  # (S,)
@@ -135,7 +144,7 @@ def _join(top: Any, below: Any, roots: Int64s, subtree_roots: Int64s) -> NDArray
     return np.concatenate([top, below])
 
 
-def breadth_first(first_child: NDArray[Any]) -> tuple[Int64s, NDArray[np.int32]]:
+def breadth_first(first_child: NDArray[Any]) -> tuple[Int64s, Int32s]:
     """Nodes reachable from the root, breadth-first, and their depths."""
     order, depth = np.zeros(first_child.size, np.int64), np.zeros(first_child.size, NODE)
     size = walk_levels(first_child.astype(np.int64, copy=False), order, depth)
@@ -143,7 +152,7 @@ def breadth_first(first_child: NDArray[Any]) -> tuple[Int64s, NDArray[np.int32]]
 
 
 @kernel
-def walk_levels(first_child: Int64s, order: Int64s, depth: NDArray[np.int32]) -> int:
+def walk_levels(first_child: Int64s, order: Int64s, depth: Int32s) -> int:
     """Write the nodes reachable from node 0, breadth-first, and their depths; return how many."""
     size = 1
     place = 0
@@ -159,7 +168,7 @@ def walk_levels(first_child: Int64s, order: Int64s, depth: NDArray[np.int32]) ->
     return size
 
 
-def renumber(nodes: GrownNodes) -> tuple[GrownNodes, NDArray[np.int32], NDArray[np.int32]]:
+def renumber(nodes: GrownNodes) -> tuple[GrownNodes, Int32s, Int32s]:
     """Renumber `nodes` breadth-first: nodes, parents and depths, with the sentinels of a `Tree`.
 
     Breadth-first, the k-th node that is split has the children 2 k + 1 and 2 k + 2.
@@ -243,9 +252,7 @@ def over_leaves(first_child: NDArray[Any], leaf_sums: NDArray[Any]) -> NDArray[A
     return sums
 
 
-def list_subsets(
-    backend: Backend, nodes: GrownNodes, parent: NDArray[np.int32], subset: Int64s
-) -> Subsets:
+def list_subsets(backend: Backend, nodes: GrownNodes, parent: Int32s, subset: Int64s) -> Subsets:
     """List the subsets of a tree, numbered by `subset` (N,); -1 where a node tests none.
 
     `nodes` are breadth-first, and the backend's entries in the order after growth.

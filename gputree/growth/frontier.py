@@ -30,10 +30,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree.arithmetic.bits import child_key
-from gputree.backends.base import Backend, Bools, Bounds, Finishing, Floats, Int64s, Limits, Uint64s
+from gputree.backends.base import Backend, Bounds, Finishing, Limits, Uint64s
 from gputree.backends.binning import child_bounds, fewest_rows
 from gputree.backends.interactions import Interactions
-from gputree.base.dtypes import NO_CHILD
+from gputree.base.dtypes import NO_CHILD, Bools, Floats, Int32s, Int64s
 from gputree.tree import Tree
 
 
@@ -303,7 +303,7 @@ def bounds_below(
     interactions: Interactions | None,
     opened: Frontier,
     middle: Int64s,
-    feature: NDArray[np.int32],
+    feature: Int32s,
 ) -> Bounds:
     """Constraints of the children, in pairs, of split nodes that have some.
 
@@ -348,7 +348,7 @@ def bound_answers(tree: Tree, signs: NDArray[np.int8]) -> Tree:
         bounds = Bounds(lower[nodes], upper[nodes], np.zeros_like(nodes))
 
         def means(
-            indices: NDArray[np.intp], child: NDArray[np.int32] = child, bounds: Bounds = bounds
+            indices: NDArray[np.intp], child: Int32s = child, bounds: Bounds = bounds
         ) -> tuple[Floats, Floats]:
             node_bounds = bounds.take(indices)
             first, second = (

@@ -10,18 +10,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gputree.backends.base import (
-    Ahead,
-    Backend,
-    Bounds,
-    GrowsAhead,
-    Int64s,
-    Larger,
-    Limits,
-    Splits,
-)
+from gputree.backends.base import Ahead, Backend, Bounds, GrowsAhead, Larger, Limits, Splits
 from gputree.backends.binning import fewest_rows
 from gputree.backends.interactions import Interactions
+from gputree.base.dtypes import Int64s
 from gputree.base.progress import Progress
 from gputree.growth.assembly import GrownNodes, NodeTable
 from gputree.growth.frontier import (

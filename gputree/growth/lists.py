@@ -18,9 +18,9 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.backends.base import Bools, Floats, Int64s
 from gputree.backends.interactions import Interactions
 from gputree.backends.lists import CandidateTests, Level, ListBackend, ListTask, TestParts, Tests
+from gputree.base.dtypes import Bools, Floats, Int32s, Int64s
 from gputree.base.progress import Progress
 from gputree.criteria.entropy import GAIN_BITS, TOLERANCE, Information, logarithms
 from gputree.tree.branches import concatenated_ranges
@@ -56,9 +56,7 @@ class C45Rule(NamedTuple):
     # most one branch more than its node may have leaves.
     leaves_per_weight: float = 0.0
 
-    def choose(
-        self, candidates: CandidateTests, total: Int64s, task: ListTask
-    ) -> NDArray[np.int32]:
+    def choose(self, candidates: CandidateTests, total: Int64s, task: ListTask) -> Int32s:
         """Column that splits each node of `total` units of weight; -1 for none."""
         return _first_greatest(self.compare(candidates, total, task).worth)
 
@@ -104,9 +102,7 @@ class InformationGain(NamedTuple):
 
     min_gain: float
 
-    def choose(
-        self, candidates: CandidateTests, total: Int64s, task: ListTask
-    ) -> NDArray[np.int32]:
+    def choose(self, candidates: CandidateTests, total: Int64s, task: ListTask) -> Int32s:
         """Column that splits each node of `total` units of weight; -1 for none."""
         feature = candidates.gain.argmax(axis=0).astype(np.int32)
         best = candidates.gain[feature, np.arange(feature.size)]
@@ -124,7 +120,7 @@ def gains(gain: Int64s, total: Int64s, information: Information) -> Floats:
     return gain * 2.0**-GAIN_BITS / (total * information.unit)
 
 
-def _first_greatest(worth: Floats) -> NDArray[np.int32]:
+def _first_greatest(worth: Floats) -> Int32s:
     """First column of the highest positive worth, in each node; nearly equal ones are equal."""
     best, feature = np.zeros(worth.shape[1]), np.full(worth.shape[1], -1, np.int32)
     for f in range(worth.shape[0]):
@@ -137,9 +133,7 @@ def _first_greatest(worth: Floats) -> NDArray[np.int32]:
 class SplitRule(Protocol):
     """Rule that chooses the column of a split."""
 
-    def choose(
-        self, candidates: CandidateTests, total: Int64s, task: ListTask
-    ) -> NDArray[np.int32]:
+    def choose(self, candidates: CandidateTests, total: Int64s, task: ListTask) -> Int32s:
         """Column that splits each node of `total` units of weight; -1 for none."""
 
     def compare(self, candidates: CandidateTests, total: Int64s, task: ListTask) -> Compared:
@@ -270,7 +264,7 @@ class ListGrower:
         return Expansion(node[tests.node], tests.feature, gain, low, high, tests.part, *parts)
 
 
-def tests_on(chosen: NDArray[np.int32], candidates: CandidateTests) -> Tests:
+def tests_on(chosen: Int32s, candidates: CandidateTests) -> Tests:
     """Make the tests of the nodes that have one, on the columns chosen."""
     node = np.flatnonzero(chosen >= 0)
     feature = chosen[node]
@@ -301,7 +295,7 @@ class Expansion(NamedTuple):
     """Splits of m nodes, and the P children with entries that result."""
 
     node: Int64s  # (m,) numbers of the nodes
-    feature: NDArray[np.int32]
+    feature: Int32s
     gain: Floats
     low: Floats  # values on both sides of a numeric cut; NaN for other splits
     high: Floats

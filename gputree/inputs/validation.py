@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree.backends.devices import count_labels, label_range, on_device, to_host
-from gputree.base.dtypes import Floats, Int64s
+from gputree.base.dtypes import Floats, Int64s, Weight
 from gputree.base.sklearn import (
     assert_all_finite,
     check_classification_targets,
@@ -280,7 +280,7 @@ def check_weights(sample_weight: Any, X: NDArray) -> Floats | None:
     return check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
 
 
-def check_weight_range(weight: Floats | None) -> None:
+def check_weight_range(weight: Weight) -> None:
     """Refuse weights, sample times class weights, whose sums or units leave float64."""
     greatest = 1.0 if weight is None else float(weight.max())
     if not LEAST_WEIGHT <= greatest <= MOST_WEIGHT:

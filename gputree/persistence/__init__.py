@@ -4,10 +4,10 @@
 `save_load`      the door: `save_model`, `load_model`, the same as JSON for readers in any language
 `codecs`         the registry: which codec turns which estimator into `Contents` and back;
                  codecs are `one_tree`, `forests`, `boosting`, `rule_sets`
-`header`         parameters, columns and classes, of `values` as JSON holds them
+`header`         parameters, columns and classes, as JSON holds them
 `trees`          the codec of a tree, of which each format stores the arrays its way
 `model_file`     a header and arrays in a zip archive
-`container`      bytes of archives, read within bounds
+`container`      bytes of archives, and values of headers, read within bounds
 ===============  ================================================================================
 
 A new kind of estimator needs a codec, two functions, and an entry in `codecs.CODECS`.

@@ -18,8 +18,8 @@ from gputree.editing.history import read_history
 from gputree.errors import InputError
 from gputree.estimators.costs import check_costs, forbid_costs_of_targets
 from gputree.inputs.targets import forbid_targets
+from gputree.persistence.container import ARRAY_KINDS, check_text_bytes, decode, encode
 from gputree.persistence.model_file import FORMAT
-from gputree.persistence.values import ARRAY_KINDS, check_text_bytes, decode, encode
 from gputree.tree import Tree
 
 if TYPE_CHECKING:

@@ -5,9 +5,9 @@ from typing import Any
 from gputree.errors import InputError
 from gputree.inputs.labels import weighs_errors
 from gputree.persistence.codecs import ALGORITHMS, known_name
+from gputree.persistence.container import decode
 from gputree.persistence.header import complete, field_of, header_of, with_params
 from gputree.persistence.model_file import Contents
-from gputree.persistence.values import decode
 from gputree.tree import Tree
 
 

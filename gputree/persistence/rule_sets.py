@@ -10,9 +10,9 @@ from gputree.base.dtypes import CATEGORY, Floats, Int64s
 from gputree.columns import Columns
 from gputree.errors import InputError
 from gputree.persistence import codecs, one_tree
+from gputree.persistence.container import encode
 from gputree.persistence.header import field_of, marks_of, params_of, restore_marks, with_params
 from gputree.persistence.model_file import Contents
-from gputree.persistence.values import encode
 from gputree.rules.conditions import Condition, Kind, Rules
 from gputree.rules.estimator import C45Rules, forbid_parted_answers
 from gputree.rules.learning import Learned

@@ -15,6 +15,7 @@ from gputree.base.memory import require_memory
 from gputree.criteria.named import NAMED
 from gputree.errors import InputError, InputTypeError
 from gputree.persistence.codecs import ALGORITHMS, FORESTS, SEVERAL, contents_of, rebuild
+from gputree.persistence.container import decode, encode
 from gputree.persistence.header import refusing
 from gputree.persistence.model_file import Contents, read_contents, write_contents
 from gputree.persistence.one_tree import rebuild_saved
@@ -27,7 +28,6 @@ from gputree.persistence.trees import (
     read_tree,
     scalars_of,
 )
-from gputree.persistence.values import decode, encode
 
 if TYPE_CHECKING:
     from sklearn.base import BaseEstimator

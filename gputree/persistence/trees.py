@@ -3,7 +3,7 @@
 A format has a version for plain trees; trees with bounds (`Tree.lower`, `Tree.upper`) need the
 next, trees that smooth or have soft thresholds the one after it. Several trees, columns of ordered
 categories, and several targets have one version each. A reader takes nothing on trust:
-`Tree.check` says what is a tree, and `gputree.tree.checks` which numbers it can have.
+`Tree.check` says what is a tree, and `gputree.tree.statistics` which numbers it can have.
 """
 
 from collections.abc import Callable, Iterable
@@ -19,7 +19,7 @@ from gputree.errors import InputError
 from gputree.persistence.container import RefusedError
 from gputree.tree import Task, Tree
 from gputree.tree.branches import BranchLists
-from gputree.tree.checks import check_statistics
+from gputree.tree.statistics import check_statistics
 
 Kinds = dict[str, tuple[type[np.generic], int]]  # name: dtype, dimensions
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gputree.arithmetic.fixed_point import in_units
-from gputree.base.dtypes import NODE, UNKNOWN_CLASS, Floats, Int32s, Values
+from gputree.base.dtypes import NODE, UNKNOWN_CLASS, Floats, Int32s, Values, Weight
 from gputree.base.sklearn import assert_all_finite, check_consistent_length
 from gputree.criteria.named import OF_REGRESSION
 from gputree.errors import InputError
@@ -40,16 +40,14 @@ class RoutedRows:
     weight: Floats
 
 
-def route(estimator: Any, X: Any, y: ArrayLike, weight: Floats | None) -> RoutedRows:
+def route(estimator: Any, X: Any, y: ArrayLike, weight: Weight) -> RoutedRows:
     """Route rows of `X`, or parts of them, to the nodes where they stop in the estimator's tree."""
     return route_values(
         estimator.tree_, encode_values(estimator, X, y), encode_target(estimator, y), weight
     )
 
 
-def route_values(
-    tree: Tree, values: Values, target: NDArray[Any], weight: Floats | None
-) -> RoutedRows:
+def route_values(tree: Tree, values: Values, target: NDArray[Any], weight: Weight) -> RoutedRows:
     """Route encoded rows, of weight 1 or those given."""
     shares = stopping_shares(tree, np.ascontiguousarray(values))
     row = np.repeat(np.arange(shares.shape[0]), np.diff(shares.indptr))

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.base.dtypes import NO_LEAF, NO_TARGET, NODE, ROW, Floats, Int32s, Int64s
+from gputree.base.dtypes import NO_LEAF, NO_TARGET, NODE, ROW, Bools, Floats, Int32s, Int64s, Weight
 from gputree.base.threads import run
 from gputree.compilation import borrowing, kernel
 from gputree.prediction.answers import Before, run_blocks
@@ -59,7 +59,7 @@ class LeafTargets:
         trees: Sequence[JoinedTrees],
         values: NDArray,
         target: Floats,
-        weight: Floats | None,
+        weight: Weight,
         n_threads: int,
     ) -> list[LeafTargets]:
         """Collect each target of all rows that have weight, in the bag or not.
@@ -117,7 +117,7 @@ class LeafTargets:
     def out_of_bag(
         self,
         trees: Sequence[JoinedTrees],
-        drawn: Sequence[NDArray[np.bool_]],
+        drawn: Sequence[Bools],
         n_threads: int,
         levels: Floats,
     ) -> Floats:

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, check_random_state
 
-from gputree.base.dtypes import Floats, Values
+from gputree.base.dtypes import Floats, Values, Weight
 from gputree.base.sklearn import (
     Interval,
     check_sample_weight,
@@ -161,7 +161,7 @@ class Pruner(BaseEstimator):
         tree: Tree,
         values: Values,
         target: NDArray[Any],
-        weight: Floats | None,
+        weight: Weight,
         n_threads: int = 1,
     ) -> Rows | None:
         """Rows in the form that `prune_tree` takes; None for a method without rows.
@@ -242,7 +242,7 @@ class ValidationPruner(Pruner):
         tree: Tree,
         values: Values,
         target: NDArray[Any],
-        weight: Floats | None,
+        weight: Weight,
         n_threads: int = 1,
     ) -> RoutedRows:
         """Route the rows, or parts of them, to the nodes where they stop in the tree."""

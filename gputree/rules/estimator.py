@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from gputree.arithmetic.fixed_point import fix_weights
 from gputree.backends.devices import missing_columns, to_host
-from gputree.base.dtypes import Floats, Int32s, Values
+from gputree.base.dtypes import Floats, Int32s, Values, Weight
 from gputree.base.sklearn import Interval, StrOptions, fit_context
 from gputree.base.threads import n_threads
 from gputree.errors import InputError, InputTypeError
@@ -19,7 +19,7 @@ from gputree.estimators.classification import LogProbabilities, TreeClassifier
 from gputree.estimators.parameters import MOST_JOBS
 from gputree.estimators.reporting import Reporting
 from gputree.estimators.table_estimator import CallbackSupport
-from gputree.evaluation import Lines, Weight
+from gputree.evaluation import Lines
 from gputree.export.model import Names, model_of, require_estimator
 from gputree.inputs.targets import forbid_targets
 from gputree.prediction.losses import encode_target, require_known_labels

@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.base.dtypes import Bools, Int64s, Values
-from gputree.evaluation import Lines, Weight, rows_of, usage_lines
+from gputree.base.dtypes import Bools, Int64s, Values, Weight
+from gputree.evaluation import Lines, rows_of, usage_lines
 from gputree.rules.coverage import Coverage, coverage
 from gputree.rules.ruleset import RuleSet
 

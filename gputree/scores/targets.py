@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from gputree.arithmetic.fixed_point import Targets, fix_targets, fix_weights
 from gputree.backends.devices import missing_columns, resolve_device, take_column, to_host
-from gputree.base.dtypes import Bools, Floats, Int64s, Values
+from gputree.base.dtypes import Bools, Floats, Int64s, Values, Weight
 from gputree.base.threads import n_threads, run
 from gputree.columns import Columns
 from gputree.discretization.cut_points import MdlRule, cut_values, new_mdl_task
@@ -46,7 +46,7 @@ class Labels(NamedTuple):
     criterion: str
     code: NDArray[np.integer]
     n_labels: int
-    weight: Floats | None
+    weight: Weight
 
     @property
     def size(self) -> int:
@@ -88,7 +88,7 @@ class Numbers(NamedTuple):
     given: int
     rows: Codes | None
     y: Floats
-    weight: Floats | None
+    weight: Weight
     fixed: Targets
     units: Int64s | None  # weights in units
 
@@ -181,7 +181,7 @@ def _options(criterion: str, n_classes: int, device: str, n_threads: int) -> Opt
 
 
 def _grow(
-    table: Table, target: NDArray, weight: Floats | None, rows: Codes | None, options: Options
+    table: Table, target: NDArray, weight: Weight, rows: Codes | None, options: Options
 ) -> Tree:
     if rows is not None:
         table, target = table.take(rows), target[rows]

@@ -12,7 +12,7 @@ from gputree.arithmetic.fixed_point import fix_weights
 from gputree.backends.base import Limits
 from gputree.backends.cpu.cut import drawn_columns
 from gputree.backends.cpu.ranked import grower
-from gputree.backends.cpu.ranked.directions import project
+from gputree.backends.cpu.ranked.class_sums import project
 from gputree.backends.cpu.ranked.grower import RankedGrower
 from gputree.backends.cpu.ranked.lists import partition_list, presort
 from gputree.backends.cpu.ranked.subsets import FEWEST, MOST

@@ -126,28 +126,37 @@ def test_blocks_process_fewer_entries_where_there_are_few(monkeypatch, rows, exp
     assert workspace.chunk_rows(rows) == 50
 
 
-def test_subtrees_wait_for_the_device_a_few_times(emulated_device, monkeypatch):
-    """Twice in global memory and twice in shared memory: for numbers of nodes, and for nodes."""
-    tune(monkeypatch, "cuda", finish_bytes=20 * 2 * (5 * 4 + 6 * 4))  # nodes of 20 rows
+def test_subtrees_wait_for_the_device_twice(emulated_device):
+    """For the numbers of nodes, and for the nodes."""
     sample = table("gini", False, n=200, d=5, dtype=np.float32)
     _, cuda = pair(sample, make_task("gini", sample), 8)
     before = Traffic.now()
     cuda.finish(np.array([0, 60]), np.array([60, 200]), np.zeros(2, int), np.zeros(2, np.uint64))
     spent = Traffic._make(np.subtract(Traffic.now(), before))
-    assert spent.waits == spent.downloads == 4
-    assert spent.uploads == 5  # places; twice the roots, and where their nodes go
+    assert spent.waits == spent.downloads == 2
+    assert spent.uploads == 3  # places, roots, and where their nodes go
 
 
-def test_small_nodes_are_grown_in_order_of_size(cuda_device):
-    """The largest first, in launches whose shared memory is at most twice what a node needs."""
+def test_small_nodes_are_grown_in_launches_by_size(cuda_device, monkeypatch):
+    """The shared memory of each is at most twice what a node needs, but in the last."""
+    tune(monkeypatch, "cuda", shared_classes=3, warp_rows=100, finish_warps=4)
+    monkeypatch.setattr(finish, "shared_rows", lambda _: (900, 440))
     sample = table("gini", False)
     _, cuda = pair(sample, make_task("gini", sample))
-    most = finish.shared_rows(cuda.grower)
-    sizes = np.array([3, most, 1, most // 2 - 1, most // 2 + 1, most // 4 + 1, most - 1])
-    ordered = sizes[finish.largest_first(sizes)]
-    spans = list(finish._launches(cuda.grower, ordered))
-    assert [ordered[a:b].tolist() for a, b in spans] == [
-        [most, most - 1, most // 2 + 1], [most // 2 - 1, most // 4 + 1], [3, 1],
+    sizes = np.array([1000, 990, 501, 499, 440, 260, 250, 249, 3])
+    channels = np.full(sizes.size, 2)
+    none = np.zeros(sizes.size, int)
+    roots = finish.Roots(none, sizes, none, none.astype(np.uint64), channels, [])
+    found = list(finish.launches(cuda.grower, roots))
+    assert [sizes[one.first : one.last].tolist() for one in found] == [
+        [1000, 990], [501], [499], [440, 260], [250, 249, 3],
+    ]  # fmt: skip
+    assert [one.copied for one in found] == [0, 1, 1, 2, 2]
+    assert [one.warps for one in found] == [4, 4, 4, 4, 2]
+    listed = 4 + 1 + 2 * (3 * sample.values.shape[1] + 2)
+    sums = 2 * finish.SUM_BYTES  # of a warp
+    assert [one.shared - one.warps * sums for one in found] == [
+        0, 501 * 4, 499 * 4, 440 * listed, 250 * listed,
     ]  # fmt: skip
 
 

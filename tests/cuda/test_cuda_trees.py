@@ -19,7 +19,7 @@ from strategies import PROBLEMS, examples, make_task, problems, random_problems,
 from twins import as_dtype, assert_equal, assert_same_tree, fit_both, grown, pair, table
 
 from gputree import DecisionTreeClassifier
-from gputree.backends.cuda import encode, kernels
+from gputree.backends.cuda import encode, finish, kernels
 from gputree.criteria import ManyClassEntropy
 from gputree.growth import grower
 
@@ -43,18 +43,20 @@ def test_trees(cuda_device, criterion, weighted, exact, finish_rows):
     assert_same_tree(sample, task, finish_rows=finish_rows, max_bins=12)
 
 
-@pytest.mark.parametrize("most", [0, 2, 25])
+@pytest.mark.parametrize(
+    ("warps", "copied", "finish_rows"),
+    [(1, (0, 0), None), (3, (200, 0), 60), (8, (200, 200), None)],
+)
 @pytest.mark.parametrize(("criterion", "weighted"), PROBLEMS)
 def test_subtrees_in_global_and_in_shared_memory(
-    cuda_device, monkeypatch, criterion, weighted, most
+    cuda_device, monkeypatch, criterion, weighted, warps, copied, finish_rows
 ):
-    """Nodes of up to `most` rows are grown in shared memory, a few at once."""
-    tune(monkeypatch, "cuda", fewest_shared_rows=1, scratch_bytes=5000)
-    row_bytes = 2 * (5 * 4 + 6 * 4)  # keys and items of 5 columns, and of those spilled
-    tune(monkeypatch, "cuda", finish_bytes=most * row_bytes)
+    """Rows of the largest roots whose statistics and lists are in shared memory; few at once."""
+    tune(monkeypatch, "cuda", scratch_bytes=5000, finish_warps=warps, warp_rows=7, few_classes=2)
+    monkeypatch.setattr(finish, "shared_rows", lambda _: copied)
     sample = table(criterion, weighted, n=200, d=5, dtype=np.float32, seed=5)
     for limits in ({}, {"max_features": 2, "max_depth": 7, "min_samples_leaf": 3}):
-        assert_same_tree(sample, make_task(criterion, sample, **limits), finish_rows=None)
+        assert_same_tree(sample, make_task(criterion, sample, **limits), finish_rows=finish_rows)
 
 
 @pytest.mark.parametrize("finish_rows", [1, 30])

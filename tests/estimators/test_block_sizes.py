@@ -49,7 +49,6 @@ SMALL = {
     "prediction.descent.FEW_NODES": 2,
     "prediction.descent.LEVELS": 2,
     "prediction.forest.BLOCK_BYTES": 64,
-    "prediction.quantiles.BLOCK_ROWS": 3,
     "prediction.descent.FEW_CODES": 2,
     "pruning.raising_walk.FIRST_LOOK": 2,
     "pruning.pessimistic.FEW_ROWS": 2,

@@ -24,7 +24,7 @@ from gputree import (
 )
 from gputree.errors import InputError
 from gputree.export import explain, shap_values, to_onnx, to_sklearn
-from gputree.tree.checks import check_statistics
+from gputree.tree.statistics import check_statistics
 
 X = np.random.default_rng(2).integers(-4, 5, size=(40, 2)).astype(float)
 TARGETS = np.column_stack([X[:, 0], 2 * X[:, 1] + 0.5])

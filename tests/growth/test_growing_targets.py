@@ -10,7 +10,7 @@ from sklearn import tree as sklearn_tree
 
 import gputree
 from gputree import CodedTable, DecisionTreeClassifier, DecisionTreeRegressor
-from gputree.backends.cpu.ranked import directions, grower, sums
+from gputree.backends.cpu.ranked import class_sums, grower, sums
 from gputree.base import memory
 from gputree.compilation.tiers import forced
 from gputree.criteria import multi_output
@@ -350,18 +350,18 @@ def test_groups_are_projected_on_the_first_principal_direction(seed):
     if abs(first[-1]) < 1e-3:
         return
     expected = centred @ (first / first[-1])
-    found = directions.project(means, weights)
+    found = class_sums.project(means, weights)
     np.testing.assert_allclose(found, expected, atol=1e-6 * np.abs(expected).max())
 
 
 def test_projections_of_equal_means_and_along_the_axes():
     """No direction gives places of 0; a last component of 0 is passed over."""
     ones = np.ones(3)
-    np.testing.assert_array_equal(directions.project(np.full((3, 2), 7.0), ones), np.zeros(3))
+    np.testing.assert_array_equal(class_sums.project(np.full((3, 2), 7.0), ones), np.zeros(3))
     means = np.array([[1.0, 5.0], [3.0, 5.0], [-4.0, 5.0]])
-    np.testing.assert_array_equal(directions.project(means, ones), [1.0, 3.0, -4.0])
-    np.testing.assert_array_equal(directions.project(-means[:, ::-1], ones), [-1.0, -3.0, 4.0])
-    heavy = directions.project(means, np.array([6.0, 1.0, 1.0]))
+    np.testing.assert_array_equal(class_sums.project(means, ones), [1.0, 3.0, -4.0])
+    np.testing.assert_array_equal(class_sums.project(-means[:, ::-1], ones), [-1.0, -3.0, 4.0])
+    heavy = class_sums.project(means, np.array([6.0, 1.0, 1.0]))
     np.testing.assert_allclose(heavy, means[:, 0] - 5 / 8)
 
 

@@ -27,7 +27,7 @@ from gputree import (
 from gputree.datasets import load_golf, load_iris
 from gputree.persistence import Contents, read_contents, save_model, write_contents
 from gputree.pruning import PenalizedLoss, Pessimistic, ReducedError
-from gputree.tree.checks import check_statistics
+from gputree.tree.statistics import check_statistics
 
 X, SPECIES = load_iris(return_X_y=True)
 CP_COLUMNS = {

@@ -30,7 +30,7 @@ from gputree import (
     save_model,
 )
 from gputree.persistence import read_contents
-from gputree.persistence.values import decode, encode
+from gputree.persistence.container import decode, encode
 
 MODEL_FILES = Path(__file__).with_name("model_files")
 

@@ -30,7 +30,7 @@ from gputree.pruning import (
     pessimistic,
 )
 from gputree.pruning.cost_complexity_cv import _loss_along
-from gputree.tree.importance import impurity_importances
+from gputree.tree.statistics import impurity_importances
 from gputree.tree.sums import add_up
 
 # A row at every leaf passes 7e7 nodes, which are interpreted by default, or 5e9.

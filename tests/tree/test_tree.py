@@ -11,7 +11,7 @@ from multiway_trees import multiway_cases
 from gputree import DecisionTreeClassifier
 from gputree.base.dtypes import BRANCH_SPLIT, LEAF, MISSING_STOPS, THRESHOLD_SPLIT
 from gputree.tree import Tree
-from gputree.tree.importance import impurity_importances
+from gputree.tree.statistics import impurity_importances
 
 
 def make_binary_tree() -> Tree:

@@ -8,18 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.backends.base import (
-    Bounds,
-    Finishing,
-    Floats,
-    Int64s,
-    Larger,
-    Rows,
-    Splits,
-    Subtrees,
-    Task,
-    Uint64s,
-)
+from gputree.backends.base import Bounds, Finishing, Larger, Rows, Splits, Subtrees, Task, Uint64s
 from gputree.backends.binning import MAX_BINS, thresholds
 from gputree.backends.cpu import cell_counts, tuning
 from gputree.backends.cpu.block import block_bytes
@@ -58,7 +47,7 @@ from gputree.backends.cpu.refine import NodeHistogram, refine_nodes
 from gputree.backends.cpu.score import histogram, new_vectors, score_nodes, subtract_nodes
 from gputree.backends.cpu.sub_bins import Finer
 from gputree.backends.cpu.table import CpuTable, draws_few
-from gputree.base.dtypes import ROW, Bools
+from gputree.base.dtypes import ROW, Bools, Floats, Int32s, Int64s
 from gputree.base.threads import chunks, even_spans, run, spans
 from gputree.compilation.tiers import is_cheaper_without
 
@@ -559,6 +548,6 @@ class CpuBackend:
         return list(zip(counts.tolist(), sums, strict=True))
 
     def categories(
-        self, begin: Int64s, end: Int64s, feature: NDArray[np.int32]
+        self, begin: Int64s, end: Int64s, feature: Int32s
     ) -> tuple[Int64s, NDArray[np.uint32]]:
         return node_categories(self.table, self.entries, begin, end, feature, self.n_threads)

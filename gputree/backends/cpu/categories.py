@@ -36,6 +36,7 @@ from gputree.backends.cpu.runs import (
 from gputree.backends.cpu.score import column_bins
 from gputree.backends.cpu.sort import new_sorter, sort_pairs
 from gputree.backends.cpu.subsets import best_subset, mark_subset
+from gputree.base.dtypes import Int32s, Int64s
 from gputree.base.threads import even_spans, run
 from gputree.criteria import is_pure, restrict
 
@@ -48,21 +49,21 @@ FEW_OF = 1024
 class Many(NamedTuple):
     """Codes of columns of many categories, column by column: they are far apart in the table."""
 
-    code: NDArray[np.int32]  # (columns, n), -1 where missing
-    place: NDArray[np.int64]  # (d,) row of `code` for a column of many
+    code: Int32s  # (columns, n), -1 where missing
+    place: Int64s  # (d,) row of `code` for a column of many
 
 
 class NodeColumns(NamedTuple):
     """Pairs of a node and a nominal column."""
 
-    node: NDArray[np.int64]
-    column: NDArray[np.int64]
+    node: Int64s
+    column: Int64s
 
 
 class LeftLists(NamedTuple):
     """Categories that the subsets of some pairs send left, one pair after another."""
 
-    counts: NDArray[np.int64]  # by pair
+    counts: Int64s  # by pair
     codes: NDArray[np.uint32]
 
 
@@ -70,15 +71,15 @@ class Scratch(NamedTuple):
     """Scratch of one worker for the search of subsets; None where no column is nominal."""
 
     search: SubsetSearch
-    categories: NDArray[np.int64]  # (d,) of nominal columns, 0 of numeric ones
+    categories: Int64s  # (d,) of nominal columns, 0 of numeric ones
     runs: Runs
-    sums: NDArray[np.int64]  # (3, channels): of the node, of its left side, of missing values
-    class_of: NDArray[np.int32]  # (n_classes,) number of a class among those of the node
+    sums: Int64s  # (3, channels): of the node, of its left side, of missing values
+    class_of: Int32s  # (n_classes,) number of a class among those of the node
     seen: NDArray[np.uint64]  # bits of the most categories, 0 between nodes
-    place: NDArray[np.int32]  # (most categories,) run of a category that is seen
-    met: NDArray[np.int32]  # category of each of the node's rows; -1: missing
-    item: NDArray[np.int32]  # rows of the node by category, where sums per category are not stored
-    last: NDArray[np.int64]  # (2,) of a block: the column whose runs were found last, and how many
+    place: Int32s  # (most categories,) run of a category that is seen
+    met: Int32s  # category of each of the node's rows; -1: missing
+    item: Int32s  # rows of the node by category, where sums per category are not stored
+    last: Int64s  # (2,) of a block: the column whose runs were found last, and how many
     weighted: bool
     regression: bool
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.backends.base import Bools, Int64s, Rows, Task
+from gputree.backends.base import Rows, Task
 from gputree.backends.cpu import tuning
 from gputree.backends.cpu.cut import count_row
 from gputree.backends.cpu.jit import kernel
@@ -17,6 +17,7 @@ from gputree.backends.cpu.layout import EntrySource, Fine, Nodes, Scores, Search
 from gputree.backends.cpu.refine import candidate_rows
 from gputree.backends.cpu.sub_bins import FINE_BITS, FINE_CELLS, Finer, SubBinGrid, make_fine
 from gputree.backends.cpu.table import FineCodes
+from gputree.base.dtypes import Bools, Int64s
 from gputree.base.threads import even_spans, run
 
 # Width of the narrowest bin that is divided: the scale of narrower ones could overflow.

@@ -7,13 +7,12 @@ work.
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gputree.arithmetic.bits import mix
-from gputree.backends.base import Bools
 from gputree.backends.binning import midpoint
 from gputree.backends.cpu.jit import borrowing, kernel, pasted, pick
 from gputree.backends.cpu.monotonic import column_in, keeps_order, number_allowed
+from gputree.base.dtypes import Bools, Int64s
 from gputree.criteria import add_row, begin, left_weight, move, score
 
 # Hashed with the node's key and the column to a rank.
@@ -51,9 +50,9 @@ class ColumnDraws(NamedTuple):
     were not seen to be constant. Their number belongs to a node; the others need not be read.
     """
 
-    order: NDArray[np.int64]  # (d,)
-    columns: NDArray[np.int64]  # (d,)
-    place: NDArray[np.int64]  # (d,) place of each column in `columns`
+    order: Int64s  # (d,)
+    columns: Int64s  # (d,)
+    place: Int64s  # (d,) place of each column in `columns`
 
 
 def new_draws(d: int) -> ColumnDraws:
@@ -82,7 +81,7 @@ def _draw(key, order):
     draw_columns(key, None, order, 0, order.size)
 
 
-def drawn_columns(max_features: int, key: np.uint64, may_split: Bools) -> NDArray[np.int64]:
+def drawn_columns(max_features: int, key: np.uint64, may_split: Bools) -> Int64s:
     """The columns in the order in which a node searches them; those that may not split it, last."""
     columns = np.flatnonzero(may_split)
     order = np.arange(columns.size)

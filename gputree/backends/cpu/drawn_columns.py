@@ -16,11 +16,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree.arithmetic.bits import child_key
-from gputree.backends.base import Int64s, Rows, Subtrees, Task
+from gputree.backends.base import Rows, Subtrees, Task
 from gputree.backends.binning import fewest_rows
 from gputree.backends.cpu.block import share_blocks
 from gputree.backends.cpu.cut import new_draws, no_cut
-from gputree.backends.cpu.drawn_ranks import best_rank_cut, mark_ranks, new_drawn_ranks
+from gputree.backends.cpu.drawn_ranks import (
+    best_rank_cut,
+    new_drawn_ranks,
+    part_by_ranks,
+    part_rows,
+)
 from gputree.backends.cpu.drawn_values import best_value_cut, mark_values, new_drawn
 from gputree.backends.cpu.finish import (
     Growing,
@@ -47,6 +52,7 @@ from gputree.backends.cpu.monotonic import (
 )
 from gputree.backends.cpu.nonzeros import put_places
 from gputree.backends.cpu.ranks import Ranks, rank_table
+from gputree.base.dtypes import Int64s
 from gputree.criteria import add_row, begin, gain, is_pure, restrict, row_by_row
 
 # Rows of the nodes of a large table that are ranked together.
@@ -74,20 +80,32 @@ class InNode(NamedTuple):
 
 
 @pasted
-def take_targets(rules, criterion, entries, first_row, s, t, node):
+def take_targets(rules, criterion, entries, first_row, s, t, node, ranks):
     """Copy targets and weights of places ``s .. t``, and sum them."""
-    clear(node.total)
     local = entries.local[s:t]
     first_target = np.uintp(first_row if rules.regression else 0)
     for i in range(np.uintp(t - s)):
         row = np.uintp(local[i])
-        target = np.int64(entries.target[first_target + row])
-        weight = np.int64(1)
-        if rules.weighted:
-            weight = np.int64(entries.weight[np.uintp(first_row) + row])
-        node.target[i] = target
-        node.weight[i] = weight
-        add_row(criterion, node.total, 0, target, weight, 0)
+        node.target[i] = entries.target[first_target + row]
+        node.weight[i] = entries.weight[np.uintp(first_row) + row] if rules.weighted else 1
+    if ranks is not None and ranks.word.size > 0:
+        sum_words(node.target[: t - s], node.weight, ranks.word, node.total)
+        return
+    clear(node.total)
+    for i in range(np.uintp(t - s)):
+        add_row(criterion, node.total, 0, node.target[i], node.weight[i], 0)
+
+
+@borrowing
+def sum_words(target, weight, word, total):
+    """Sum the weights of two classes, and list those of rows as words; see `count_words`."""
+    whole = second = np.int64(0)
+    for i in range(np.uintp(target.size)):
+        of_second = weight[i] & -target[i]
+        whole += weight[i]
+        second += of_second
+        word[i] = weight[i] | of_second << 32
+    total[0], total[1] = whole - second, second
 
 
 @borrowing
@@ -123,35 +141,20 @@ def find_cut(scan, rows, limits, active, values, ranks):
 
 
 @pasted
-def mark_sides(scan, rows, cut, values, ranks, left_side):
-    """Mark each of a node's rows with its side of a cut.
+def part_node(scan, rows, cut, values, ranks, spill, left_side):
+    """Partition a node's rows stably by a cut.
 
-    Returns the threshold, and True if there are missing values.
+    Returns how many go left, the threshold, and True if there are missing values.
     """
-    threshold, missing = 0.0, False
+    to_left, threshold, missing = np.int64(0), 0.0, False
     if values is not None:
         threshold, missing = mark_values(scan, rows, values, cut, left_side)
+        to_left = part_rows(rows, spill, left_side)
     if ranks is not None:
-        sparse = ranks.table.sparse
-        threshold, missing = mark_ranks(scan, rows, ranks, ranks.subsets, sparse, cut, left_side)
-    return threshold, missing
-
-
-@pasted
-def part_rows(rows, spill, left_side):
-    """Partition a node's rows stably by their sides; returns how many go left."""
-    one = np.uintp(1)
-    to_left = to_spill = np.uintp(0)
-    for i in range(np.uintp(rows.size)):
-        row = rows[i]
-        is_left = np.uintp(left_side[i])
-        rows[to_left] = row
-        spill[to_spill] = row
-        to_left += is_left
-        to_spill += one - is_left
-    for i in range(to_spill):
-        rows[to_left + i] = spill[i]
-    return np.int64(to_left)
+        to_left, threshold, missing = part_by_ranks(
+            scan, rows, ranks, ranks.subsets, ranks.table.sparse, cut, spill, left_side
+        )
+    return to_left, threshold, missing
 
 
 @pasted
@@ -178,7 +181,7 @@ def grow_one(rules, criterion, entries, first_row, free, waiting, values, ranks,
         s, t = out.begin[node], out.end[node]
         if level >= limits.max_depth or t - s < min_rows:
             continue
-        take_targets(rules, criterion, entries, first_row, s, t, scratch)
+        take_targets(rules, criterion, entries, first_row, s, t, scratch, ranks)
         channels = scratch.total.size
         if not rules.regression and channels > 2:
             channels = number_classes(scratch, t - s)
@@ -202,8 +205,10 @@ def grow_one(rules, criterion, entries, first_row, free, waiting, values, ranks,
         if decrease * scan.whole < limits.min_decrease:
             continue
         f = cut.column
-        threshold, missing = mark_sides(scan, rows, cut, values, ranks, scratch.left_side)
-        middle = s + part_rows(rows, entries.spill, scratch.left_side)
+        to_left, threshold, missing = part_node(
+            scan, rows, cut, values, ranks, entries.spill, scratch.left_side
+        )
+        middle = s + to_left
         split_leaf(out, node, free, cut, decrease, threshold, missing, middle)
         push_bounds(
             bounded.monotonic, criterion, entries, rules.weighted, f, s, middle, scratch.total,

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.backends.base import Int64s, Task
+from gputree.backends.base import Task
 from gputree.backends.binning import midpoint
 from gputree.backends.cpu.block import MANY_ROWS, missing_rank
 from gputree.backends.cpu.categories import new_scratch
@@ -51,7 +51,7 @@ from gputree.backends.cpu.nonzeros import (
 )
 from gputree.backends.cpu.ranks import Ranks
 from gputree.backends.cpu.score import add_cell
-from gputree.base.dtypes import ROW
+from gputree.base.dtypes import ROW, Int64s
 from gputree.criteria import (
     add_row,
     begin,
@@ -76,6 +76,8 @@ CELLS_PER_ROW = 4
 # Digits that keys are sorted by have at least so many bits: to clear their counters takes as long
 # as to sort a few hundred rows.
 LEAST_BITS = 8
+# Bits of a word with the weight of both classes; behind them is that of the second one.
+WORD_LOW = (1 << 32) - 1
 
 
 class DrawnRanks(NamedTuple):
@@ -90,6 +92,7 @@ class DrawnRanks(NamedTuple):
     counts: Int64s  # numbers of bins, and keys by digit
     cells: Int64s  # statistics by rank
     place: Any  # (n,) of rows in their nodes, see `nonzeros`; None of a table that is not sparse
+    word: Int64s  # (m,) of two classes, see `count_words`; else (0,)
 
 
 def new_drawn_ranks(
@@ -108,6 +111,7 @@ def new_drawn_ranks(
         counts=np.empty(max(2 * m, 1 << LEAST_BITS) + 2 * m // ROWS_PER_BIN + 3, np.int64),
         cells=np.empty(max(CELLS_PER_ROW * m, task.channels), np.int64),
         place=None if ranks.sparse is None else np.zeros(len(table.values), ROW),
+        word=np.empty(m if task.n_classes == 2 else 0, np.int64),
     )
 
 
@@ -186,24 +190,51 @@ def sort_listed(ranks, m, bits, low, high):
 
 
 @borrowing
-def count_second(scan, rank, rows, low, cells):
-    """Like `count_ranks`, for two ranks and two classes."""
-    whole = second = np.int64(0)
+def count_second(word, rank, rows, low, total, cells):
+    """Like `count_words`, for two ranks: sums of one, without a memory access for each row."""
+    found = np.int64(0)
     for i in range(np.uintp(rows.size)):
-        weight = scan.weight[i] & -(np.int64(rank[np.uintp(rows[i])]) - low)
-        whole += weight
-        second += weight & -scan.target[i]
-    cells[2], cells[3] = whole - second, second
-    cells[0], cells[1] = scan.total[0] - cells[2], scan.total[1] - second
+        found += word[i] & -(np.int64(rank[np.uintp(rows[i])]) - low)
+    cells[3] = found >> 32
+    cells[2] = (found & WORD_LOW) - cells[3]
+    cells[0], cells[1] = total[0] - cells[2], total[1] - cells[3]
+
+
+@borrowing
+def count_words(word, rank, rows, low, span, cells):
+    """Like `count_ranks`, for two classes by `word`: their weight, and that of the second above."""
+    one, low, span = np.uintp(1), np.uintp(low), np.uintp(span)
+    for b in range(np.uintp(2) * span):
+        cells[b] = 0
+    # Two sums for each rank, in turn: an addition need not wait for the one before.
+    for k in range(np.uintp(rows.size) >> one):
+        i = k << one
+        cells[np.uintp(rank[np.uintp(rows[i])]) - low] += word[i]
+        cells[np.uintp(rank[np.uintp(rows[i + one])]) - low + span] += word[i + one]
+    if rows.size % 2:
+        last = np.uintp(rows.size) - one
+        cells[np.uintp(rank[np.uintp(rows[last])]) - low] += word[last]
+    for b in range(span):
+        cells[b] += cells[b + span]
+    # The words of the ranks below b are in place, and those from b on are divided.
+    for k in range(span):
+        b = span - one - k
+        found = cells[b]
+        second = found >> 32
+        cells[b + b], cells[b + b + one] = (found & WORD_LOW) - second, second
 
 
 @pasted
-def count_ranks(scan, rank, rows, low, span, cells):
+def count_ranks(scan, word, rank, rows, low, span, cells):
     """Sum the statistics of a node's rows by their ranks in a column, from `low` on."""
     channels = np.uintp(scan.total.size)
-    if span == 2 and channels == 2:  # sums of one rank, without a memory access for each row
-        count_second(scan, rank, rows, low, cells)
-        return
+    if word.size > 0 and scan.whole <= WORD_LOW >> 1:
+        if span == 2:
+            count_second(word, rank, rows, low, scan.total, cells)
+            return
+        if 2 * span <= rows.size:
+            count_words(word, rank, rows, low, span, cells)
+            return
     for b in range(np.uintp(span) * channels):
         cells[b] = 0
     for i in range(np.uintp(rows.size)):
@@ -364,7 +395,7 @@ def read_column(scan, limits, rows, ranks, f, nominal):
     # Missing values, whose rank is the highest, may go to either side, which sorting tries.
     counted = high - low < most and high != missing_rank(scan.bits)
     if counted:
-        count_ranks(scan, rank, rows, low, high - low + 1, ranks.cells)
+        count_ranks(scan, ranks.word, rank, rows, low, high - low + 1, ranks.cells)
         first = (np.int64(rank[rows[0]]) - low) * scan.total.size
         if left_weight(scan.criterion, ranks.cells, first) == scan.whole:
             high = low
@@ -469,18 +500,41 @@ def best_rank_cut(scan, rows, limits, active, ranks):
 
 
 @borrowing
-def rank_of(table, sparse, taken, f, rows, i):
-    """Rank of row i of a node in column f, which was `taken` where the table is sparse."""
-    if sparse is None:
-        return table.rank[f, np.uintp(rows[i])]
-    return taken[i]
+def part_ranks(column, sparse, rows, spill, last, missing_left, none):
+    """Partition a node's rows stably by their ranks in a column: up to `last` first.
+
+    Those of a sparse table are by place in the node, others by row.
+
+    Returns how many go left, how far the next ranks are on both sides of the cut, and the number
+    of missing values, whose rank is `none`.
+    """
+    one, following = np.uintp(1), last + np.uintp(1)
+    to_left = to_spill = missing = np.uintp(0)
+    before = after = none
+    # Rows before place i have their places on the left, the first `to_left`, or in `spill`.
+    # Distances of the ranks of the other side wrap around to large ones.
+    for i in range(np.uintp(rows.size)):
+        row = rows[i]
+        r = np.uintp(column[np.uintp(row) if sparse is None else i])
+        is_missing = np.uintp(r == none)
+        is_left = np.uintp(r <= last) | (is_missing & missing_left)
+        rows[to_left] = row
+        spill[to_spill] = row
+        to_left += is_left
+        to_spill += one - is_left
+        before = min(before, last - r)
+        after = min(after, r - following)
+        missing += is_missing
+    for i in range(to_spill):
+        rows[to_left + i] = spill[i]
+    return np.int64(to_left), before, after, missing
 
 
 @pasted
-def mark_ranks(scan, rows, ranks, subsets, sparse, cut, left_side):
-    """Mark each of a node's rows with its side of a cut.
+def part_by_ranks(scan, rows, ranks, subsets, sparse, cut, spill, left_side):
+    """Partition a node's rows stably by a cut.
 
-    Returns the threshold, and True if there are missing values.
+    Returns how many go left, the threshold, and True if there are missing values.
     """
     f, bits, none = cut.column, scan.bits, np.uintp(missing_rank(scan.bits))
     table = ranks.table
@@ -489,25 +543,37 @@ def mark_ranks(scan, rows, ranks, subsets, sparse, cut, left_side):
             low, high = list_keys(table.rank[f], rows, bits, ranks.keys)
             sort_keys(ranks.keys, scan.t, bits, low, high, ranks.counts, ranks.order)
             mark_categories(subsets, scan, ranks.order, cut, left_side)
-        return 0.0, known_end(ranks.order, bits, 0, scan.t) < scan.t
-    missing, last = np.int64(0), np.uintp(cut.place)
-    following = last + np.uintp(1)
-    before = after = none
-    if sparse is not None:
+        missing = known_end(ranks.order, bits, 0, scan.t) < scan.t
+        return part_rows(rows, spill, left_side), 0.0, missing
+    last, missing_left = np.uintp(cut.place), np.uintp(cut.missing_left)
+    if sparse is None:
+        found = part_ranks(table.rank[f], sparse, rows, spill, last, missing_left, none)
+    else:
         take_ranks(sparse, ranks.place, rows, bits, f, ranks.keys, ranks.order)
-    # Distances of the next ranks on both sides; those of the other side wrap around to large ones.
-    for i in range(np.uintp(rows.size)):
-        r = np.uintp(rank_of(table, sparse, ranks.order, f, rows, i))
-        is_missing = r == none
-        left_side[i] = (r <= last) | (is_missing & cut.missing_left)
-        before = min(before, last - r)
-        after = min(after, r - following)
-        missing += np.int64(is_missing)
-    threshold = np.inf
+        found = part_ranks(ranks.order, sparse, rows, spill, last, missing_left, none)
+    to_left, before, after, missing = found
+    threshold, following = np.inf, last + np.uintp(1)
     if following + after != none:
         first = table.first[f]
         threshold = midpoint(
             table.highest[first + np.int64(last - before)],
             table.lowest[first + np.int64(following + after)],
         )
-    return threshold, missing > 0
+    return to_left, threshold, missing > 0
+
+
+@pasted
+def part_rows(rows, spill, left_side):
+    """Partition a node's rows stably by their sides; returns how many go left."""
+    one = np.uintp(1)
+    to_left = to_spill = np.uintp(0)
+    for i in range(np.uintp(rows.size)):
+        row = rows[i]
+        is_left = np.uintp(left_side[i])
+        rows[to_left] = row
+        spill[to_spill] = row
+        to_left += is_left
+        to_spill += one - is_left
+    for i in range(to_spill):
+        rows[to_left + i] = spill[i]
+    return np.int64(to_left)

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree.arithmetic.bits import mix
-from gputree.backends.base import Int64s, Rows, Task
+from gputree.backends.base import Rows, Task
 from gputree.backends.cpu.cut import (
     ColumnDraws,
     admits,
@@ -41,6 +41,7 @@ from gputree.backends.cpu.jit import borrowing
 from gputree.backends.cpu.layout import Node, Pairs, Table
 from gputree.backends.cpu.monotonic import at_column, keeps_order, number_allowed
 from gputree.backends.cpu.sort import Sorter, new_sorter, sort_pairs
+from gputree.base.dtypes import Int64s
 from gputree.criteria import add_row, begin, move, score
 
 # Rows whose drawn columns are read one after the other: their values stay in the cache of a core.

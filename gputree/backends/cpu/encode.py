@@ -18,6 +18,7 @@ from gputree.arithmetic.bits import mix
 from gputree.backends import binning
 from gputree.backends.binning import GRID_CELLS, MAX_BINS, Bins
 from gputree.backends.cpu.jit import PREFETCH_ROWS, borrowing, kernel, prefetch
+from gputree.base.dtypes import Int64s
 
 # Maximum number of values that the sample missed, per column and span of rows; with more, the
 # column is sorted to place its bins anew.
@@ -309,9 +310,7 @@ def fit_column(bins: Bins, f: int, ordered: NDArray, max_bins: int) -> None:
     fit_distinct(bins, f, distinct, np.diff(begins[: m + 1]), max_bins)
 
 
-def fit_distinct(
-    bins: Bins, f: int, distinct: NDArray, counts: NDArray[np.int64], max_bins: int
-) -> None:
+def fit_distinct(bins: Bins, f: int, distinct: NDArray, counts: Int64s, max_bins: int) -> None:
     """Set the bins of column f from its distinct values, ascending, and the rows of each."""
     lossless = bins.lossless[f] = distinct.size <= max_bins
     edge = distinct[:-1]
@@ -337,9 +336,7 @@ def fit_categories(bins: Bins, f: int, count: int, few: bool) -> None:
     bins.lossless[f] = few
 
 
-def quantile_edges(
-    distinct: NDArray, counts: NDArray[np.int64], max_bins: int, even: bool
-) -> NDArray:
+def quantile_edges(distinct: NDArray, counts: Int64s, max_bins: int, even: bool) -> NDArray:
     """Edges at quantiles of the `distinct` values, ascending, that occur `counts` times.
 
     A value that fills a bin has a bin to itself. Such a bin is between two edges even at the

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gputree.arithmetic.bits import child_key
-from gputree.backends.base import Bounds, Floats, Int64s, Limits, Subtrees, Task, Uint64s
+from gputree.backends.base import Bounds, Limits, Subtrees, Task, Uint64s
 from gputree.backends.binning import fewest_rows, midpoint, missing_goes_left
 from gputree.backends.cpu import block as blocks
 from gputree.backends.cpu.block import missing_rank
@@ -43,6 +43,7 @@ from gputree.backends.cpu.monotonic import (
     put_bounds,
     put_set,
 )
+from gputree.base.dtypes import Floats, Int64s
 from gputree.criteria import add_row, begin, gain, is_pure, restrict, row_by_row
 
 

@@ -25,6 +25,7 @@ from gputree.backends.cpu.runs import (
     weight_of,
 )
 from gputree.backends.cpu.subsets import best_subset, mark_subset
+from gputree.base.dtypes import Int64s
 from gputree.criteria import add_row, begin, may_exceed, move, restrict, score
 
 
@@ -156,8 +157,8 @@ class Scan(NamedTuple):
     weight: NDArray
     s: int
     t: int
-    total: NDArray[np.int64]  # (channels,)
-    left: NDArray[np.int64]  # (channels,) scratch
+    total: Int64s  # (channels,)
+    left: Int64s  # (channels,) scratch
     whole: int  # weight of the node
     start: Any  # the criterion's state with no row on the left
     key: np.uint64  # of random draws

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from gputree.backends.base import Limits, Rows
 from gputree.backends.lists import ListTask
+from gputree.base.dtypes import Bools
 
 # Rows of a node that one thread processes at a time.
 CHUNK_ROWS = 1 << 16
@@ -110,7 +111,7 @@ class Fine(NamedTuple):
     """Fine codes (bin and sub-bin of a value), column by column: a cache line has many rows."""
 
     code: NDArray[np.uint16]  # (d, n), of columns `known`
-    known: NDArray[np.bool_]  # (d,)
+    known: Bools  # (d,)
 
 
 class Left(NamedTuple):

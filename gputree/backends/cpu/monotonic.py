@@ -18,11 +18,11 @@ None where every column may split every node.
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gputree.backends.base import Limits, Monotonic
 from gputree.backends.binning import child_bounds
 from gputree.backends.cpu.jit import borrowing, inner, overload_borrowing, where_given, written_out
+from gputree.base.dtypes import Int64s
 from gputree.criteria import add_row, begin, means
 
 
@@ -134,8 +134,8 @@ def push_bounds(monotonic, criterion, block, weighted, f, s, middle, total, left
 class OfNode(NamedTuple):
     """The columns that may split a node: ``column[first : last]``, ascending."""
 
-    column: NDArray[np.int64]
-    below: NDArray[np.int64]  # set of the children of a cut by each
+    column: Int64s
+    below: Int64s  # set of the children of a cut by each
     first: int
     last: int
 

@@ -19,7 +19,7 @@ from gputree.backends.cpu import tuning
 from gputree.backends.cpu.jit import PREFETCH_ROWS, borrowing, kernel, pick, prefetch
 from gputree.backends.cpu.layout import Table
 from gputree.backends.cpu.sub_bins import FINE_BITS
-from gputree.base.dtypes import Int64s
+from gputree.base.dtypes import Floats, Int32s, Int64s
 from gputree.base.threads import run, spans
 from gputree.criteria import add_row
 
@@ -27,18 +27,18 @@ from gputree.criteria import add_row
 class Chunks(NamedTuple):
     """Chunk c is entries ``begin[c] .. end[c]``, of node ``node[c]``."""
 
-    node: NDArray[np.int64]
-    begin: NDArray[np.int64]
-    end: NDArray[np.int64]
+    node: Int64s
+    begin: Int64s
+    end: Int64s
 
 
 class Parted(NamedTuple):
     """Chunks of partitioned entries, and of each the values on both sides of the cut."""
 
     entries: NDArray  # of each chunk in its own range, those that go left first
-    left: NDArray[np.int64]  # by chunk: number of entries that go left
-    low: NDArray[np.float64]  # maximum value before the cut
-    high: NDArray[np.float64]  # minimum value after it
+    left: Int64s  # by chunk: number of entries that go left
+    low: Floats  # maximum value before the cut
+    high: Floats  # minimum value after it
 
 
 # Side of a bin whose rows are read: their values decide the side, or are next to the cut.
@@ -281,10 +281,10 @@ def list_categories(table, entries, begins, ends, features, first, last, seen, c
 
 def node_categories(
     table: Table,
-    entries: NDArray[np.int32],
+    entries: Int32s,
     begin: Int64s,
     end: Int64s,
-    feature: NDArray[np.int32],
+    feature: Int32s,
     n_threads: int,
 ) -> tuple[Int64s, NDArray[np.uint32]]:
     """Categories of a column in each node of some entries, as `Backend.categories`."""

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from gputree.backends.base import MOST_CELLS
 from gputree.backends.cpu.jit import borrowing, pick, written_out
+from gputree.base.dtypes import Bools, Floats, Int32s, Int64s
 from gputree.compilation import jitable
 from gputree.criteria import add_row, left_weight
 
@@ -22,23 +23,23 @@ from gputree.criteria import add_row, left_weight
 class Runs(NamedTuple):
     """Scratch for the runs of a node: one per category, then one of missing values."""
 
-    begin: NDArray[np.int64]  # (size + 1,) first of the node's rows, by category, in each run
-    code: NDArray[np.int64]  # (size,) category of each run, ascending
-    cells: NDArray[np.int64]  # (size x channels,) statistics of each run
-    share: NDArray[np.float64]  # (size,) weight fraction of a class, or mean target
-    order: NDArray[np.int64]  # (size,) runs in the order of `share`
-    spare: NDArray[np.int64]  # (size,) scratch of sorting
-    is_left: NDArray[np.bool_]  # (size,)
+    begin: Int64s  # (size + 1,) first of the node's rows, by category, in each run
+    code: Int64s  # (size,) category of each run, ascending
+    cells: Int64s  # (size x channels,) statistics of each run
+    share: Floats  # (size,) weight fraction of a class, or mean target
+    order: Int64s  # (size,) runs in the order of `share`
+    spare: Int64s  # (size,) scratch of sorting
+    is_left: Bools  # (size,)
 
 
 class Listed(NamedTuple):
     """The rows of a node, sorted by category, where sums per category are not stored."""
 
-    item: NDArray[np.int32]
+    item: Int32s
     target: NDArray[np.integer]
-    weight: NDArray[np.int64] | None
+    weight: Int64s | None
     weighted: bool
-    class_of: NDArray[np.int32]  # number of a class among those present
+    class_of: Int32s  # number of a class among those present
 
 
 class NodeRuns(NamedTuple):
@@ -48,9 +49,9 @@ class NodeRuns(NamedTuple):
     number: int  # of known categories
     listed: Listed
     has_sums: bool  # the statistics of runs are in ``runs.cells``; else rows move one by one
-    total: NDArray[np.int64]  # (channels,) statistics of the node
-    left: NDArray[np.int64]  # of its left side
-    missing: NDArray[np.int64]  # of missing values
+    total: Int64s  # (channels,) statistics of the node
+    left: Int64s  # of its left side
+    missing: Int64s  # of missing values
 
 
 @written_out

@@ -13,7 +13,6 @@ The scores are those of `gputree.criteria` bit for bit: its integers are exact a
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gputree.backends.base import Task
 from gputree.backends.binning import MAX_BINS
@@ -26,6 +25,7 @@ from gputree.backends.cpu.monotonic import (
     boundary_keeps_order,
     may_split,
 )
+from gputree.base.dtypes import Floats
 from gputree.criteria import Gini, add_row, begin, bound, left_weight, margin, score, tighten
 from gputree.criteria.gini import boundary_score, corner_score
 
@@ -81,10 +81,10 @@ MOST_EXACT_ROWS = 1 << 26
 class Vectors(NamedTuple):
     """Scratch of one thread, for a column of up to `MAX_BINS` bins."""
 
-    first: NDArray[np.float64]  # rows of either class before each boundary
-    second: NDArray[np.float64]
-    score: NDArray[np.float64]  # of each boundary, the ends included
-    bound: NDArray[np.float64]  # of each bin
+    first: Floats  # rows of either class before each boundary
+    second: Floats
+    score: Floats  # of each boundary, the ends included
+    bound: Floats  # of each bin
 
 
 def new_vectors(task: Task) -> Vectors | None:

@@ -15,12 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree.backends.cpu.jit import borrowing, inner, kernel, overload_borrowing
+from gputree.base.dtypes import Floats, Int32s, Int64s
 
 DIGIT_BITS = 11
 DIGITS = 1 << DIGIT_BITS
 
 
-def radix_argsort(column: NDArray) -> tuple[NDArray[np.int32], NDArray[np.unsignedinteger]]:
+def radix_argsort(column: NDArray) -> tuple[Int32s, NDArray[np.unsignedinteger]]:
     """Rows of a float32 or float64 column in ascending order, NaN last; stable.
 
     Also returns keys of the sorted values: equal where these are (both zeros are), all ones for
@@ -104,10 +105,10 @@ def _insertion_pairs_compiled():
 class Sorter(NamedTuple):
     """Scratch of `sort_pairs`."""
 
-    stack: NDArray[np.int64]  # (64, 2): ends of the runs that wait
-    values: NDArray[np.float64]  # (FEW_PAIRS,) a run, and what each pair has before it
-    items: NDArray[np.int64]
-    rank: NDArray[np.int64]
+    stack: Int64s  # (64, 2): ends of the runs that wait
+    values: Floats  # (FEW_PAIRS,) a run, and what each pair has before it
+    items: Int64s
+    rank: Int64s
 
 
 @inner

@@ -31,6 +31,7 @@ from gputree.backends.cpu.jit import PREFETCH_ROWS, borrowing, inner, kernel, pr
 from gputree.backends.cpu.layout import Fine
 from gputree.backends.cpu.score import add_cell, admissible, column_bins, is_candidate, start_side
 from gputree.backends.cpu.sort import Sorter, new_sorter, sort_pairs
+from gputree.base.dtypes import Bools, Int64s
 from gputree.criteria import begin, bound, score
 
 # A fine code is a bin and one of its 2**FINE_BITS sub-bins of equal width.
@@ -154,7 +155,7 @@ class SubBinGrid(NamedTuple):
 
     size: int
     shift: int
-    first: NDArray[np.int64]  # (d + 1,) first counter of each column; lossless ones have none
+    first: Int64s  # (d + 1,) first counter of each column; lossless ones have none
     low: NDArray  # (d, 256) half the minimum of a bin
     scale: NDArray  # (d, 256) sub-bins per half unit
     half: np.floating  # 0.5 and the last sub-bin, in the dtype of the values
@@ -166,7 +167,7 @@ class Finer(NamedTuple):
 
     cells: SubBinGrid
     fine: Fine
-    counted: NDArray[np.bool_]  # (d,) columns that are counted as a whole
+    counted: Bools  # (d,) columns that are counted as a whole
     counts: NDArray  # (sub-bins x channels,), where counted
     sub_bin_rows: float  # minimum rows of a node per sub-bin where the rows collected are counted
 
@@ -175,7 +176,7 @@ class SubBins(NamedTuple):
     """The sub-bins ``first .. first + size`` of a column, which divide one bin."""
 
     counts: NDArray  # flat, `channels` each
-    place: NDArray[np.int64]  # first pair of each candidate, -1 for others
+    place: Int64s  # first pair of each candidate, -1 for others
     first: int
     size: int
 
@@ -193,10 +194,10 @@ class Work(NamedTuple):
     """Scratch of a scan: statistics of shape (channels,)."""
 
     sorter: Sorter
-    left: NDArray[np.int64]  # before a bin
-    inside: NDArray[np.int64]  # before a sub-bin
-    run: NDArray[np.int64]  # of, or before, a run of sub-bins
-    scanned: NDArray[np.int64]  # before a pair
+    left: Int64s  # before a bin
+    inside: Int64s  # before a sub-bin
+    run: Int64s  # of, or before, a run of sub-bins
+    scanned: Int64s  # before a pair
 
 
 @inner

@@ -10,13 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree.backends import binning
-from gputree.backends.base import Bools, Int64s
 from gputree.backends.cpu import encode as coding
 from gputree.backends.cpu import tuning
 from gputree.backends.cpu.layout import Table
 from gputree.backends.cpu.nonzeros import at_most, rank_nonzeros
 from gputree.backends.cpu.ranks import Ranks, rank_table
-from gputree.base.dtypes import CODE, writable
+from gputree.base.dtypes import CODE, Bools, Int64s, writable
 from gputree.base.memory import require_memory
 from gputree.base.threads import even_spans, run
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gputree.backends.base import Ahead, Int64s, Uint64s
+from gputree.backends.base import Ahead, Uint64s
 from gputree.backends.binning import thresholds
 from gputree.backends.cuda import tuning
 from gputree.backends.cuda.histogram import ALL_COUNTED, Counting, count, new_histograms
@@ -31,7 +31,7 @@ from gputree.backends.cuda.workspace import (
     bytes_of,
     filling_chunks,
 )
-from gputree.base.dtypes import WAITS
+from gputree.base.dtypes import WAITS, Int64s
 
 # Numbers that a level counts on the device: nodes, and pieces counted, searched and split.
 NUMBERS = 4

@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.backends.base import Ahead, Bounds, Finishing, Int64s, Larger, Splits, Subtrees, Task
+from gputree.backends.base import Ahead, Bounds, Finishing, Larger, Splits, Subtrees, Task
 from gputree.backends.cuda import encode as coding
 from gputree.backends.cuda import histogram as histograms_
 from gputree.backends.cuda import tuning
 from gputree.backends.cuda.ahead import grow_ahead, is_plain
 from gputree.backends.cuda.categories import list_subsets
-from gputree.backends.cuda.finish import finish
+from gputree.backends.cuda.finish import MOST_ROWS, finish
 from gputree.backends.cuda.kernels import cupy
 from gputree.backends.cuda.layout import (
     DeviceRows,
@@ -30,7 +30,7 @@ from gputree.backends.cuda.partition import Marked, categories, node_statistics,
 from gputree.backends.cuda.refine import refine
 from gputree.backends.cuda.score import DeviceScores, score
 from gputree.backends.cuda.table import CudaTable
-from gputree.base.dtypes import ROW
+from gputree.base.dtypes import ROW, Int64s
 
 
 class CudaBackend:
@@ -113,10 +113,9 @@ class CudaBackend:
 
     @property
     def finishing(self) -> Finishing:
-        tuned, most = tuning.TUNING, np.iinfo(ROW).max
-        columns = self.data.shape[1]
+        tuned, columns = tuning.TUNING, self.data.shape[1]
         return Finishing(
-            tuned.rows_per_statistic, columns, most, whole_statistics=tuned.whole_statistics
+            tuned.rows_per_statistic, columns, MOST_ROWS, whole_statistics=tuned.whole_statistics
         )
 
     @on_own_device

@@ -140,9 +140,12 @@ extern "C" __global__ void __launch_bounds__(32, 16) score_rows(
     if (scores.excludes(pairs.score_of(p, table.columns))) return;
 #endif
     Pair pair = pairs.of(p, level.totals, memory, rules.channels, width);
-    const Listed list = {keys + first[p], items + first[p], of.target, of.weight};
+    const Listed<const Bits*, i32> list = {
+        keys + first[p], items + first[p], of.target, of.weight
+    };
     const i64 rows = last[p] - first[p];
-    const Node node = {known_end(list.keys, 0, rows), rows, pair.total};
+    const auto is_missing = [&](i64 i) { return list.keys[i] == MISSING_KEY; };
+    const Node node = {first_behind(0, rows, is_missing), rows, pair.total};
     pair.runs.count = find_runs(list, node, pair.runs);
     const Subset subset = find_subset(measure, search, node, list, pair);
     for (i64 r = lane_of(); r < pair.runs.count; r += 32)

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.backends.base import MOST_CELLS, Int64s, Splits
+from gputree.backends.base import MOST_CELLS, Splits
 from gputree.backends.binning import MAX_BINS
 from gputree.backends.cuda import tuning
 from gputree.backends.cuda.kernels import LANES, PAIRS, RUN_MEMORY, Packed, cupy
@@ -27,6 +27,7 @@ from gputree.backends.cuda.layout import (
 )
 from gputree.backends.cuda.score import DeviceScores
 from gputree.backends.cuda.workspace import DeviceChunks, Shaped, allocate, bytes_of, send
+from gputree.base.dtypes import Int64s
 
 # Size of a node's mask of categories, in int64: a bit for each bin.
 MASK_WORDS = MAX_BINS // 64

@@ -8,13 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree.backends import binning
-from gputree.backends.base import Int64s
 from gputree.backends.cuda import tuning
 from gputree.backends.cuda.kernels import Kernels, cupy
 from gputree.backends.cuda.layout import HostTable, UploadedTable, to_device
 from gputree.backends.cuda.machine import device_of
 from gputree.backends.cuda.source import Source, bits_of
 from gputree.backends.cuda.workspace import Shaped, allocate_in, bytes_of, send, views
+from gputree.base.dtypes import Int64s
 
 # Number of columns whose codes are read as one word.
 WORD = 4

@@ -1,6 +1,6 @@
-"""Whole subtrees of small nodes, grown on the device by a warp each.
+"""Whole subtrees of small nodes, grown on the device by a block each.
 
-They are grown in global memory down to nodes that fit shared memory, and these are grown there.
+Their rows are listed column by column in order of value; lists that fit are in shared memory.
 """
 
 from __future__ import annotations
@@ -11,10 +11,20 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.backends.base import Bounds, Int64s, Limits, Subtrees, Task
+from gputree.backends.base import Bounds, Limits, Subtrees, Task
 from gputree.backends.cuda import tuning
 from gputree.backends.cuda.categories import group_arrays, group_ends
-from gputree.backends.cuda.kernels import LANES, LISTS, NODES, ROOTS, ROWS, RUN_MEMORY, Packed, cupy
+from gputree.backends.cuda.kernels import (
+    LANES,
+    LISTS,
+    NODES,
+    ROOTS,
+    ROWS,
+    RUN_MEMORY,
+    SCRATCH,
+    Packed,
+    cupy,
+)
 from gputree.backends.cuda.layout import (
     Grower,
     batches,
@@ -26,23 +36,32 @@ from gputree.backends.cuda.layout import (
 from gputree.backends.cuda.memory import SORTED_BYTES
 from gputree.backends.cuda.workspace import (
     ALIGNMENT,
-    Shaped,
     allocate,
     allocate_in,
     bytes_of,
+    granted_bytes,
     send,
     views,
 )
-from gputree.base.dtypes import PUT_OFF
+from gputree.base.dtypes import Int64s
 
 # Maximum number of bytes between arrays of roots, of nodes, and of nodes in use: 40 are aligned.
 ALIGNED_BYTES = 40 * ALIGNMENT
 
+# Bytes of a statistic of a warp: one of its node, and of each lane.
+SUM_BYTES = 8 * (1 + LANES)
+
+# Maximum bytes of the shared variables of a block.
+STATIC_BYTES = 512
+
+# Maximum number of rows of a root: its places have 16 bits, and one more is of missing values.
+MOST_ROWS = 0xFFFF
+
 # A deeper tree would have more nodes than rows.
 DEEPEST = 40
 
-# Divisor of the memory that lists are sorted in; while lists in shared memory are grown, this part
-# of it is for nodes and statistics.
+# Divisor of the memory that lists are sorted in; while subtrees are grown, this part of it is for
+# statistics.
 SCRATCH_SHARE = 4
 
 
@@ -50,6 +69,7 @@ class Places(NamedTuple):
     """The rows of nodes, one after another: their entries and nodes."""
 
     start: Int64s  # (m + 1,), on the host
+    sent: Any  # the same, on the device
     entry: Any  # (rows,) int32
     node: Any  # (rows,) int32
 
@@ -57,17 +77,16 @@ class Places(NamedTuple):
 class SortedLists(NamedTuple):
     """Rows of each column in order of value, node by node; see sorted_lists.cuh."""
 
-    keys: Any  # (d, rows)
-    items: Any  # (d + 1, rows) int32
+    keys: Any  # (d, rows), sorted
+    ranks: Any  # (d, rows) uint16
+    items: Any  # (d + 1, rows) uint16
+    spill: Any  # (d + 1, rows) uint16: rows of the right side, while lists are partitioned
     sides: Any  # (rows,) uint8: sides of the current split
 
-    def pack(self, spill: bool) -> Packed:
-        """Pack the lists for kernels, with global memory to partition through if they spill."""
-        keys, items = (
-            cupy().empty(lists.shape, dtype=lists.dtype) if spill else None for lists in self[:2]
-        )
+    @property
+    def packed(self) -> Packed:
         d, rows = self.keys.shape
-        return LISTS.pack(self.keys, self.items, keys, items, self.sides, rows, d)
+        return LISTS.pack(*self[1:], rows, d)
 
 
 class Roots(NamedTuple):
@@ -80,66 +99,30 @@ class Roots(NamedTuple):
     channels: Int64s  # statistics of each
     constraints: list[NDArray[Any]]  # see `constraints_of`
 
+    @property
+    def sizes(self) -> Int64s:
+        return self.last - self.first
+
     def take(self, nodes: Int64s) -> Roots:
         """Return the given roots."""
         fields = (field[nodes] for field in self[:-1])
         return Roots._make([*fields, [array[nodes] for array in self.constraints]])
 
 
-class SubtreeNodes(NamedTuple):
-    """Nodes of subtrees, on device or host; see finish.cu."""
-
-    first_child: Any  # PUT_OFF where a node is put off
-    feature: Any
-    threshold: Any
-    missing_left: Any
-    gain: Any
-    begin: Any
-    end: Any
-    depth: Any
-    key: Any
-    lower: Any  # or None without monotonic constraints
-    upper: Any
-    set: Any  # or None without interaction constraints
-
-    @classmethod
-    def arranged(cls, arrays: list[Any], task: Task) -> SubtreeNodes:
-        """Nodes with the constraints of a task from arrays as `node_arrays` has them."""
-        lower, upper = (None, None) if task.limits.monotonic is None else arrays[9:11]
-        sets = None if task.interactions is None else arrays[-1]
-        return cls._make([*arrays[:9], lower, upper, sets])
-
-    @property
-    def constraints(self) -> list[Any]:
-        """The arrays of `constraints_of`."""
-        return [array for array in self[9:] if array is not None]
-
-    @classmethod
-    def join(cls, parts: list[SubtreeNodes]) -> SubtreeNodes:
-        """Nodes on the host, one part after another."""
-        fields = zip(*parts, strict=True)
-        return cls(*(None if field[0] is None else np.concatenate(field) for field in fields))
+# Nodes of subtrees: the fields that the host reads, and those that others are grown by, before
+# constraints; see Nodes of finish.cu.
+GROWN = (np.int32, np.int32, np.float64, np.uint8, np.float64, np.int32, np.int32)
+GROWING = (np.int32, np.uint64)
 
 
-def node_arrays(size: int, task: Task) -> list[Shaped]:
-    """Arrays of `size` nodes, with the constraints of a task."""
-    i4, u1, f8 = np.int32, np.uint8, np.float64
-    types = [i4, i4, f8, u1, f8, i4, i4, i4, np.uint64]
-    types += [] if task.limits.monotonic is None else [f8, f8]
-    types += [] if task.interactions is None else [np.int64]
-    return [(size, kind) for kind in types]
-
-
-def _node_bytes(task: Task) -> int:
-    """Bytes of a node."""
-    return sum(np.dtype(kind).itemsize for _, kind in node_arrays(1, task))
-
-
-class GrownSubtrees(NamedTuple):
-    """Subtrees on the host, by places of all rows."""
-
-    root: Int64s
-    nodes: SubtreeNodes
+def _allocate_nodes(size: int, task: Task) -> Packed:
+    """Allocate `size` nodes, with the constraints of a task."""
+    constraints = 2 * [task.limits.monotonic is not None] + [task.interactions is not None]
+    types = (np.float64, np.float64, np.int64)
+    needed = [kind for kind, is_needed in zip(types, constraints, strict=True) if is_needed]
+    arrays = iter(allocate(*((size, kind) for kind in (*GROWN, *GROWING, *needed))))
+    fixed = [next(arrays) for _ in (*GROWN, *GROWING)]
+    return NODES.pack(*fixed, *(next(arrays) if is_needed else None for is_needed in constraints))
 
 
 class Statistics(NamedTuple):
@@ -184,16 +167,21 @@ def _most_categories(grower: Grower, sizes: Int64s) -> Int64s:
     return np.minimum(sizes, grower.table.host.categories.max(initial=0))
 
 
-def _group_memory(grower: Grower, sizes: Int64s, channels: Int64s) -> tuple[Packed, Any]:
-    """Memory for the categories of roots, of given sizes and statistics, and for their sides."""
+def _pack_scratch(grower: Grower, roots: Roots, warps: int) -> Packed:
+    """Memory of `warps` warps for each of some roots."""
+    xp, d = cupy(), grower.table.columns
+    words = 0 if _few_classes(grower) else SUM_BYTES // 8 * warps * int(roots.channels.sum())
+    sums = xp.empty(words, dtype=np.int64) if words else None
+    drawing = grower.task.limits.max_features < d
+    drawn = xp.empty(roots.depth.size * warps * d if drawing else 1, dtype=np.int32)
     if not grower.table.host.categories.any():
-        return RUN_MEMORY.pack(*(None for _ in RUN_MEMORY.fields)), None
-    most = _most_categories(grower, sizes)
+        return SCRATCH.pack(sums, drawn, tuple(None for _ in RUN_MEMORY.fields), None)
+    most = np.repeat(_most_categories(grower, roots.sizes), warps)
     # all nodes of a subtree have the offsets of its root
-    ends = group_ends(most, (most + 3) * channels)
+    ends = group_ends(most, (most + 3) * np.repeat(roots.channels, warps))
     arrays = allocate(*group_arrays(*ends))
-    packed = RUN_MEMORY.pack(*send(*(end[:-1] for end in ends)), *arrays)
-    return packed, cupy().empty(arrays[0].size, dtype=np.uint8)
+    sides = xp.empty(arrays[0].size, dtype=np.uint8)
+    return SCRATCH.pack(sums, drawn, (*send(*(end[:-1] for end in ends)), *arrays), sides)
 
 
 def node_room(sizes: Int64s, depth: Int64s, limits: Limits) -> Int64s:
@@ -217,67 +205,62 @@ def _finish_batch(
     channels = np.diff(statistics.channel)
     constraints = constraints_of(grower.task, bounds)
     roots = Roots(places.start[:-1], places.start[1:], depth, keys, channels, constraints)
-    most = shared_rows(grower)
-    grown = _grow(grower, lists, statistics, roots, max(most, 1))
-    if most:
-        grown = _grow_small(grower, lists, statistics, roots, grown)
+    found = _grow(grower, lists, statistics, roots)
     _order_entries(grower, places, lists.items[-1])
-    nodes = grown.nodes
-    shift = (begin - places.start[:-1])[np.searchsorted(places.start, nodes.begin, "right") - 1]
-    return Subtrees(grown.root, *nodes[:5], begin=nodes.begin + shift, end=nodes.end + shift)
+    shift = (begin - places.start[:-1])[np.searchsorted(places.start, found.begin, "right") - 1]
+    return found._replace(begin=found.begin + shift, end=found.end + shift)
 
 
-def shared_rows(grower: Grower) -> int:
-    """Rows of the largest node that is grown in shared memory; 0 where that is too few."""
-    most = tuning.TUNING.finish_bytes // _shared_row_bytes(grower)
-    return most if most >= tuning.TUNING.fewest_shared_rows else 0
+def _few_classes(grower: Grower) -> int:
+    """Classes, or statistics of targets, if they are not renumbered: sums are in shared memory."""
+    channels = grower.task.n_classes or 2
+    return channels if channels <= tuning.TUNING.few_classes else 0
 
 
-def _shared_row_bytes(grower: Grower) -> int:
-    """Bytes of the keys and items of a row in all lists, and of the spilled ones."""
-    d = grower.table.columns
-    return 2 * (d * grower.table.bits.itemsize + (d + 1) * 4)
+def shared_rows(grower: Grower) -> tuple[int, int]:
+    """Rows of the largest roots whose statistics, and whose lists are in shared memory."""
+    tuned, (_, of_statistics, of_lists) = tuning.TUNING, _row_bytes(grower)
+    free = min(tuned.finish_bytes, granted_bytes() - STATIC_BYTES)
+    free -= SUM_BYTES * tuned.finish_warps * _few_classes(grower)
+    return free // of_statistics, free // of_lists
 
 
-def _grow_small(
-    grower: Grower,
-    lists: SortedLists,
-    statistics: Statistics,
-    roots: Roots,
-    grown: GrownSubtrees,
-) -> GrownSubtrees:
-    """Grow the nodes that were put off, in shared memory."""
-    nodes = grown.nodes
-    off = np.flatnonzero(nodes.first_child == PUT_OFF)
-    channels = roots.channels[np.searchsorted(roots.last, nodes.begin[off], side="right")]
-    first, last, depth, key = (field[off] for field in nodes[5:9])
-    constraints = [array[off] for array in nodes.constraints]
-    small = Roots(first, last, depth, key, channels, constraints)
-    parts, number = [nodes], nodes.feature.size
-    for chosen in _groups(grower, small):
-        root, part = _grow(grower, lists, statistics, small.take(chosen), 0)
-        child = np.where(part.first_child < 0, part.first_child, part.first_child + number)
-        parts.append(part._replace(first_child=child))
-        for whole, field in zip(nodes, parts[-1], strict=True):
-            if whole is not None:
-                whole[off[chosen]] = field[root]
-        number += child.size
-    return GrownSubtrees(grown.root, SubtreeNodes.join(parts))
+def _row_bytes(grower: Grower) -> tuple[int, int, int]:
+    """Bytes of a row in shared memory by `Launch.copied`."""
+    statistics = grower.rows.target.itemsize + (0 if grower.rows.weight is None else 8)
+    return 0, statistics, statistics + 2 * (3 * grower.table.columns + 2) + 1
 
 
-def _groups(grower: Grower, small: Roots) -> Iterator[Int64s]:
-    """Groups of nodes, the largest first, that fit memory together."""
-    size = small.last - small.first
-    scratch = _node_bytes(grower.task) * node_room(size, small.depth, grower.task.limits)
-    scratch += (LANES + 1) * 8 * small.channels
+class Launch(NamedTuple):
+    """Roots of a launch: the first, and the one after the last."""
+
+    first: int
+    last: int
+    warps: int  # of a block
+    copied: int  # to shared memory: see Copied of finish.cu
+    shared: int  # bytes of shared memory
+
+
+def launches(grower: Grower, roots: Roots) -> Iterator[Launch]:
+    """Launches for roots, the largest first: of nearly equal size, whose memory fits together."""
+    tuned, sizes = tuning.TUNING, roots.sizes
+    most, most_listed = shared_rows(grower)
+    warps = np.clip(sizes // tuned.warp_rows, 1, tuned.finish_warps)
+    scratch = SUM_BYTES * roots.channels + 4 * grower.table.columns
     words = _run_words(grower.task, grower.table.host.categories)
-    scratch += 8 * words * _most_categories(grower, size)
+    scratch = warps * (scratch + 8 * words * _most_categories(grower, sizes))
     sorted_bytes = SORTED_BYTES * grower.memory.sorted_pairs
-    most_scratch = min(tuning.TUNING.scratch_bytes, sorted_bytes // SCRATCH_SHARE)
-    order = largest_first(size)
-    bounds = batches(scratch[order], most_scratch)
-    for a, b in zip(bounds, bounds[1:], strict=False):
-        yield order[a:b]
+    most_scratch = min(tuned.scratch_bytes, sorted_bytes // SCRATCH_SHARE)
+    copied = (sizes <= most).astype(np.int64) + (sizes <= most_listed)
+    halves = np.log2(sizes[0] / sizes).astype(np.int64)
+    kinds = np.minimum(halves, tuned.shared_classes - 1) + tuned.shared_classes * copied
+    ends = [0, *(np.flatnonzero(np.diff(kinds, append=-1)) + 1).tolist()]
+    for a, b in zip(ends, ends[1:], strict=False):
+        shared = _row_bytes(grower)[copied[a]] * int(sizes[a])
+        shared += SUM_BYTES * int(warps[a]) * _few_classes(grower)
+        bounds = batches(scratch[a:b], most_scratch)
+        for first, last in zip(bounds, bounds[1:], strict=False):
+            yield Launch(a + first, a + last, int(warps[a]), int(copied[a]), shared)
 
 
 def largest_first(size: Int64s) -> Int64s:
@@ -288,8 +271,9 @@ def largest_first(size: Int64s) -> Int64s:
 def _list_places(grower: Grower, begin: Int64s, end: Int64s) -> Places:
     start = offsets(end - begin)
     entry, node = (cupy().empty(int(start[-1]), dtype=np.int32) for _ in range(2))
-    grower.kernels("finish", "list_places", (begin.size,), *send(begin, start), entry, node)
-    return Places(start, entry, node)
+    first, sent = send(begin, start)
+    grower.kernels("finish", "list_places", (begin.size,), first, sent, entry, node)
+    return Places(start, sent, entry, node)
 
 
 def _sort_columns(grower: Grower, places: Places) -> SortedLists:
@@ -303,10 +287,14 @@ def _sort_columns(grower: Grower, places: Places) -> SortedLists:
         places.entry, places.node, nodes, rows, keys, segments,
     )  # fmt: skip
     order = sort_segments(segments, keys)
-    items = xp.empty((d + 1, rows), dtype=np.int32)
-    items[:d] = (order % rows).reshape(d, rows).astype(np.int32)
-    items[d] = xp.arange(rows, dtype=np.int32)
-    return SortedLists(keys[order].reshape(d, rows), items, xp.empty(rows, dtype=np.uint8))
+    ranks, items, spill = (xp.empty((lists, rows), dtype=np.uint16) for lists in (d, d + 1, d + 1))
+    sides = xp.empty(rows, dtype=np.uint8)
+    lists = SortedLists(keys[order].reshape(d, rows), ranks, items, spill, sides)
+    grower.kernels.each(
+        "finish", "rank_rows", (d + 1) * rows, lists.keys, order, places.node, places.sent,
+        lists.packed,
+    )  # fmt: skip
+    return lists
 
 
 def _local_statistics(grower: Grower, places: Places) -> Statistics:
@@ -316,9 +304,8 @@ def _local_statistics(grower: Grower, places: Places) -> Statistics:
     target = grower.rows.target[rows]
     weight = None if grower.rows.weight is None else grower.rows.weight[rows]
     nodes = places.start.size - 1
-    channels = grower.task.n_classes or 2
-    if channels <= tuning.TUNING.few_classes:
-        return Statistics(target, weight, channels * np.arange(nodes + 1))
+    if few := _few_classes(grower):
+        return Statistics(target, weight, few * np.arange(nodes + 1))
     pairs = places.node.astype(np.int64) * grower.task.n_classes + target
     order = xp.argsort(pairs)
     ordered = pairs[order]
@@ -331,74 +318,50 @@ def _local_statistics(grower: Grower, places: Places) -> Statistics:
     return Statistics(local, weight, channel.get())
 
 
-def _grow(
-    grower: Grower, lists: SortedLists, statistics: Statistics, roots: Roots, small: int
-) -> GrownSubtrees:
-    """Grow subtrees; nodes of up to `small` rows are put off. 0: all in shared memory."""
-    xp = cupy()
-    table, limits = grower.table, grower.task.limits
-    m, d = roots.depth.size, table.columns
-    order = largest_first(roots.last - roots.first)
-    roots = roots.take(order)
-    sizes = roots.last - roots.first
-    room, channel = offsets(node_room(sizes, roots.depth, limits)), offsets(roots.channels)
-    sent = send(*roots[:4], room, channel, *roots.constraints)
-    packed, (monotonic, sets) = ROOTS.pack(*sent[:6]), pack_constraints(grower, sent[6:])
+def _grow(grower: Grower, lists: SortedLists, statistics: Statistics, roots: Roots) -> Subtrees:
+    """Grow subtrees; the nodes begin and end at places of all rows."""
     task = grower.task
-    nodes = SubtreeNodes.arranged(allocate(*node_arrays(int(room[-1]), task)), task)
-    used = xp.empty(m, dtype=np.int32)
-    drawing = limits.max_features < d
-    before = (
-        grower.rules, grower.search, table.packed,
-        ROWS.pack(statistics.target, statistics.weight, None, None), lists.pack(small > 0), small,
-    )  # fmt: skip
-    after = (
-        packed, monotonic, grower.interactions, sets, xp.empty(channel[-1], dtype=np.int64),
-        xp.empty(LANES * channel[-1], dtype=np.int64),
-        xp.empty(m * d if drawing else 1, dtype=np.int32), NODES.pack(*nodes), used,
-        *_group_memory(grower, sizes, roots.channels),
-    )  # fmt: skip
-    for first, last in [(0, m)] if small else _launches(grower, sizes):
-        shared = 0 if small else int(sizes[first]) * _shared_row_bytes(grower)
+    order = largest_first(roots.sizes)
+    roots = roots.take(order)
+    room = offsets(node_room(roots.sizes, roots.depth, task.limits))
+    sent = send(*roots[:4], room, offsets(roots.channels), *roots.constraints)
+    packed, (monotonic, sets) = ROOTS.pack(*sent[:6]), pack_constraints(grower, sent[6:])
+    nodes = _allocate_nodes(int(room[-1]), task)
+    used = cupy().empty(order.size, dtype=np.int32)
+    rows = ROWS.pack(statistics.target, statistics.weight, None, None)
+    for launch in launches(grower, roots):
+        some = roots.take(np.arange(launch.first, launch.last))
         grower.kernels(
-            "finish", "grow_subtrees", (last - first,), *before, first, *after, threads=LANES,
-            shared=shared,
+            "finish", "grow_subtrees", (launch.last - launch.first,), grower.rules, grower.search,
+            grower.table.packed, rows, lists.packed, lists.keys, packed, launch.first,
+            launch.copied, monotonic, grower.interactions, sets,
+            _pack_scratch(grower, some, launch.warps), nodes, used,
+            threads=LANES * launch.warps, shared=launch.shared,
         )  # fmt: skip
     return _compact(grower, nodes, used, packed, order)
 
 
-def _launches(grower: Grower, sizes: Int64s) -> Iterator[tuple[int, int]]:
-    """Spans of roots, the largest first: each begins with half the size of the one before."""
-    share = np.log2(shared_rows(grower) / sizes).astype(np.int64)
-    classes = np.minimum(share, tuning.TUNING.shared_classes - 1)
-    ends = np.flatnonzero(np.diff(classes, append=-1)) + 1
-    return zip([0, *ends[:-1].tolist()], ends.tolist(), strict=True)
-
-
-def _compact(
-    grower: Grower, nodes: SubtreeNodes, used: Any, roots: Packed, order: Int64s
-) -> GrownSubtrees:
+def _compact(grower: Grower, nodes: Packed, used: Any, roots: Packed, order: Int64s) -> Subtrees:
     """Nodes in use, on the host, one subtree after another; subtree j has root ``order[j]``."""
-    starts, task = offsets(used.get().astype(np.int64)), grower.task
-    arrays = node_arrays(int(starts[-1]), task)
+    starts = offsets(used.get().astype(np.int64))
+    arrays = [(int(starts[-1]), kind) for kind in GROWN]
     block = cupy().zeros(bytes_of(*arrays), dtype=np.uint8)
+    rest = (len(NODES.fields) - len(GROWN)) * (None,)
     grower.kernels(
-        "finish", "compact_nodes", (order.size,), NODES.pack(*nodes), roots, used,
-        *send(starts[:-1]),
-        NODES.pack(*SubtreeNodes.arranged(allocate_in(block.data, *arrays), task)),
+        "finish", "compact_nodes", (order.size,), nodes, roots, used, *send(starts[:-1]),
+        NODES.pack(*allocate_in(block.data, *arrays), *rest),
     )  # fmt: skip
-    host = SubtreeNodes.arranged(views(block.get(), *arrays), task)
+    child, feature, threshold, missing_left, gain, *places = views(block.get(), *arrays)
     root = np.empty_like(order)
     root[order] = starts[:-1]
-    wide = ("first_child", "begin", "end", "depth")
-    host = host._replace(**{name: getattr(host, name).astype(np.int64) for name in wide})
-    return GrownSubtrees(root, host._replace(missing_left=host.missing_left != 0))
+    child, begin, end = (field.astype(np.int64) for field in (child, *places))
+    return Subtrees(root, child, feature, threshold, missing_left != 0, gain, begin, end)
 
 
 def _order_entries(grower: Grower, places: Places, order: Any) -> None:
     out = cupy().empty(order.size, dtype=grower.entries.dtype)
     grower.kernels.each(
-        "finish", "order_entries", order.size, grower.entries, places.entry,
-        cupy().ascontiguousarray(order), order.size, out,
+        "finish", "order_entries", order.size, grower.entries, places.entry, places.node,
+        places.sent, cupy().ascontiguousarray(order), order.size, out,
     )  # fmt: skip
     grower.entries[places.entry] = out

@@ -11,12 +11,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.backends.base import Int64s, Larger
+from gputree.backends.base import Larger
 from gputree.backends.cuda import tuning
 from gputree.backends.cuda.encode import WORD, values_of
 from gputree.backends.cuda.kernels import INTERVALS, LANES, LARGER, Packed, cupy
 from gputree.backends.cuda.layout import Grower, to_device
 from gputree.backends.cuda.workspace import DeviceChunks, bytes_of, cut, send
+from gputree.base.dtypes import Int64s
 
 
 def column_groups(offset: Int64s, cell_bytes: int) -> Int64s | None:

@@ -44,6 +44,9 @@ from gputree.criteria.named import OVER_HISTOGRAMS, TARGET_FORMS
 THREADS = 256
 LANES = 32
 
+# Bytes of shared memory that a launch may have without a request, in addition to variables.
+DEFAULT_SHARED = 47 * 1024
+
 # Multiply-add must not be fused: scores have the same bits as on the CPU.
 OPTIONS = ("-std=c++20", "--fmad=false")
 
@@ -57,7 +60,7 @@ CRITERIA = (
 )
 _CUT = (*CRITERIA, "limits.cuh", "table.cuh", "draw.cuh", "views.cuh", "warp.cuh", "cut.cuh")
 _INSIDE = ("found.cuh", "searched.cuh", "candidates.cuh", "sub_bins.cuh")
-_SUBSETS = ("sorted_lists.cuh", "runs.cuh", "subsets.cuh")
+_SUBSETS = ("runs.cuh", "subsets.cuh")
 _LISTS = (
     "lists/information.cuh",
     "lists/tiles.cuh",
@@ -85,7 +88,15 @@ HEADERS = {
     "categories": ("values.cuh", "atomics.cuh", *_CUT, *_SUBSETS),
     "cells": ("table.cuh", "atomics.cuh", "values.cuh", "add_row.cuh"),
     "statistics": ("table.cuh", "atomics.cuh"),
-    "finish": ("values.cuh", "atomics.cuh", *_CUT, "interactions.cuh", *_SUBSETS),
+    "finish": (
+        "values.cuh",
+        "atomics.cuh",
+        *_CUT,
+        "interactions.cuh",
+        "sorted_lists.cuh",
+        *_SUBSETS,
+        "best_cut.cuh",
+    ),
     "lists/score": ("atomics.cuh", "warp.cuh", "logarithm.cuh", *_LISTS),
     "lists/partition": ("table.cuh", "atomics.cuh", "warp.cuh", "lists/tiles.cuh"),
 }
@@ -212,6 +223,8 @@ class Kernels:
                 checked.append(argument)
             else:
                 raise ValueError(f"Arrays given to the kernel {kernel} must be C-contiguous.")
+        if shared > DEFAULT_SHARED:
+            launch.max_dynamic_shared_size_bytes = shared
         launch(grid, (threads,), tuple(checked), shared_mem=shared)
 
     def each(self, module: str, kernel: str, count: int, *arguments: Any) -> None:
@@ -223,6 +236,7 @@ class Kernels:
 _SCALARS = {"i64": np.dtype(np.int64), "double": np.dtype(np.float64)}
 _POINTED = {
     "u8": ("u1",),
+    "u16": ("u2",),
     "i32": ("i4",),
     "u32": ("u4",),
     "i64": ("i8",),
@@ -355,7 +369,7 @@ SEARCH, RUN_MEMORY = _declared("subsets.cuh", "Search", "RunMemory")
 GRID, SUB_BINS, PAIR_LIST, SLOTS = _declared("sub_bins.cuh", "Grid", "SubBins", "PairList", "Slots")
 (INTERVALS,) = _declared("cells.cu", "Intervals")
 (LISTS,) = _declared("sorted_lists.cuh", "Lists")
-NODES, ROOTS = _declared("finish.cu", "Nodes", "Roots")
+NODES, ROOTS, SCRATCH = _declared("finish.cu", "Nodes", "Roots", "Scratch")
 COLUMNS, ENTRIES = _declared("lists/tiles.cuh", "Columns", "Entries")
 (INFORMATION,) = _declared("lists/information.cuh", "Information")
 BRANCH_LIMITS, LIST_TASK = _declared("lists/segment.cuh", "BranchLimits", "Task")

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.backends.base import MOST_CELLS, MOST_MOVED, Bounds, Int64s, Task
+from gputree.backends.base import MOST_CELLS, MOST_MOVED, Bounds, Task
 from gputree.backends.binning import MAX_BINS
 from gputree.backends.cuda import tuning
 from gputree.backends.cuda.kernels import (
@@ -32,7 +32,7 @@ from gputree.backends.cuda.workspace import (
     filling_chunks,
     send,
 )
-from gputree.base.dtypes import ROW
+from gputree.base.dtypes import ROW, Int64s
 
 
 class UploadedTable(NamedTuple):

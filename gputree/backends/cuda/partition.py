@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.backends.base import Int64s, Splits
+from gputree.backends.base import Splits
 from gputree.backends.binning import thresholds
 from gputree.backends.cuda import tuning
 from gputree.backends.cuda.categories import Sides, sides_of
@@ -20,6 +20,7 @@ from gputree.backends.cuda.encode import values_of
 from gputree.backends.cuda.kernels import OPENING, SIDES, Packed, cupy
 from gputree.backends.cuda.layout import Grower, HostTable, batches, to_device
 from gputree.backends.cuda.workspace import DeviceChunks, NodePieces, allocate, bytes_of, cut, send
+from gputree.base.dtypes import Int64s
 
 # Fields of a split on the device, 8 bytes each: see record.cuh.
 RECORD_WORDS = 12

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from gputree.backends.base import Int64s
 from gputree.backends.cuda.categories import MASK_WORDS, SubsetPlan, codes_of, score_subsets
 from gputree.backends.cuda.kernels import LANES, LEVEL, VISITS, Packed
 from gputree.backends.cuda.layout import Grower, LevelPlan
@@ -19,7 +18,7 @@ from gputree.backends.cuda.partition import RECORD_WORDS, Marked, mark, read
 from gputree.backends.cuda.score import DeviceScores
 from gputree.backends.cuda.sub_bins import SubBinSearch, search_in_batches, search_sub_bins
 from gputree.backends.cuda.workspace import DeviceChunks, Shaped, bytes_of
-from gputree.base.dtypes import WAITS
+from gputree.base.dtypes import WAITS, Int64s
 
 
 def refine(

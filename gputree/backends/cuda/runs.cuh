@@ -1,7 +1,5 @@
 // Category groups of a node, called runs, and their order: gputree/backends/cpu/runs.py. A warp
 // processes a node.
-__device__ __forceinline__ int lane_of() { return threadIdx.x & 31; }
-
 struct Measure {
     Criterion criterion;
     Limits limits;
@@ -48,9 +46,10 @@ struct Summed {
 };
 
 // The rows of a node, sorted by category.
+template <class Keys, class Item>
 struct Listed {
-    const Bits* keys;  // MISSING_KEY last
-    const i32* items;
+    Keys keys;  // missing values last
+    const Item* items;
     const Target* target;
     const i64* weight;  // null where every row has a weight of one unit
 
@@ -67,7 +66,7 @@ struct Listed {
 };
 
 // Set the offsets of the runs of sorted rows; returns their number.
-__device__ i64 find_runs(const Listed& list, const Node& node, const Runs& runs) {
+__device__ i64 find_runs(const auto& list, const Node& node, const Runs& runs) {
     i64 number = 0;
     for (i64 i0 = 0; i0 < node.known; i0 += 32) {
         const i64 i = i0 + lane_of();
@@ -87,7 +86,7 @@ __device__ i64 find_runs(const Listed& list, const Node& node, const Runs& runs)
 // Statistics of all runs and of missing values; summed over rows where these are sorted.
 __device__ void sum_runs(const Summed&, const Node&, const Runs&, i64) {}
 
-__device__ void sum_runs(const Listed& list, const Node& node, const Runs& runs, i64 width) {
+__device__ void sum_runs(const auto& list, const Node& node, const Runs& runs, i64 width) {
     clear(runs.cells, (runs.count + 1) * width);
     i64 before = -1;  // run of the place before the tile
     for (i64 i0 = 0; i0 < node.rows; i0 += 32) {

@@ -6,10 +6,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gputree.backends.base import Bounds, Int64s
+from gputree.backends.base import Bounds
 from gputree.backends.cuda.kernels import LANES, SCORES, Packed
 from gputree.backends.cuda.layout import Grower, constraints_of, own_slots, pack_constraints
 from gputree.backends.cuda.workspace import Shaped, bytes_of
+from gputree.base.dtypes import Int64s
 
 
 class DeviceScores(NamedTuple):

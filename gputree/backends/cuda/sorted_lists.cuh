@@ -1,77 +1,116 @@
-// The rows of some nodes, listed column by column in order of value; splits partition the lists.
+// The rows of a subtree, listed column by column in order of value; splits partition the lists.
 //
-// The rows of all nodes are stored one after another, `rows` in all. Each column lists them sorted
-// by value, node by node; every split partitions the lists stably, so none is sorted again:
+// The rows of a subtree are numbered from 0 in the order of its root's entries. Each column lists
+// them sorted by value, node by node; every split partitions the lists stably, so none is sorted
+// again:
 //
-//   keys[f]    sorted keys of column f: of values, or codes where cuts are by code
-//   items[f]   the places of their rows; items[columns] lists them in the order of entries
+//   items[f]   rows of column f; items[columns] lists them in the order of entries
+//   ranks[f]   of rows: the place of the first row of equal value in the root's list
 //
 // A column that is constant in a node stays so below it, and is not partitioned.
+#define MISSING_RANK 0xffff
+#define BLOCK_WARPS 8  // of a block
+
 struct Lists {
-    Bits* keys;
-    i32* items;
-    Bits* key_spill;
-    i32* item_spill;
-    u8* sides;
+    u16* ranks;  // (columns, rows)
+    u16* items;  // (columns + 1, rows)
+    u16* spill;  // (columns + 1, rows): rows that go right
+    u8* sides;   // of rows
     i64 rows, columns;
+
+    __device__ __forceinline__ const u16* list(i64 f) const { return items + f * rows; }
+    __device__ __forceinline__ u32 rank(i64 f, i64 place) const {
+        return ranks[f * rows + items[f * rows + place]];
+    }
+
+    // True if no two places of s .. t differ.
+    __device__ __forceinline__ bool is_constant(i64 f, i64 s, i64 t) const {
+        return rank(f, s) == rank(f, t - 1);
+    }
+
+    // First of the places s .. t of column f with a missing value.
+    __device__ __forceinline__ i64 known_end(i64 f, i64 s, i64 t) const {
+        return first_behind(s, t, [&](i64 i) { return rank(f, i) == MISSING_RANK; });
+    }
 };
 
-// First place among the sorted keys s .. t with a missing value.
-__device__ inline i64 known_end(const Bits* keys, i64 s, i64 t) {
-    return first_behind(s, t, [&](i64 i) { return keys[i] == MISSING_KEY; });
+// Warps that split a node: all of a block, or one.
+struct Team {
+    int warp, warps;
+
+    __device__ __forceinline__ int thread() const { return warp * 32 + lane_of(); }
+    __device__ __forceinline__ int threads() const { return warps * 32; }
+    __device__ __forceinline__ void wait() const {
+        if (warps > 1) __syncthreads();
+        else __syncwarp();
+    }
+};
+
+// Lanes of a warp, a power of two, that process one of the lists of a node together: as many as
+// there are for each. `number` groups of a team process as many lists at once.
+struct Group {
+    int lanes, number, index, lane;
+
+    __device__ Group(const Team& team, i64 lists) : lanes(32) {
+        while (lanes > 1 && lanes * lists > team.threads()) lanes /= 2;
+        number = team.threads() / lanes;
+        index = team.thread() / lanes;
+        lane = lane_of() & (lanes - 1);
+    }
+
+    // The lanes of the group where `value` is true; every lane of the warp takes part.
+    __device__ __forceinline__ u32 ballot(bool value) const {
+        const u32 votes = __ballot_sync(ALL_LANES, value) >> (lane_of() - lane);
+        return lanes < 32 ? votes & ((1u << lanes) - 1u) : votes;
+    }
+};
+
+// A group: stable partition of places s .. t of a list that is to be `moved`, by the sides of its
+// rows; every lane of the warp takes part.
+__device__ void partition_list(
+    const Lists& lists, const Group& group, i64 f, bool moved, i64 s, i64 t
+) {
+    if (!__any_sync(ALL_LANES, moved)) return;
+    u16 *items = lists.items + f * lists.rows, *spill = lists.spill + f * lists.rows;
+    const u32 before = (1u << group.lane) - 1u;
+    i64 to_left = s, spilled = s;
+    // Places before i0 are moved; those from to_left on, before i0, may be overwritten.
+    for (i64 i0 = s; i0 < t; i0 += group.lanes) {
+        const i64 i = i0 + group.lane;
+        const bool exists = moved && i < t;
+        const u16 item = exists ? items[i] : 0;
+        const bool goes_left = exists && lists.sides[item];
+        const u32 lefts = group.ballot(goes_left), rights = group.ballot(exists && !goes_left);
+        __syncwarp();
+        if (goes_left) items[to_left + __popc(lefts & before)] = item;
+        else if (exists) spill[spilled + __popc(rights & before)] = item;
+        to_left += __popc(lefts);
+        spilled += __popc(rights);
+    }
+    __syncwarp();
+    for (i64 i = s + group.lane; i < spilled; i += group.lanes) items[to_left + i - s] = spill[i];
 }
 
-// Stable partition of places s .. t of one list by the sides of their rows. One lane.
-__device__ void partition_list(const Lists& lists, i64 f, i64 s, i64 t) {
-    const i64 base = f * lists.rows;
-    i64 to_left = base + s, spilled = base + s;
-    const bool keyed = f < lists.columns;
-    for (i64 i = base + s; i < base + t; ++i) {
-        const i32 item = lists.items[i];
-        const bool left = lists.sides[item];
-        const i64 to = left ? to_left++ : spilled++;
-        (left ? lists.items : lists.item_spill)[to] = item;
-        if (keyed) (left ? lists.keys : lists.key_spill)[to] = lists.keys[i];
-    }
-    for (i64 i = base + s; i < spilled; ++i, ++to_left) {
-        lists.items[to_left] = lists.item_spill[i];
-        if (keyed) lists.keys[to_left] = lists.key_spill[i];
-    }
-}
-
-// Write the sides of the rows s .. t of a cut; the caller waits for all lanes.
-__device__ void mark_rows(const Lists& lists, const Cut& cut, i64 s, i64 known, i64 t) {
-    const i32* items = lists.items + cut.column * lists.rows;
-    for (i64 i = s + threadIdx.x; i < t; i += 32)
+// A team: write the sides of the rows s .. t of a cut; the caller waits.
+__device__ void mark_rows(
+    const Lists& lists, const Team& team, const Cut& cut, i64 s, i64 known, i64 t
+) {
+    const u16* items = lists.list(cut.column);
+    for (i64 i = s + team.thread(); i < t; i += team.threads())
         lists.sides[items[i]] = i < known ? i <= cut.place : cut.missing_left;
 }
 
-// Partition the lists of the columns `below`, which may split a child, by the sides of the rows,
-// where a child may split further, except the one that is `done`; and the order of entries.
+// A team: partition the lists of the columns `below`, which may split a child, by the sides of the
+// rows, where a child may split further, except the one that is `done`; and the order of entries.
 __device__ void split_lists(
-    const Lists& lists, const auto& below, i64 done, i64 s, i64 t, bool further
+    const Lists& lists, const Team& team, const auto& below, i64 done, i64 s, i64 t, bool further
 ) {
-    for (i64 i = threadIdx.x; i <= below.number; i += 32) {
-        const bool is_order = i == below.number;
-        const i64 f = is_order ? lists.columns : below[i];
-        const Bits* keys = lists.keys + f * lists.rows;
-        if (is_order || (further && f != done && keys[s] != keys[t - 1]))
-            partition_list(lists, f, s, t);
+    const Group group(team, below.number + 1);
+    for (i64 i0 = 0; i0 <= below.number; i0 += group.number) {
+        const i64 i = i0 + group.index;
+        const i64 f = i < below.number ? below[i] : lists.columns;
+        const bool moved = i < below.number ? further && f != done && !lists.is_constant(f, s, t)
+                                            : i == below.number;
+        partition_list(lists, group, f, moved, s, t);
     }
-    __syncwarp();
-}
-
-// Copy places s .. s + size of all lists to shared memory, with buffers to partition them.
-__device__ Lists copy_lists(const Lists& lists, i64 s, i64 size, u64* memory) {
-    const i64 columns = lists.columns;
-    Bits* keys = (Bits*)memory;
-    i32* items = (i32*)(keys + 2 * columns * size);
-    for (i64 f = 0; f <= columns; ++f)
-        for (i64 i = threadIdx.x; i < size; i += 32) {
-            items[f * size + i] = lists.items[f * lists.rows + s + i];
-            if (f < columns) keys[f * size + i] = lists.keys[f * lists.rows + s + i];
-        }
-    return {
-        keys, items, keys + columns * size, items + (columns + 1) * size, lists.sides, size, columns
-    };
 }

@@ -24,10 +24,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.backends.base import Int64s
 from gputree.backends.cuda import tuning
 from gputree.backends.cuda.kernels import cupy
 from gputree.backends.cuda.layout import to_device
+from gputree.base.dtypes import Int64s
 from gputree.base.memory import OutOfMemory
 from gputree.base.threads import even_spans, run
 

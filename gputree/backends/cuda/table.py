@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.backends.base import Int64s
 from gputree.backends.cuda import encode as coding
 from gputree.backends.cuda.kernels import Kernels
 from gputree.backends.cuda.layout import UploadedTable
 from gputree.backends.cuda.machine import device_of, on_own_device
 from gputree.backends.cuda.source import Source, new_source
+from gputree.base.dtypes import Int64s
 
 
 class CudaTable:

@@ -65,14 +65,16 @@ class CudaTuning(NamedTuple):
     whole_statistics: int = 1 << 24
     # Maximum number of (row, column) pairs of small nodes that are sorted at once.
     sorted_pairs: int = 1 << 25
-    # Bytes of shared memory in which subtrees of nodes whose lists fit are built, if at least so
-    # many rows fit; and launches by size, each for nodes of half the rows of the one before.
-    finish_bytes: int = 48 * 1024
-    fewest_shared_rows: int = 8
-    shared_classes: int = 4
+    # Bytes of shared memory, if the device grants them, in which subtrees of nodes whose lists fit
+    # are built; and launches by size, each for nodes of half the rows of the one before.
+    finish_bytes: int = 227 * 1024
+    shared_classes: int = 6
+    # Maximum number of warps of a block that builds a subtree, and its rows for each; not measured.
+    finish_warps: int = 8
+    warp_rows: int = 16
     # Classes that are not renumbered by those present in a subtree; not measured.
     few_classes: int = 8
-    # Maximum bytes of all nodes and statistics that are built at once there.
+    # Maximum bytes of the statistics of subtrees that are built at once.
     scratch_bytes: int = 1 << 28
 
     # Minimum number of entries of a list that many warps process together.

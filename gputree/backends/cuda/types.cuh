@@ -1,5 +1,6 @@
 // Types and constants that all kernels share. Kernels are compiled without any header.
 typedef unsigned char u8;
+typedef unsigned short u16;
 typedef int i32;
 typedef unsigned int u32;
 typedef long long i64;

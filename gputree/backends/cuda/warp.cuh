@@ -1,7 +1,10 @@
 // Scans and reductions within a warp, or a block; every lane takes part.
-__device__ __forceinline__ i64 inclusive_sum(i64 value) {
-    const int lane = threadIdx.x & 31;
-    for (int distance = 1; distance < 32; distance *= 2) {
+__device__ __forceinline__ int lane_of() { return threadIdx.x & 31; }
+
+// The sum over the lanes up to this one, of `lanes` neighbours each: a power of two.
+__device__ __forceinline__ i64 inclusive_sum(i64 value, int lanes = 32) {
+    const int lane = threadIdx.x & (lanes - 1);
+    for (int distance = 1; distance < lanes; distance *= 2) {
         const i64 before = __shfl_up_sync(ALL_LANES, value, distance);
         if (lane >= distance) value += before;
     }

@@ -19,9 +19,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.backends.base import Int64s
 from gputree.backends.cuda import tuning
 from gputree.backends.cuda.kernels import CHUNKS, Packed, cupy
+from gputree.base.dtypes import Int64s
 from gputree.base.threads import chunks
 
 # Alignment, in bytes, of the arrays of one allocation, as in CuPy's pool.
@@ -256,13 +256,19 @@ def chunk_rows(rows: int) -> int:
 
 def filling_chunks() -> int:
     """Minimum number of blocks that use all multiprocessors of the current device well."""
-    count = _multiprocessors(cupy().cuda.Device().id)
-    return count * tuning.TUNING.multiprocessor_chunks
+    return _attribute(cupy().cuda.Device().id, "MultiProcessorCount") * (
+        tuning.TUNING.multiprocessor_chunks
+    )
+
+
+def granted_bytes() -> int:
+    """Bytes of shared memory that the current device grants to a block."""
+    return _attribute(cupy().cuda.Device().id, "MaxSharedMemoryPerBlockOptin")
 
 
 @cache
-def _multiprocessors(device: int) -> int:
-    return int(cupy().cuda.Device(device).attributes["MultiProcessorCount"])
+def _attribute(device: int, name: str) -> int:
+    return int(cupy().cuda.Device(device).attributes[name])
 
 
 class NodePieces(NamedTuple):

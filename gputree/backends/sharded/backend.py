@@ -12,17 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.backends.base import (
-    Bools,
-    Bounds,
-    Finishing,
-    Floats,
-    Int64s,
-    Larger,
-    Splits,
-    Subtrees,
-    Uint64s,
-)
+from gputree.backends.base import Bounds, Finishing, Larger, Splits, Subtrees, Uint64s
 from gputree.backends.binning import thresholds
 from gputree.backends.cpu.categories import (
     LeftLists,
@@ -42,7 +32,7 @@ from gputree.backends.sharded.rows import RangeMap, ShardRanges
 from gputree.backends.sharded.search import CutSearch, ShardLevel
 from gputree.backends.sharded.shards import Finished, Shards, SubtreeRoots, Sum
 from gputree.backends.sharded.table import TableSummary
-from gputree.base.dtypes import ROW
+from gputree.base.dtypes import ROW, Bools, Floats, Int32s, Int64s
 
 
 class ShardedBackend:
@@ -186,7 +176,7 @@ class ShardedBackend:
         return out
 
     def categories(
-        self, begin: Int64s, end: Int64s, feature: NDArray[np.int32]
+        self, begin: Int64s, end: Int64s, feature: Int32s
     ) -> tuple[Int64s, NDArray[np.uint32]]:
         nodes = list(zip(begin.tolist(), end.tolist(), strict=True))
         found = [self.finished.categories(*node) for node in nodes]
@@ -206,7 +196,7 @@ class ShardedBackend:
         return counts, np.concatenate([np.empty(0, np.uint32), *listed])
 
 
-def join_pairs(found: list[NDArray[np.int64]]) -> NDArray[np.int64]:
+def join_pairs(found: list[Int64s]) -> Int64s:
     """Join (node, category) pairs, (2, k), of some shards: ascending, each once."""
     return np.unique(np.concatenate(found, axis=1), axis=1)
 

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.backends.base import Bools, Bounds, Floats, Int64s, Uint64s
+from gputree.backends.base import Bounds, Uint64s
 from gputree.backends.binning import midpoint
 from gputree.backends.cpu.cut import count_row, new_cut, precedes, row_count, tie_rank
 from gputree.backends.cpu.jit import inner, kernel
@@ -36,6 +36,7 @@ from gputree.backends.cpu.score import add_cell, admissible, column_bins, is_can
 from gputree.backends.cpu.sort import new_sorter, sort_pairs
 from gputree.backends.cpu.sub_bins import Spot, new_work
 from gputree.backends.sharded.shard import Keys
+from gputree.base.dtypes import Bools, Floats, Int64s
 from gputree.criteria import begin, is_pure, score
 
 

@@ -14,13 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree.backends import binning
-from gputree.backends.base import Bools, Int64s
 from gputree.backends.binning import Bins
 from gputree.backends.cpu import encode as coding
 from gputree.backends.cpu.layout import Table
 from gputree.backends.cpu.table import Binning, CpuTable, encode_columns, fit_bins, with_codes
 from gputree.backends.sharded.rows import Read, RowSummary, rows_of
 from gputree.backends.sharded.tasks import Tasks
+from gputree.base.dtypes import Bools, Int64s
 
 # Maximum number of distinct values of a column that are counted one by one: beyond, bins of binned
 # cuts come from the values picked by hash, some 65,536: quantiles have an error of 1/256 of a bin's

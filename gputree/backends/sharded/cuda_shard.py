@@ -17,7 +17,7 @@ from typing import Any, Concatenate, NamedTuple, ParamSpec, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.backends.base import Bounds, Int64s, Splits, Subtrees, Task
+from gputree.backends.base import Bounds, Splits, Subtrees, Task
 from gputree.backends.binning import MAX_BINS
 from gputree.backends.cpu.backend import CpuBackend
 from gputree.backends.cuda import tuning
@@ -54,7 +54,7 @@ from gputree.backends.cuda.source import bits_of
 from gputree.backends.cuda.workspace import ALIGNMENT, DeviceChunks, send
 from gputree.backends.sharded import tuning as sharded_tuning
 from gputree.backends.sharded.shard import Arrays, HostShard, Partitioned, RequestedIntervals
-from gputree.base.dtypes import ROW
+from gputree.base.dtypes import ROW, Floats, Int32s, Int64s
 
 # Divisor of the memory left after work and results: memory of shards that pass.
 PASSING_SHARE = 4
@@ -194,7 +194,7 @@ class Place(Protocol):
     def meanwhile(self) -> None:
         """Do the host's work while the device counts."""
 
-    def keep(self, entries: NDArray[np.int32], order: Any) -> None:
+    def keep(self, entries: Int32s, order: Any) -> None:
         """Keep the device's copy of a new order."""
 
 
@@ -220,7 +220,7 @@ class Cached:
     def meanwhile(self) -> None:
         pass
 
-    def keep(self, entries: NDArray[np.int32], order: Any) -> None:
+    def keep(self, entries: Int32s, order: Any) -> None:
         COPIES.keep(entries, order, entries.nbytes)
 
     def _rows(self, extra: int) -> tuple[UploadedTable, DeviceRows]:
@@ -316,7 +316,7 @@ class CudaShard(HostShard):
         middle[nodes], low[nodes], high[nodes] = partition_rows(
             grower, begin[nodes], end[nodes], splits, self.place.meanwhile
         )
-        entries: NDArray[np.int32] = grower.entries.get()
+        entries: Int32s = grower.entries.get()
         self.place.keep(entries, grower.entries)
         return Partitioned(entries, middle, low, high)
 
@@ -329,7 +329,7 @@ class CudaGrower:
         self.node_statistics, self.categories = host.node_statistics, host.categories
 
     @property
-    def entries(self) -> NDArray[np.int32]:
+    def entries(self) -> Int32s:
         """Rows in the order of leaves."""
         return self.host.entries
 
@@ -388,7 +388,7 @@ def shard_bytes(host: CpuBackend) -> tuple[int, int]:
     return size, n * (4 + ENTRY_BYTES) + tuning.TUNING.least_work
 
 
-def _of_order(order: Int64s) -> NDArray[np.float64]:
+def _of_order(order: Int64s) -> Floats:
     """Float64 values of order_of of warp.cuh, inverted; NaN where nothing was narrowed."""
-    found: NDArray[np.float64] = (order ^ (order >> 63 & np.iinfo(np.int64).max)).view(np.float64)
+    found: Floats = (order ^ (order >> 63 & np.iinfo(np.int64).max)).view(np.float64)
     return found

@@ -21,17 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree.arithmetic.fixed_point import Weights
-from gputree.backends.base import (
-    Bounds,
-    Floats,
-    Int64s,
-    Larger,
-    Rows,
-    Splits,
-    Subtrees,
-    Task,
-    Uint64s,
-)
+from gputree.backends.base import Bounds, Larger, Rows, Splits, Subtrees, Task, Uint64s
 from gputree.backends.binning import Bins
 from gputree.backends.sharded import tuning
 from gputree.backends.sharded.backend import ShardedBackend
@@ -65,7 +55,7 @@ from gputree.backends.sharded.shards import (
 )
 from gputree.backends.sharded.table import TableSummary
 from gputree.backends.sharded.tasks import Tasks
-from gputree.base.dtypes import ROW, writable
+from gputree.base.dtypes import ROW, Floats, Int64s, writable
 from gputree.tree.branches import concatenated_ranges
 
 

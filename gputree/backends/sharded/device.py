@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.backends.base import Backend, Int64s, Larger, Splits, Subtrees, Task
+from gputree.backends.base import Backend, Larger, Splits, Subtrees, Task
 from gputree.backends.binning import MAX_BINS, SAMPLE_ROWS
 from gputree.backends.cpu.backend import CpuBackend
 from gputree.backends.cuda import memory
@@ -50,7 +50,7 @@ from gputree.backends.sharded.local import LocalShards, count_one_block, partiti
 from gputree.backends.sharded.rows import ShardRanges
 from gputree.backends.sharded.shards import Budget, Finished, SubtreeRoots, Sum
 from gputree.backends.sharded.table import ShardedTable, TableSummary
-from gputree.base.dtypes import ROW
+from gputree.base.dtypes import ROW, Floats, Int32s, Int64s
 
 # Counts of cells of one round take 1 / ROUND_SHARE of the memory of results; the rest is for
 # arrays that are sent.
@@ -193,9 +193,7 @@ class DeviceShards:
         return self.host.collect(method, ranges, *args, join=join)
 
     # -------------------------------------------------------------------- rows
-    def partition(
-        self, ranges: ShardRanges, splits: Splits
-    ) -> tuple[Int64s, NDArray[np.float64], NDArray[np.float64]]:
+    def partition(self, ranges: ShardRanges, splits: Splits) -> tuple[Int64s, Floats, Floats]:
         return partition_each(self._in_turn(ranges), ranges, splits)
 
     def subtrees(self, nodes: SubtreeRoots) -> Iterator[tuple[Subtrees, Finished]]:
@@ -229,7 +227,7 @@ class Slot:
 
     memory: Any
     holds: Any = None
-    order: NDArray[np.int32] | None = None  # order on the host of the entries in the slot
+    order: Int32s | None = None  # order on the host of the entries in the slot
 
 
 class Slots:
@@ -296,7 +294,7 @@ class ShardCopies:
         if self.next is not None:
             self._bring(self.next, columns)
 
-    def keep(self, p: int, order: NDArray[np.int32], entries: Any) -> None:
+    def keep(self, p: int, order: Int32s, entries: Any) -> None:
         """Keep new entries of shard p, whose order on the host is `order`."""
         slot = self._slot(p)
         slot.holds.entries[...] = entries
@@ -387,6 +385,6 @@ class Streamed:
     def meanwhile(self) -> None:
         self.copies.ahead(self._columns)
 
-    def keep(self, entries: NDArray[np.int32], order: Any) -> None:
+    def keep(self, entries: Int32s, order: Any) -> None:
         self.host.entries = entries
         self.copies.keep(self.p, entries, order)

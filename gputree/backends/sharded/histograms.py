@@ -18,12 +18,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.backends.base import Bools, Bounds, Floats, Int64s, Splits
+from gputree.backends.base import Bounds, Splits
 from gputree.backends.cpu.layout import Nodes, Scores
 from gputree.backends.sharded.cells import Scoring, beside_best, candidate_bins
 from gputree.backends.sharded.table import TableSummary
 from gputree.backends.sharded.tasks import Tasks
-from gputree.base.dtypes import writable
+from gputree.base.dtypes import Bools, Floats, Int64s, writable
 from gputree.base.threads import run
 
 # Maximum number of bins that one call lists candidates among, unless one node has more.

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from gputree.backends.base import Floats, Int64s, Larger, Splits, Subtrees, Task
+from gputree.backends.base import Larger, Splits, Subtrees, Task
 from gputree.backends.cpu import tuning as cpu_tuning
 from gputree.backends.cpu.backend import CpuBackend
 from gputree.backends.cpu.layout import Table
@@ -27,6 +27,7 @@ from gputree.backends.sharded.shards import (
 )
 from gputree.backends.sharded.table import ShardedTable, TableSummary, slice_table
 from gputree.backends.sharded.tasks import Here, Tasks
+from gputree.base.dtypes import Floats, Int64s
 from gputree.base.threads import cut, run
 from gputree.tree.branches import concatenated_ranges
 

@@ -26,11 +26,11 @@ from gputree.arithmetic.fixed_point import (
     finest_unit,
     round_weights,
 )
-from gputree.backends.base import Bools, Floats, Int64s, Rows
+from gputree.backends.base import Rows
 from gputree.backends.binning import MAX_BINS
 from gputree.backends.sharded import tuning
 from gputree.backends.sharded.tasks import Tasks
-from gputree.base.dtypes import writable
+from gputree.base.dtypes import Bools, Floats, Int64s, Weight, writable
 from gputree.criteria.named import fix
 
 
@@ -39,7 +39,7 @@ class Read(NamedTuple):
 
     values: NDArray  # (n, d)
     target: NDArray  # class codes or float64
-    weight: Floats | None
+    weight: Weight
     codes: NDArray | None = None  # (n, d) of the values, once bins are fitted
 
     def that_count(self) -> Read:

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.backends.base import Bools, Bounds, Int64s, Rows, Uint64s
+from gputree.backends.base import Bounds, Rows, Uint64s
 from gputree.backends.cpu.cut import drawn_columns
 from gputree.backends.sharded import tuning
 from gputree.backends.sharded.cells import (
@@ -34,6 +34,7 @@ from gputree.backends.sharded.histograms import Histograms, Scored
 from gputree.backends.sharded.rows import ShardRanges
 from gputree.backends.sharded.shard import IntervalRows, Keys, RequestedIntervals, keys_of
 from gputree.backends.sharded.shards import Shards, Sum
+from gputree.base.dtypes import Bools, Int64s
 from gputree.base.threads import cut as cut_spans
 from gputree.base.threads import run
 
@@ -127,7 +128,7 @@ class CutSearch:
         yield columns[:, :1]
         yield columns[:, 1:]
 
-    def _candidates(self, nodes: Int64s, columns: NDArray[np.int64]) -> Intervals:
+    def _candidates(self, nodes: Int64s, columns: Int64s) -> Intervals:
         """Bins of some columns of each of some nodes that may contain a better cut."""
         found = self.level.histograms.candidates(
             self.level.slots[nodes],

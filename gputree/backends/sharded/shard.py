@@ -19,13 +19,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.backends.base import Floats, Int64s, Rows, Splits
+from gputree.backends.base import Rows, Splits
 from gputree.backends.binning import MAX_BINS, Bins
 from gputree.backends.cpu.backend import CpuBackend
 from gputree.backends.cpu.cut import count_row, narrow
 from gputree.backends.cpu.jit import PREFETCH_ROWS, borrowing, kernel, pick, prefetch
 from gputree.backends.cpu.layout import Table
 from gputree.backends.sharded.rows import ShardRanges
+from gputree.base.dtypes import Floats, Int32s, Int64s
 from gputree.compilation import jitable
 from gputree.tree.branches import concatenated_ranges
 
@@ -85,7 +86,7 @@ class IntervalSource(NamedTuple):
 
     table: Table
     rows: Rows
-    entries: NDArray[np.int32]
+    entries: Int32s
     begin: Int64s
     end: Int64s
 
@@ -105,13 +106,13 @@ class RequestedIntervals(NamedTuple):
     high: Keys
     shift: Keys  # right shift from keys to cells
     first: Int64s  # cells
-    bins: NDArray[np.int32]  # (pairs, bins + 1): first interval of each bin
+    bins: Int32s  # (pairs, bins + 1): first interval of each bin
 
 
 class IntervalRows(NamedTuple):
     """Rows in intervals: interval, value, statistics."""
 
-    interval: NDArray[np.int32]
+    interval: Int32s
     value: NDArray
     rows: Rows
 
@@ -249,7 +250,7 @@ Arrays = Sequence[NDArray[Any]]
 class Partitioned(NamedTuple):
     """The order of a shard's rows with m nodes partitioned."""
 
-    entries: NDArray[np.int32]
+    entries: Int32s
     middle: Int64s  # (m,) first place of the second child
     low: Floats  # (m,) maximum value before each cut, -inf where there is none
     high: Floats  # (m,) minimum value behind it, or inf
@@ -355,9 +356,7 @@ class HostShard:
             interval[:n].copy(), values[:n].copy(), Rows(arrays[0], arrays[1], arrays[2], None)
         )
 
-    def categories(
-        self, begin: Int64s, end: Int64s, feature: NDArray[np.int32]
-    ) -> NDArray[np.int64]:
+    def categories(self, begin: Int64s, end: Int64s, feature: Int32s) -> Int64s:
         """Pairs (2, k) of a node and a category that it has in column ``feature[j]``, ascending."""
         counts, code = self.host.categories(begin, end, feature)
         return np.stack([np.repeat(np.arange(begin.size), counts), code.astype(np.int64)])

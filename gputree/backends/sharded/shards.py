@@ -16,11 +16,12 @@ from typing import Any, Literal, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.backends.base import Bools, Bounds, Floats, Int64s, Larger, Splits, Subtrees, Uint64s
+from gputree.backends.base import Bounds, Larger, Splits, Subtrees, Uint64s
 from gputree.backends.cpu.backend import CpuBackend
 from gputree.backends.sharded.histograms import Histograms
 from gputree.backends.sharded.rows import ShardRanges
 from gputree.backends.sharded.table import TableSummary
+from gputree.base.dtypes import Bools, Floats, Int32s, Int64s
 
 # Bytes of a gathered row in addition to its values: order, statistics and keys of sorted columns.
 ROW_BYTES = 64
@@ -70,7 +71,7 @@ class Finished:
         backend: CpuBackend,
         subtrees: Subtrees,
         node: Int64s,
-        feature: NDArray[np.int32],
+        feature: Int32s,
         shift: Int64s,
     ) -> None:
         """Keep the categories that some nodes have in a column."""

@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.backends.base import Bools, Int64s, Rows, Sharding, Task
+from gputree.backends.base import Rows, Sharding, Task
 from gputree.backends.cpu.backend import CpuBackend
 from gputree.backends.cpu.layout import Table
 from gputree.backends.cpu.table import CpuTable
 from gputree.backends.interactions import Interactions
 from gputree.backends.sharded.shard import BinKeys
-from gputree.base.dtypes import writable
+from gputree.base.dtypes import Bools, Int32s, Int64s, writable
 
 
 class BinnedTable(CpuTable):
@@ -190,7 +190,7 @@ class TableSummary:
         values: NDArray | None = None,
         codes: NDArray | None = None,
         rows: Rows | None = None,
-        entries: NDArray[np.int32] | None = None,
+        entries: Int32s | None = None,
     ) -> CpuBackend:
         """Return a CPU backend over some rows, or none, which can score histograms.
 

@@ -120,6 +120,6 @@ def emulated_cuda(
 
 def _forget(kernels: Any, workspace: Any) -> None:
     """Kernels and devices of one module `cupy` are none of the next."""
-    workspace._multiprocessors.cache_clear()
+    workspace._attribute.cache_clear()
     kernels.load.cache_clear()
     kernels.function.cache_clear()

@@ -18,7 +18,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree.arithmetic.fixed_point import fraction
-from gputree.backends.base import Int64s
 from gputree.backends.cpu import tuning
 from gputree.backends.cpu.jit import PREFETCH_ROWS, borrowing, kernel, pick, prefetch
 from gputree.backends.cpu.layout import (
@@ -33,7 +32,7 @@ from gputree.backends.cpu.layout import (
 from gputree.backends.cpu.lists.score import score_columns
 from gputree.backends.lists import CandidateTests, ColumnCodes, ListTask, TestParts, Tests
 from gputree.base import threads
-from gputree.base.dtypes import MISSING_CODE, MOST_ROWS, ROW
+from gputree.base.dtypes import MISSING_CODE, MOST_ROWS, ROW, Int64s
 
 
 @kernel

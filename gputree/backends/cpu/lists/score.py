@@ -5,22 +5,21 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gputree.backends.cpu.jit import borrowing, inner, kernel, pick, written_out
 from gputree.backends.cpu.layout import NodeList
 from gputree.backends.cpu.lists.sieve import best_cut_of_fractions, new_sieve, read_run
-from gputree.base.dtypes import MISSING_CODE
+from gputree.base.dtypes import MISSING_CODE, Int64s
 from gputree.criteria.entropy import GAIN_BITS, TOLERANCE, in_steps, term
 
 
 class ClassScan(NamedTuple):
     """Class weights, shape (K,), during a scan of a list."""
 
-    known: NDArray[np.int64]  # of the node; missing values are subtracted once they are found
-    left: NDArray[np.int64]  # left of the current place
-    fresh: NDArray[np.int64]  # of the entries of a run; 0 between runs
-    terms: NDArray[np.int64]  # of both sides, class by class
+    known: Int64s  # of the node; missing values are subtracted once they are found
+    left: Int64s  # left of the current place
+    fresh: Int64s  # of the entries of a run; 0 between runs
+    terms: Int64s  # of both sides, class by class
 
 
 @inner

@@ -14,9 +14,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gputree.backends.cpu.jit import borrowing, inner, pick
+from gputree.base.dtypes import Floats, Int64s
 from gputree.criteria.entropy import GAIN_BITS, in_steps, term
 
 # Chords of the logarithm of mantissas 1 .. 2, by their first bits: intercepts (less the bias of
@@ -43,11 +43,11 @@ WAITING = 16
 class Sieve(NamedTuple):
     """Class weights during a scan of a list, and the cuts that wait."""
 
-    left: NDArray[np.int64]  # (K,) class weights left of the scan
-    terms: NDArray[np.float64]  # (K,) approximate ``x log2 x`` of both sides' weights of each class
-    before: NDArray[np.int64]  # (WAITING,) weight left of each cut that waits
-    place: NDArray[np.int64]  # (WAITING,) last entry left of it
-    lefts: NDArray[np.int64]  # (WAITING, K) class weights left of it
+    left: Int64s  # (K,) class weights left of the scan
+    terms: Floats  # (K,) approximate ``x log2 x`` of both sides' weights of each class
+    before: Int64s  # (WAITING,) weight left of each cut that waits
+    place: Int64s  # (WAITING,) last entry left of it
+    lefts: Int64s  # (WAITING, K) class weights left of it
 
 
 @inner

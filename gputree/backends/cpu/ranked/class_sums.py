@@ -1,12 +1,24 @@
-"""Sums of several targets of classes: their class weights, and the decrease of their impurities."""
+"""Sums of several targets that are classes, or counts and rates; the order of categories by them.
+
+Categories are ordered along the principal direction of their means. Classes have sums of class
+weights, and the decrease of their impurities. Counts and rates have the
+decrease of their Poisson deviances. With m the mean of a target, a the weight of a side and
+``m a + d`` its sum,
+
+    (m a + d) ln((m a + d) / (m a)) <= d + d**2 / (m a)
+
+since ``ln x <= x - 1``: deviations over the roots of the means bound the decrease as those of
+`bounds` do. No cut leaves a side without events of a target, as for one target.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 
-from gputree.backends.cpu.jit import borrowing, pick
+from gputree.backends.cpu.jit import borrowing, inner, pick
 from gputree.backends.cpu.ranked import formulas
 from gputree.backends.cpu.ranked.bounds import Opened, error_of, padded
+from gputree.backends.cpu.ranked.lists import RANK
 from gputree.backends.cpu.ranked.sums import (
     COMMON,
     NO_PARTS,
@@ -18,12 +30,21 @@ from gputree.backends.cpu.ranked.sums import (
     scale_of,
     score_of,
     sum_of_parts,
+    sum_targets,
     weight_of,
 )
 from gputree.compilation import overload
 from gputree.criteria.dispatch import formula
-from gputree.criteria.multi_output import OF_CLASSES, Entropies, Ginis, WideGinis
-from gputree.criteria.shared import LOG2_E, xlog2x
+from gputree.criteria.multi_output import (
+    OF_CLASSES,
+    OF_SUMS,
+    Deviances,
+    Entropies,
+    Ginis,
+    WideGinis,
+)
+from gputree.criteria.poisson import LN_2, excess
+from gputree.criteria.shared import LOG2_E, log2, xlog2x
 
 
 @formula(formulas.new_totals, *OF_CLASSES, how=overload)
@@ -223,3 +244,132 @@ def entropy_gain(criterion, value, totals, whole):
     weight = np.float64(whole) * criterion.unit
     decrease = value - entropy_base(criterion, totals)
     return decrease / weight / np.float64(criterion.offset.size - 1)
+
+
+@formula(formulas.open_node, Deviances)
+def open_rates(criterion, rows, s, t, totals):
+    """Sums of the targets, and their deviations over the roots of their means."""
+    whole, deviation, size = weight_of(rows, s, t), totals.deviation, totals.size
+    sum_targets(rows, s, t, totals.sums)
+    largest = 0.0
+    for j in range(size.size):
+        mean, scale = np.float64(totals.sums[j]) / np.float64(whole), criterion.scale[j]
+        largest += np.float64(totals.sums[j]) * scale
+        factor = np.sqrt(scale / mean) if mean > 0.0 else 0.0
+        size[j] = 2.0 * np.float64(totals.sums[j]) * factor  # the terms of all deviations
+        for i in range(s, t if deviation.shape[0] > 0 else s):
+            units = np.float64(pick(rows.weight, i, 1))
+            deviation[i - s, j] = (np.float64(rows.target[i, j]) - mean * units) * factor
+    rounding = COMMON * largest * (log2(np.float64(whole)) + 2.0)
+    error = error_of(size, t - s, 0.0)
+    return Opened(whole, 0.0, np.float64(whole) * LOG2_E, error, rounding, False)
+
+
+@formula(score_of, Deviances)
+def rate_score(criterion, totals, left, moved, whole):
+    """Sum of the scores of `Poisson`."""
+    a, b = np.float64(moved), np.float64(whole - moved)
+    parts = NO_PARTS
+    for j in range(left.size):
+        if left[j] <= 0 or left[j] >= totals.sums[j]:
+            return -np.inf
+        mean = np.float64(totals.sums[j]) / np.float64(whole)
+        side = excess(np.float64(left[j]), a, mean)
+        other = excess(np.float64(totals.sums[j] - left[j]), b, mean)
+        parts = add_part(parts, (side + other) * criterion.scale[j])
+    return sum_of_parts(parts)
+
+
+@formula(gain_per_weight, Deviances)
+def rate_gain(criterion, value, totals, whole):
+    decrease = value * (criterion.unit * LN_2) / np.float64(whole)
+    return decrease / np.float64(criterion.scale.size)
+
+
+# Steps towards the first principal direction: its order of the groups is what counts.
+STEPS = 16
+
+
+@borrowing
+def group_weight(elements, begin, end, rows, s):
+    """Weight of some elements."""
+    weight = np.int64(0)
+    for i in range(begin, end):
+        weight += np.int64(pick(rows.weight, s + np.int64(elements[i] & RANK), 1))
+    return weight
+
+
+@formula(formulas.group_keys, *OF_SUMS, how=overload)
+def principal_keys(criterion, elements, begin, rows, s):
+    """Places of groups along the first principal direction of their means, and first means.
+
+    Of one target, or of two classes, that is the order of the means, which is optimal.
+    """
+    m, k = begin.size - 1, n_sums(criterion)
+    means, weights, sums = np.empty((m, k)), np.empty(m), np.empty(k, np.int64)
+    leading = np.empty(m)
+    for g in range(m):
+        for j in range(k):
+            sums[j] = 0
+        weights[g] = np.float64(group_weight(elements, begin[g], begin[g + 1], rows, s))
+        for i in range(begin[g], begin[g + 1]):
+            rank = s + np.int64(elements[i] & RANK)
+            add_targets(criterion, sums, 0, rows, rank, np.int64(pick(rows.weight, rank, 1)))
+        for j in range(k):
+            means[g, j] = np.float64(sums[j]) * scale_of(criterion, j) / weights[g]
+        leading[g] = means[g, 0]
+    return project(means, weights), leading
+
+
+@inner
+def project(means, weights):
+    """Project means (m, k) of some weights on their first principal direction.
+
+    Its last component that is not 0 is positive.
+    """
+    m, k = means.shape
+    middle, direction, following = np.zeros(k), np.empty(k), np.empty(k)
+    whole = 0.0  # in loops, for expressions of arrays take seconds to compile
+    for g in range(m):
+        whole += weights[g]
+        for j in range(k):
+            middle[j] += weights[g] * means[g, j]
+    for j in range(k):
+        middle[j] /= whole
+    # from the group that varies most, by steps of the power method
+    farthest, most = 0, -1.0
+    for g in range(m):
+        spread = 0.0
+        for j in range(k):
+            spread += (means[g, j] - middle[j]) ** 2
+        if weights[g] * spread > most:
+            farthest, most = g, weights[g] * spread
+    for j in range(k):
+        direction[j] = means[farthest, j] - middle[j]
+    for _ in range(STEPS):
+        largest = 0.0
+        for j in range(k):
+            largest = max(largest, abs(direction[j]))
+        if largest == 0.0:
+            break
+        for j in range(k):
+            direction[j] /= largest
+            following[j] = 0.0
+        for g in range(m):
+            along = 0.0
+            for j in range(k):
+                along += (means[g, j] - middle[j]) * direction[j]
+            for j in range(k):
+                following[j] += weights[g] * along * (means[g, j] - middle[j])
+        for j in range(k):
+            direction[j] = following[j]
+    last = 1.0
+    for j in range(k):
+        last = direction[j] if direction[j] != 0.0 else last
+    for j in range(k):
+        direction[j] /= last
+    places = np.zeros(m)
+    for g in range(m):
+        for j in range(k):
+            places[g] += (means[g, j] - middle[j]) * direction[j]
+    return places

@@ -19,9 +19,7 @@ from gputree.backends.cpu.monotonic import (
 )
 from gputree.backends.cpu.ranked import (  # noqa: F401  register
     class_sums,
-    directions,
     losses,
-    rate_sums,
     subsets,
 )
 from gputree.backends.cpu.ranked.counts import Codes, divide_codes

@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.backends.base import Int64s
 from gputree.backends.cuda import tuning
 from gputree.backends.cuda.kernels import (
     CURSORS,
@@ -51,6 +50,7 @@ from gputree.backends.cuda.lists.memory import (
 )
 from gputree.backends.cuda.workspace import DeviceChunks
 from gputree.backends.lists import CandidateTests, ColumnCodes, ListTask, TestParts, Tests
+from gputree.base.dtypes import Int64s
 
 
 class CudaLists:

@@ -14,12 +14,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.backends.base import Int64s
 from gputree.backends.cuda import tuning
 from gputree.backends.cuda.kernels import COLUMNS, LANES, Kernels, Packed
 from gputree.backends.cuda.memory import INSTEAD, budget_of
 from gputree.backends.lists import ListTask
-from gputree.base.dtypes import MOST_ROWS
+from gputree.base.dtypes import MOST_ROWS, Int64s
 from gputree.base.memory import OutOfMemory
 
 # Bytes of an entry in the list of a column, and of its code.

@@ -58,8 +58,6 @@ __device__ inline Span span_of(i64 first, i64 last, int warp, int warps) {
     return {begin, begin + size < last ? begin + size : last};
 }
 
-__device__ __forceinline__ int lane_of() { return threadIdx.x & 31; }
-
 __device__ __forceinline__ bool is_last(u32 lanes) { return lanes >> lane_of() == 1; }
 
 // Sum over the lanes of `lanes` up to this one; every lane passes the same `lanes`.
