@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from numbers import Integral
 from typing import Any, NamedTuple
 
@@ -78,6 +79,7 @@ class Origin(NamedTuple):
         return self.of.seed, self.number
 
 
+@lru_cache(1 << 12)  # used twice for each tree
 def tree_key(seed: int, tree: int) -> np.uint64:
     """Key that the draws of a tree are hashed with."""
     with np.errstate(over="ignore"):
@@ -137,8 +139,7 @@ def part_counts(
 ) -> Int32s:
     """Number of times that rows ``begin .. end`` of n are drawn; `ends` are their `ends_of`."""
     counts = np.zeros(rows[1] - rows[0], np.int32)
-    with np.errstate(over="ignore"):
-        key = tree_key(seed, tree) ^ _ROWS
+    key = tree_key(seed, tree) ^ _ROWS
     if ends is None:
         count_draws(key, draws, n, rows[0], counts)
     elif counts.size:
@@ -283,9 +284,10 @@ class TableRows:
         forest, table = self.forest, self.table
         device, threads = "cpu", n_threads(forest.n_jobs)
         searches_bins = not (forest._draws_cuts or is_ranked(forest) or self.target.ndim == 2)
+        grower = forest._new_tree()
         if not forest._draws_cuts:
-            device = table.device or forest._new_tree()._device()
-        grower = forest._new_tree(verbose=0)
+            device = table.device or grower._device()
+        grower.verbose = 0
         counted = (forest.bootstrap or self.weight is None) and not forest._balances_subsamples
         whole = counted and grower._grows_whole(table)
 
