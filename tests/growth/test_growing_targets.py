@@ -10,8 +10,9 @@ from sklearn import tree as sklearn_tree
 
 import gputree
 from gputree import CodedTable, DecisionTreeClassifier, DecisionTreeRegressor
-from gputree.backends.cpu.ranked import class_sums, grower, sums
+from gputree.backends.cpu.ranked import bounds, class_sums, grower, lists, sums
 from gputree.base import memory
+from gputree.compilation import kernel
 from gputree.compilation.tiers import forced
 from gputree.criteria import multi_output
 from gputree.criteria.named import CRITERIA
@@ -448,3 +449,35 @@ def test_memory_for_all_targets_is_required_before_it_is_taken(monkeypatch, clas
 def test_what_several_targets_do_not_take_is_named(parameters, message):
     with pytest.raises(ValueError, match=message):
         grow(np.eye(4), np.ones((4, 2)), **parameters)
+
+
+@pytest.mark.parametrize("mode", ["always", "never"])
+def test_squares_of_sums_of_deviations(mode):
+    """Of 1, 2 or 4 registers, against sums one by one; missing values first, equal values uncut."""
+
+    def checked(k, n_missing):
+        r = np.random.default_rng(k)
+        width = bounds.padded(k)
+        deviation = np.zeros((40, width))
+        deviation[:, :k] = r.normal(size=(40, k))
+        elements = r.permutation(40).astype(np.int32)
+        tied = r.random(40) < 0.3
+        elements[tied] |= lists.TIED
+        square = np.full(40, np.nan)
+        squares(elements, -n_missing, 40 - n_missing, deviation, square)
+        order = np.roll(elements & lists.RANK, n_missing)
+        expected = (deviation[order].cumsum(axis=0) ** 2).sum(axis=1)
+        is_cut = np.arange(40) >= n_missing
+        is_cut[:-1] &= np.roll(elements, n_missing)[1:] >= 0
+        is_cut[-1] = True
+        np.testing.assert_allclose(square, np.where(is_cut, expected, 0.0), rtol=1e-12, atol=1e-12)
+
+    with forced(mode):
+        for k in (1, 4, 5, 8, 9, 16, 17, 20, 25, 33):
+            checked(k, 0)
+            checked(k, 7)
+
+
+@kernel
+def squares(elements, first, known, deviation, square):
+    bounds.squares_of_cuts(elements, first, known, deviation, square)

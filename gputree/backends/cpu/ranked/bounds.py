@@ -9,9 +9,9 @@ A decrease of entropy is at most that, with the deviation of each class over the
 p: ``sum q ln(q / p) <= sum (q - p)**2 / p`` on both sides (Gibbs and Su, On choosing and bounding
 probability metrics, 2002, theorem 5).
 
-Here d are sums in float64, in the order of the list, eight at a time in registers. Their errors are
-at most those of a sum of n terms, E in all: then ``N`` is off by at most ``SLACK N + error`` with
-``error = E**2 (1 + 1 / SLACK)``, whatever the order.
+Here d are sums in float64, in the order of the list, up to 16 of them in registers. Their errors
+are at most those of a sum of n terms, E in all: then ``N`` is off by at most ``SLACK N + error``
+with ``error = E**2 (1 + 1 / SLACK)``, whatever the order.
 """
 
 from __future__ import annotations
@@ -21,13 +21,14 @@ from typing import NamedTuple
 import numpy as np
 
 from gputree.backends.cpu.cut import admits
-from gputree.backends.cpu.jit import borrowing, pick
+from gputree.backends.cpu.jit import borrowing, pasted, pick
 from gputree.backends.cpu.ranked.lists import RANK
+from gputree.compilation import jitable
+from gputree.compilation.lanes import LANES, add_lanes, add_squares, no_lanes, sum_of_lanes
 
 SLACK = 2.0**-20
 # Error of a sum of n terms, and of the terms, relative to n times the sum of their sizes.
 ROUNDING = 2.0**-51
-LANES = 4  # deviations are padded by zeros to a multiple
 
 
 class Opened(NamedTuple):
@@ -39,6 +40,16 @@ class Opened(NamedTuple):
     error: float  # of N
     rounding: float  # of scores
     is_least: bool  # scores are no less, either
+
+
+@jitable
+def padded(width):
+    """Columns of deviations for so many targets: of 1, 2 or 4 registers after some times four."""
+    rest = width % (4 * LANES)
+    if rest > 0:
+        width -= rest
+        rest = LANES if rest <= LANES else 2 * LANES if rest <= 2 * LANES else 4 * LANES
+    return width + rest
 
 
 @borrowing
@@ -54,43 +65,26 @@ def error_of(sizes, n, unit):
     return square * (1.0 + 1.0 / SLACK)
 
 
-@borrowing
-def add_eight(elements, first, last, deviation, c, square):
-    """Add to `square` the squares of the sums of eight deviations, from c on."""
-    size = elements.size
-    d0 = d1 = d2 = d3 = d4 = d5 = d6 = d7 = 0.0
-    # d are the sums of the rows before element i
+@pasted
+def add_squares_of_sums(elements, first, last, deviation, c, square, registers):
+    """Add to `square` the squares of the sums of deviations from c on, of 1, 2 or 4 registers."""
+    size, sums = elements.size, no_lanes()
+    more, third, fourth = no_lanes(), no_lanes(), no_lanes()
+    # these are the sums of the rows before element i
     for i in range(first, last):
-        rank = np.uintp(elements[i if i >= 0 else size + i] & RANK)
-        d0 += deviation[rank, c]
-        d1 += deviation[rank, c + np.uintp(1)]
-        d2 += deviation[rank, c + np.uintp(2)]
-        d3 += deviation[rank, c + np.uintp(3)]
-        d4 += deviation[rank, c + np.uintp(4)]
-        d5 += deviation[rank, c + np.uintp(5)]
-        d6 += deviation[rank, c + np.uintp(6)]
-        d7 += deviation[rank, c + np.uintp(7)]
+        rank = np.int64(elements[i if i >= 0 else size + i] & RANK)
+        sums = add_lanes(sums, deviation, rank, c)
+        if registers > 1:
+            more = add_lanes(more, deviation, rank, c + LANES)
+        if registers > 2:
+            third = add_lanes(third, deviation, rank, c + 2 * LANES)
+            fourth = add_lanes(fourth, deviation, rank, c + 3 * LANES)
         if i < 0 or (i + 1 < last and elements[i + 1] < 0):
             continue  # no cut
-        low = (d0 * d0 + d1 * d1) + (d2 * d2 + d3 * d3)
-        square[np.uintp(i - first)] += low + ((d4 * d4 + d5 * d5) + (d6 * d6 + d7 * d7))
-
-
-@borrowing
-def add_four(elements, first, last, deviation, c, square):
-    """Add to `square` the squares of the sums of four deviations, from c on."""
-    size = elements.size
-    d0 = d1 = d2 = d3 = 0.0
-    # d are the sums of the rows before element i
-    for i in range(first, last):
-        rank = np.uintp(elements[i if i >= 0 else size + i] & RANK)
-        d0 += deviation[rank, c]
-        d1 += deviation[rank, c + np.uintp(1)]
-        d2 += deviation[rank, c + np.uintp(2)]
-        d3 += deviation[rank, c + np.uintp(3)]
-        if i < 0 or (i + 1 < last and elements[i + 1] < 0):
-            continue  # no cut
-        square[np.uintp(i - first)] += (d0 * d0 + d1 * d1) + (d2 * d2 + d3 * d3)
+        found = add_squares(add_squares(no_lanes(), sums), more)
+        if registers > 2:
+            found = add_squares(add_squares(found, third), fourth)
+        square[np.uintp(i - first)] += sum_of_lanes(found)
 
 
 @borrowing
@@ -99,11 +93,13 @@ def squares_of_cuts(elements, first, known, deviation, square):
     for i in range(known - first):
         square[i] = 0.0
     width, c = deviation.shape[1], 0
-    while c + 2 * LANES <= width:
-        add_eight(elements, first, known, deviation, np.uintp(c), square)
-        c += 2 * LANES
-    if c < width:
-        add_four(elements, first, known, deviation, np.uintp(c), square)
+    while c + 4 * LANES <= width:
+        add_squares_of_sums(elements, first, known, deviation, c, square, np.int64(4))
+        c += 4 * LANES
+    if c + 2 * LANES <= width:
+        add_squares_of_sums(elements, first, known, deviation, c, square, np.int64(2))
+    elif c < width:
+        add_squares_of_sums(elements, first, known, deviation, c, square, np.int64(1))
 
 
 @borrowing

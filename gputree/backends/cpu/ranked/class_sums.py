@@ -17,7 +17,7 @@ import numpy as np
 
 from gputree.backends.cpu.jit import borrowing, inner, pick
 from gputree.backends.cpu.ranked import formulas
-from gputree.backends.cpu.ranked.bounds import Opened, error_of
+from gputree.backends.cpu.ranked.bounds import Opened, error_of, padded
 from gputree.backends.cpu.ranked.lists import RANK
 from gputree.backends.cpu.ranked.sums import (
     COMMON,
@@ -27,7 +27,6 @@ from gputree.backends.cpu.ranked.sums import (
     add_targets,
     gain_per_weight,
     n_sums,
-    padded,
     scale_of,
     score_of,
     sum_of_parts,

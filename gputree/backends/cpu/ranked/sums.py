@@ -17,16 +17,16 @@ from gputree.backends.cpu.cut import precedes as cut_precedes
 from gputree.backends.cpu.jit import borrowing, pasted, pick
 from gputree.backends.cpu.ranked import formulas
 from gputree.backends.cpu.ranked.bounds import (
-    LANES,
     ROUNDING,
     Opened,
     bound_cuts,
     error_of,
+    padded,
     squares_of_cuts,
 )
 from gputree.backends.cpu.ranked.lists import RANK, partition_values
 from gputree.base.dtypes import Floats, Int64s
-from gputree.compilation import jitable, overload, overload_pasted
+from gputree.compilation import overload, overload_pasted
 from gputree.criteria import dispatch
 from gputree.criteria.dispatch import formula
 from gputree.criteria.multi_output import (
@@ -123,12 +123,6 @@ def weight_of(rows, s, t):
     for i in range(s, t):
         whole += np.int64(pick(rows.weight, i, 1))
     return whole
-
-
-@jitable
-def padded(width):
-    """Columns of deviations, for so many targets."""
-    return -(-width // LANES) * LANES
 
 
 # A float64 sum over targets in four parts, taken in turn: sums of equal terms are exact.
