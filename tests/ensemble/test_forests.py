@@ -34,7 +34,8 @@ from gputree import (
     save_model,
 )
 from gputree.ensemble.compact import CompactTree, Trees
-from gputree.ensemble.draws import Strata, TableRows, bootstrap_counts, class_counts
+from gputree.ensemble.draws import Strata, bootstrap_counts, class_counts
+from gputree.ensemble.trees import TableRows
 from gputree.estimators.cart import Cart
 from gputree.export import shap_values
 from gputree.prediction.forest import JoinedTrees, PackedForest, SplitTree

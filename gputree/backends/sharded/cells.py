@@ -35,7 +35,6 @@ from gputree.backends.cpu.refine import (
 from gputree.backends.cpu.score import add_cell, admissible, column_bins, is_candidate, needed_bound
 from gputree.backends.cpu.sort import new_sorter, sort_pairs
 from gputree.backends.cpu.sub_bins import Spot, new_work
-from gputree.backends.sharded.shard import Keys
 from gputree.base.dtypes import Bools, Floats, Int64s
 from gputree.criteria import begin, is_pure, score
 
@@ -57,8 +56,8 @@ class Intervals(NamedTuple):
     node: Int64s
     column: Int64s
     bin: Int64s
-    low: Keys
-    high: Keys  # included
+    low: Uint64s
+    high: Uint64s  # included
     rows: Int64s
     left: Int64s  # (k, channels) statistics before it, missing values right
     missing: Int64s  # (k, channels) of missing values
