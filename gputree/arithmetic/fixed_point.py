@@ -5,6 +5,7 @@ integer of units is off by at most a unit, ``2**-49`` of the total weight; a tar
 half a unit of about ``2**-60`` of (total weight x range), and at least ``2**-52`` of the range.
 """
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -51,8 +52,8 @@ class Targets(NamedTuple):
 
 def power_of_two(x: float) -> float:
     """The smallest power of two that is at least x > 0."""
-    mantissa, exponent = np.frexp(x)
-    return float(np.ldexp(1.0, int(exponent) - (1 if mantissa == 0.5 else 0)))
+    mantissa, exponent = math.frexp(x)
+    return float(np.ldexp(1.0, exponent - (1 if mantissa == 0.5 else 0)))
 
 
 def fix_weights(sample_weight: NDArray[Any] | None, n: int, fractions: bool = False) -> Weights:

@@ -253,9 +253,9 @@ class Forest(ForestParameters, Reporting, StandardErrors):
 
     def _new_tree(self, **others: Any) -> Any:
         """An estimator of one tree with this one's parameters and `others`, on its columns."""
-        given, kind = self.get_params(deep=False), self._tree_class
-        names = _parameters(kind)  # type: ignore[arg-type]  # mypy takes a class for its objects
-        params = {name: given[name] for name in names if name in given}
+        kind, mine = self._tree_class, type(self)
+        names = _parameters(kind), _parameters(mine)  # type: ignore[arg-type]  # classes hash
+        params = {name: getattr(self, name) for name in names[0] if name in names[1]}
         params["ties"] = "random" if self._draws_anything else "first"
         if self._draws_cuts:
             params |= {"splitter": "random", "device": "cpu"}

@@ -6,6 +6,7 @@ A number depends neither on the trees grown before nor on the thread that draws 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from numbers import Integral
 from typing import Any, NamedTuple
 
@@ -67,6 +68,7 @@ class Origin(NamedTuple):
         return self.of.seed, self.number
 
 
+@lru_cache(1 << 12)  # used twice for each tree
 def tree_key(seed: int, tree: int) -> np.uint64:
     """Key that the draws of a tree are hashed with."""
     with np.errstate(over="ignore"):
@@ -126,8 +128,7 @@ def part_counts(
 ) -> Int32s:
     """Number of times that rows ``begin .. end`` of n are drawn; `ends` are their `ends_of`."""
     counts = np.zeros(rows[1] - rows[0], np.int32)
-    with np.errstate(over="ignore"):
-        key = tree_key(seed, tree) ^ _ROWS
+    key = tree_key(seed, tree) ^ _ROWS
     if ends is None:
         count_draws(key, draws, n, rows[0], counts)
     elif counts.size:

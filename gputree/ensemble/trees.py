@@ -60,9 +60,10 @@ class TableRows:
         forest, table = self.forest, self.table
         device, threads = "cpu", n_threads(forest.n_jobs)
         searches_bins = not (forest._draws_cuts or is_ranked(forest) or self.target.ndim == 2)
+        grower = forest._new_tree()
         if not forest._draws_cuts:
-            device = table.device or forest._new_tree()._device()
-        grower = forest._new_tree(verbose=0)
+            device = table.device or grower._device()
+        grower.verbose = 0
         counted = (forest.bootstrap or self.weight is None) and not forest._balances_subsamples
         whole = counted and grower._grows_whole(table)
 

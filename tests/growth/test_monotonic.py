@@ -75,12 +75,11 @@ def test_cells_do_not_change_the_tree(grow_tree, device, problem, max_bins):
         assert tree == expected, name
 
 
-@pytest.mark.parametrize("most", [0, 2, 25])
-def test_subtrees_in_global_and_in_shared_memory(cuda_device, monkeypatch, most):
-    """Bounds go with nodes that are put off; nodes of up to `most` rows are, a few at once."""
-    row_bytes = 2 * (5 * 4 + 6 * 4)  # keys and items of 5 columns, and of those spilled
-    tune(monkeypatch, "cuda", fewest_shared_rows=1, scratch_bytes=5000)
-    tune(monkeypatch, "cuda", finish_bytes=most * row_bytes)
+@pytest.mark.parametrize(("warps", "copied"), [(1, (0, 0)), (3, (200, 0)), (8, (200, 200))])
+def test_subtrees_in_global_and_in_shared_memory(cuda_device, monkeypatch, warps, copied):
+    """Bounds are handed down where all warps of a block split a node, and where one does."""
+    tune(monkeypatch, "cuda", scratch_bytes=5000, finish_warps=warps, warp_rows=7)
+    monkeypatch.setattr("gputree.backends.cuda.finish.shared_rows", lambda _: copied)
     for criterion, weighted in KINDS:
         n_classes = 0 if is_regression(criterion) else 2
         sample = as_dtype(random_sample(5, 200, 5, n_classes, weighted), np.float32)

@@ -16,7 +16,7 @@ from twins import assert_equal, assert_same_bins, assert_same_tree, fit_both, ta
 
 from gputree import C45Classifier, DecisionTreeClassifier, ID3Classifier
 from gputree.backends.base import Monotonic
-from gputree.backends.cuda import encode, kernels
+from gputree.backends.cuda import encode, finish, kernels
 from gputree.backends.cuda.memory import Copies
 from gputree.backends.interactions import interactions_of
 from gputree.backends.sharded import cuda_shard
@@ -43,6 +43,18 @@ def compare_trees() -> None:
     task = make_task("gini", twice, max_depth=8, random_ties=True)
     for finish_rows in (1, None):
         assert_same_tree(twice, task, finish_rows=finish_rows, max_bins=3)
+
+
+def compare_subtrees() -> None:
+    """Grow small subtrees by blocks of many warps and of few, in shared and in global memory."""
+    for warps, copied, finish_rows in ((8, (200, 200), None), (3, (0, 0), 60)):
+        with pytest.MonkeyPatch.context() as patch:
+            tune(patch, "cuda", finish_warps=warps, warp_rows=7, scratch_bytes=20_000)
+            patch.setattr(finish, "shared_rows", lambda _, copied=copied: copied)
+            sample = table("gini", False, n=200, d=5, dtype=np.float32, seed=5)
+            for limits in ({"max_depth": 6}, {"max_features": 2, "min_samples_leaf": 3}):
+                task = make_task("gini", sample, **limits)
+                assert_same_tree(sample, task, finish_rows=finish_rows)
 
 
 def compare_cells() -> None:
@@ -324,6 +336,7 @@ COMPARISONS = {
     "interactions": compare_interactions,
     "parts": compare_parts,
     "trees": compare_trees,
+    "subtrees": compare_subtrees,
     "cells": compare_cells,
     "limits": compare_limits,
     "places": compare_places,

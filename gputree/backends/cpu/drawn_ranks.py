@@ -206,7 +206,7 @@ def count_words(word, rank, rows, low, span, cells):
     one, low, span = np.uintp(1), np.uintp(low), np.uintp(span)
     for b in range(np.uintp(2) * span):
         cells[b] = 0
-    # Two sums for each rank, by turns: an addition need not wait for the one before.
+    # Two sums for each rank, in turn: an addition need not wait for the one before.
     for k in range(np.uintp(rows.size) >> one):
         i = k << one
         cells[np.uintp(rank[np.uintp(rows[i])]) - low] += word[i]

@@ -222,8 +222,7 @@ def shared_rows(grower: Grower) -> tuple[int, int]:
     tuned, (_, of_statistics, of_lists) = tuning.TUNING, _row_bytes(grower)
     free = min(tuned.finish_bytes, granted_bytes() - STATIC_BYTES)
     free -= SUM_BYTES * tuned.finish_warps * _few_classes(grower)
-    lists = free // of_lists
-    return free // of_statistics, lists if lists >= tuned.fewest_shared_rows else 0
+    return free // of_statistics, free // of_lists
 
 
 def _row_bytes(grower: Grower) -> tuple[int, int, int]:

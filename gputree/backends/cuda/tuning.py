@@ -66,10 +66,8 @@ class CudaTuning(NamedTuple):
     # Maximum number of (row, column) pairs of small nodes that are sorted at once.
     sorted_pairs: int = 1 << 25
     # Bytes of shared memory, if the device grants them, in which subtrees of nodes whose lists fit
-    # are built, if at least so many rows fit; and launches by size, each for nodes of half the rows
-    # of the one before.
+    # are built; and launches by size, each for nodes of half the rows of the one before.
     finish_bytes: int = 227 * 1024
-    fewest_shared_rows: int = 8
     shared_classes: int = 6
     # Maximum number of warps of a block that builds a subtree, and its rows for each; not measured.
     finish_warps: int = 8

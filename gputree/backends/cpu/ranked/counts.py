@@ -259,14 +259,13 @@ def divide_codes(codes, cut, rows, s, t, ranks):
     following, any_missing = np.int64(MOST_CODES), False
     # `following` is the lowest code above the cut before row i, that of `high`
     for i in range(s, t):
-        row = rows.row[i]
+        row = np.int64(rows.row[i])
         b = np.int64(codes.code[row, c])
-        is_left = b <= cut.place
-        if b == missing:
-            is_left, any_missing = cut.missing_left, True
-        elif b == cut.place:
-            low = np.int64(row)
-        elif cut.place < b < following:
-            following, high = b, np.int64(row)
+        is_missing, is_above = b == missing, b > cut.place
+        is_next = is_above and b < following and not is_missing
+        any_missing |= is_missing
+        low = row if b == cut.place else low
+        following, high = (b, row) if is_next else (following, high)
+        is_left = cut.missing_left if is_missing else not is_above
         ranks[i - s] = 0 if is_left else -1
     return low, low if high < 0 else high, any_missing

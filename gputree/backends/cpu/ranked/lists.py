@@ -110,14 +110,12 @@ def number_sides(elements, known, place, missing_left, ranks):
 @borrowing
 def renumber(ranks):
     """Number each side: r on the left, ``~r`` on the right. Returns the number on the left."""
-    left = right = 0
+    left = right = np.intp(0)
+    # the sides of the rows before `rank` are counted; a branch would be predicted wrongly
     for rank in range(ranks.size):
-        if ranks[rank] == 0:
-            ranks[rank] = left
-            left += 1
-        else:
-            ranks[rank] = ~right
-            right += 1
+        to_right = np.intp(ranks[rank])  # all ones, or none
+        ranks[rank] = (left & ~to_right) | (~right & to_right)
+        left, right = left + 1 + to_right, right - to_right
     return left
 
 
@@ -129,15 +127,13 @@ def partition_values(values, first, ranks, order, j, spare):
     """
     if values is None:
         return
-    left = right = 0
+    left = right = np.intp(0)
+    # either side is written to, as in `partition_list`
     for place in range(ranks.size):
         value = values[first + place]
-        if ranks[pick(order, (j, first + place), place)] >= 0:
-            values[first + left] = value
-            left += 1
-        else:
-            spare[right] = value
-            right += 1
+        to_right = np.intp(ranks[pick(order, (j, first + place), place)] >> np.int32(31))
+        values[first + left] = spare[right] = value
+        left, right = left + 1 + to_right, right - to_right
     for i in range(right):
         values[first + left + i] = spare[i]
 

@@ -100,18 +100,19 @@ def new_sides(criterion, rows, size):
 
 @formula(formulas.partition_targets, *OF_SUMS)
 def partition_targets(criterion, rows, s, ranks, sides):
-    target, spare, k, left = rows.target, sides.targets, rows.target.shape[1], 0
-    for rank in range(ranks.size):
-        new = ranks[rank]
-        left += new >= 0
+    target, spare, left, n = rows.target, sides.targets, np.uintp(0), np.int64(ranks.size)
+    first, k = np.uintp(s), np.uintp(target.shape[1])
+    # rows before `rank` are in `spare`, those of the right side from its end on: without a branch
+    for rank in range(np.uintp(n)):
+        new = np.int64(ranks[rank])
+        to = np.uintp(new + (n & (new >> np.int64(63))))
+        left += np.uintp(new >= 0)
         for j in range(k):
-            if new >= 0:
-                target[s + new, j] = target[s + rank, j]
-            else:
-                spare[~new, j] = target[s + rank, j]
-    for i in range(ranks.size - left):
+            spare[to, j] = target[first + rank, j]
+    for i in range(np.uintp(n)):
+        of = i if i < left else np.uintp(n) - np.uintp(1) - (i - left)
         for j in range(k):
-            target[s + left + i, j] = spare[i, j]
+            target[first + i, j] = spare[of, j]
     partition_values(rows.weight, s, ranks, None, 0, sides.weights)
 
 
