@@ -31,7 +31,7 @@ from gputree.distributed.reading import Look
 from gputree.ensemble import RandomForestClassifier, RandomForestRegressor
 from gputree.ensemble.base import Forest
 from gputree.ensemble.draws import Origin, ends_of, is_by_class, part_counts
-from gputree.ensemble.growing import balancing
+from gputree.ensemble.trees import balancing
 from gputree.errors import InputError
 from gputree.estimators.arguments import monotonic_signs
 from gputree.estimators.cart import Cart, DecisionTreeClassifier, DecisionTreeRegressor

@@ -31,15 +31,13 @@ from gputree.ensemble.draws import (
     Draws,
     Origin,
     Strata,
-    Weight,
     draw_count,
     is_by_class,
     seed_of,
     tree_seed,
 )
-from gputree.ensemble.growing import TableRows
-from gputree.ensemble.joining import OUT_OF_BAG, cut, join
 from gputree.ensemble.out_of_bag import WITHOUT_BOOTSTRAP, StandardErrors
+from gputree.ensemble.trees import OUT_OF_BAG, TableRows, Weight, cut, join
 from gputree.errors import InputError, warn
 from gputree.estimators.arguments import explained, monotonic_signs
 from gputree.estimators.cart import Cart, column_count

@@ -1,6 +1,5 @@
-"""Random numbers of a forest, and the rows that they draw.
+"""Random numbers of a forest: hashes of (seed, tree, place), never a stream.
 
-Random numbers are hashes of (seed, tree, place), never a stream.
 A number depends neither on the trees grown before nor on the thread that draws it.
 """
 
@@ -12,7 +11,6 @@ from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
 from gputree.arithmetic.bits import mix
@@ -238,6 +236,3 @@ def seed_of(random_state: Any) -> int:
     if isinstance(random_state, Integral):
         return int(random_state)
     return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
-
-
-Weight = NDArray[Any] | None  # float64, or how often rows are drawn

@@ -14,7 +14,8 @@ from gputree.backends.devices import to_host
 from gputree.base.dtypes import Floats
 from gputree.base.threads import n_threads
 from gputree.ensemble.base import Forest
-from gputree.ensemble.draws import Strata, Weight, class_draws, is_by_class
+from gputree.ensemble.draws import Strata, class_draws, is_by_class
+from gputree.ensemble.trees import Weight
 from gputree.errors import InputError
 from gputree.estimators.arguments import FOREST_LACKS, REGRESSOR_LACKS, explained, refuses
 from gputree.estimators.cart import DecisionTreeClassifier, DecisionTreeRegressor

@@ -35,7 +35,7 @@ from gputree import (
 )
 from gputree.ensemble.compact import CompactTree, Trees
 from gputree.ensemble.draws import Strata, bootstrap_counts, class_counts
-from gputree.ensemble.growing import TableRows
+from gputree.ensemble.trees import TableRows
 from gputree.estimators.cart import Cart
 from gputree.export import shap_values
 from gputree.prediction.forest import JoinedTrees, PackedForest, SplitTree

@@ -56,8 +56,8 @@ class Intervals(NamedTuple):
     node: Int64s
     column: Int64s
     bin: Int64s
-    low: Uint64s  # keys
-    high: Uint64s  # keys, included
+    low: Uint64s
+    high: Uint64s  # included
     rows: Int64s
     left: Int64s  # (k, channels) statistics before it, missing values right
     missing: Int64s  # (k, channels) of missing values
