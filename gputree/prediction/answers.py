@@ -29,6 +29,7 @@ from gputree.compilation import inner, kernel
 from gputree.compilation.decorators import Kernel
 from gputree.prediction.descent import DescentTree, arranged, packed, step, walk
 from gputree.prediction.sparse import SparseRows
+from gputree.prediction.zero_paths import ZeroPaths
 from gputree.tree import Tree
 
 
@@ -233,13 +234,26 @@ def take(
     of_node = descent.in_order(of_node)
     out = np.empty((values.shape[0], *of_node.shape[1:]), of_node.dtype)
 
+    paths = None
+    if isinstance(values, SparseRows) and descent.nodes.target is None:
+        paths = tree.derive(_zero_paths, values.dtype)
+        paths = paths if paths.is_faster(values) else None
+
     def block(begin: int, end: int) -> None:
-        stop = np.empty(end - begin, NODE)
-        walk(values[begin:end], descent.nodes, descent.depth, stop)
+        if paths is None:
+            stop = np.empty(end - begin, NODE)
+            walk(values[begin:end], descent.nodes, descent.depth, stop)
+        else:
+            (stop,) = paths.descend(values, begin, end)
         np.take(of_node, stop, axis=0, out=out[begin:end], mode="clip")
 
-    run_blocks(values, n_threads, before, block, walk)
+    run_blocks(values if paths is None else out, n_threads, before, block, walk)
     return out
+
+
+def _zero_paths(tree: Tree, dtype: Any) -> ZeroPaths:
+    nodes = arranged(tree, dtype).nodes.nodes
+    return ZeroPaths.of(nodes, np.array([0, nodes.size]), tree.n_features)
 
 
 def class_distributions(

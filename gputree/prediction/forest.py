@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gputree.base.dtypes import NODE, Bools, Floats, Int32s, Int64s
-from gputree.compilation import kernel
+from gputree.compilation import borrowing, kernel
 from gputree.prediction.answers import Before, run_blocks
 from gputree.prediction.descent import (
     ArrangedTree,
@@ -19,6 +20,8 @@ from gputree.prediction.descent import (
     pack,
     walk,
 )
+from gputree.prediction.sparse import SparseRows
+from gputree.prediction.zero_paths import ZeroPaths
 from gputree.tree import Tree
 
 # Bytes of rows that descend one tree after the other, and of their sums: a tree stays in a cache
@@ -89,9 +92,21 @@ class PackedForest(Sequence[JoinedTrees]):
 
     def __init__(self, joined: list[JoinedTrees]) -> None:
         self.joined = joined
+        self._zero_paths: ZeroPaths | None = None
 
     def __len__(self) -> int:
         return sum(joined.depth.size for joined in self.joined)
+
+    def zero_paths(self, n_columns: int) -> ZeroPaths | None:
+        """The trees for sparse rows; None if some test categories."""
+        if (
+            self._zero_paths is None
+            and len(self.joined) == 1
+            and self.joined[0].nodes.target is None
+        ):
+            joined = self.joined[0]
+            self._zero_paths = ZeroPaths.of(joined.nodes.nodes, joined.node_ends, n_columns)
+        return self._zero_paths
 
     def alone(self, t: int) -> PackedForest:
         """Tree t as a forest."""
@@ -174,13 +189,19 @@ def mean_answers(
     """
     out = np.zeros((values.shape[0], trees[0].predictions.shape[1]))
 
+    by_zeros = _by_zeros(trees, values)
+
     def block(begin: int, end: int) -> None:
         missing = None if before is not None and before(begin, end) is False else True
+        if by_zeros is not None:
+            add_reached(by_zeros(begin, end), trees.joined[0], out[begin:end])
+            return
         taken = values[begin:end]
         for joined in trees.joined:
             add_answers(taken, joined, missing, out[begin:end])
 
-    run_blocks(values, n_threads, None, block, add_answers, _size(values, out), len(trees))
+    rows = values if by_zeros is None else out
+    run_blocks(rows, n_threads, None, block, add_answers, _size(rows, out), len(trees))
     out /= len(trees)
     return out
 
@@ -195,14 +216,42 @@ def leaves(
         for tree in trees
     ]
 
+    descend, rows = descent_of(trees, values)
+
     def block(begin: int, end: int) -> None:
-        taken, stop = values[begin:end], np.empty(end - begin, NODE)
-        for t, tree in enumerate(trees):
-            walk(taken, tree.nodes, int(tree.depth[0]), stop)
+        for t, stop in enumerate(descend(begin, end)):
             out[begin:end, t] = of_place[t][stop]
 
-    run_blocks(values, n_threads, before, block, walk, _size(values, out), len(trees))
+    run_blocks(rows, n_threads, before, block, walk, _size(rows, out), len(trees))
     return out
+
+
+# Finds the packed nodes (trees, rows) that the rows from one up to another reach.
+Reached = Callable[[int, int], Int32s]
+
+
+def _by_zeros(trees: Sequence[JoinedTrees], values: NDArray | SparseRows) -> Reached | None:
+    """Descent by paths of zeros, if rows are sparse and it is faster."""
+    if not (isinstance(values, SparseRows) and isinstance(trees, PackedForest)):
+        return None
+    paths = trees.zero_paths(values.shape[1])
+    faster = paths is not None and paths.is_faster(values)
+    return partial(paths.descend, values) if paths is not None and faster else None
+
+
+def descent_of(trees: Sequence[JoinedTrees], values: NDArray | SparseRows) -> tuple[Reached, Any]:
+    """Descent of rows; and the rows, or an array as long, which says how many to take at once."""
+    by_zeros = _by_zeros(trees, values)
+    if by_zeros is not None:
+        return by_zeros, np.empty((len(values), 1))
+
+    def descend(begin: int, end: int) -> Int32s:
+        taken, reached = values[begin:end], np.empty((len(trees), end - begin), NODE)
+        for tree, stop in zip(trees, reached, strict=True):
+            walk(taken, tree.nodes, int(tree.depth[0]), stop)
+        return reached
+
+    return descend, values
 
 
 def _size(*tables: NDArray) -> int:
@@ -216,17 +265,31 @@ def add_answers(values: NDArray, trees: JoinedTrees, missing: bool | None, sums:
 
     `missing` is None if no value is missing: then the descent takes 0.9 of the time.
     """
-    n, n_classes = sums.shape
-    stop = np.empty(n, np.int32)
+    stop = np.empty(len(sums), np.int32)
     for t in range(trees.depth.size):
         begin, end = trees.node_ends[t], trees.node_ends[t + 1]
         nodes, number = trees.nodes.nodes[begin:end], trees.number[begin:end]
         tree = DescentTree(nodes, trees.nodes.target, trees.nodes.lists, missing)
         walk(values, tree, trees.depth[t], stop)
-        for r in range(n):
-            found = number[np.uintp(stop[r])]
-            if n_classes > FEW_CLASSES and found < n_classes:  # zeros change no sum
-                sums[r, found] += 1.0
-            else:
-                for k in range(n_classes):
-                    sums[r, k] += trees.predictions[found, k]
+        add_stops(stop, number, trees.predictions, sums)
+
+
+@kernel
+def add_reached(reached: Int32s, trees: JoinedTrees, sums: Floats) -> None:
+    """Add the predictions of the packed nodes `reached` (trees, n) to `sums` (n, K)."""
+    for t in range(trees.depth.size):
+        number = trees.number[trees.node_ends[t] : trees.node_ends[t + 1]]
+        add_stops(reached[t], number, trees.predictions, sums)
+
+
+@borrowing
+def add_stops(stop: Int32s, number: NDArray[np.uint32], predictions: Floats, sums: Floats) -> None:
+    """Add the predictions of the packed nodes of one tree, one a row, to `sums` (n, K)."""
+    n, n_classes = sums.shape
+    for r in range(n):
+        found = number[np.uintp(stop[r])]
+        if n_classes > FEW_CLASSES and found < n_classes:  # zeros change no sum
+            sums[r, found] += 1.0
+        else:
+            for k in range(n_classes):
+                sums[r, k] += predictions[found, k]

@@ -20,8 +20,7 @@ from gputree.base.dtypes import NO_LEAF, NO_TARGET, NODE, ROW, Bools, Floats, In
 from gputree.base.threads import run
 from gputree.compilation import borrowing, kernel
 from gputree.prediction.answers import Before, run_blocks
-from gputree.prediction.descent import walk
-from gputree.prediction.forest import JoinedTrees, leaves
+from gputree.prediction.forest import JoinedTrees, descent_of, leaves
 
 # A level is reached if less than this fraction of it is missing: weights are rounded quotients, and
 # eight of ten rows of a leaf should reach 0.8.
@@ -103,15 +102,14 @@ class LeafTargets:
         levels: Floats,
     ) -> Floats:
         """Quantiles of ascending `levels` for each row, of shape (n_rows, levels)."""
-        groups = self._grouped(trees, n_threads)
+        groups, (descend, rows) = self._grouped(trees, n_threads), descent_of(trees, values)
 
         def block(begin: int, end: int) -> Floats:
-            taken, reached = values[begin:end], np.empty((len(trees), end - begin), NODE)
-            for tree, stop in zip(trees, reached, strict=True):
-                walk(taken, tree.nodes, int(tree.depth[0]), stop)
-            return find_quantiles(groups, reached, np.full(end - begin, NO_TARGET), levels)
+            return find_quantiles(
+                groups, descend(begin, end), np.full(end - begin, NO_TARGET), levels
+            )
 
-        found = run_blocks(values, n_threads, before, block, find_quantiles, trees=len(trees))
+        found = run_blocks(rows, n_threads, before, block, find_quantiles, trees=len(trees))
         return np.concatenate([np.empty((0, levels.size)), *found])
 
     def out_of_bag(

@@ -154,7 +154,7 @@ def test_small_nodes_are_grown_in_launches_by_size(cuda_device, monkeypatch):
     assert [one.copied for one in found] == [0, 1, 1, 2, 2]
     assert [one.warps for one in found] == [4, 4, 4, 4, 2]
     listed = 4 + 1 + 2 * (3 * sample.values.shape[1] + 2)
-    sums = 2 * finish.SUM_BYTES  # of a warp
+    sums = finish.SUM_BYTES * cuda.grower.task.n_classes  # of a warp
     assert [one.shared - one.warps * sums for one in found] == [
         0, 501 * 4, 499 * 4, 440 * listed, 250 * listed,
     ]  # fmt: skip

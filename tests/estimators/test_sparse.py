@@ -14,8 +14,9 @@ import gputree
 from gputree import CodedTable
 from gputree.base import memory
 from gputree.export import explain, shap_values
-from gputree.prediction import answers
+from gputree.prediction import answers, zero_paths
 from gputree.prediction import sparse as rows_of_sparse
+from gputree.prediction.descent import walk
 
 FORMATS = ["coo", "csr", "csc", "bsr", "lil", "dok", "dia"]
 RNG = np.random.default_rng(0)
@@ -80,9 +81,11 @@ def awkward(rng):
     return X
 
 
+@pytest.mark.parametrize("splits", [0, np.inf])
 @pytest.mark.parametrize("forest", [gputree.RandomForestRegressor, gputree.ExtraTreesRegressor])
-def test_rows_descend_forests_as_dense_rows_do(monkeypatch, forest):
-    """In blocks that a buffer holds one after the other, in threads, out of the bag."""
+def test_rows_descend_forests_as_dense_rows_do(monkeypatch, forest, splits):
+    """In blocks that share a buffer, or by paths of zeros; in threads, out of the bag."""
+    monkeypatch.setattr(zero_paths, "SPLITS_PER_LEVEL", splits)
     rng = np.random.default_rng(1)
     X, Z = awkward(rng), awkward(rng)
     y = rng.normal(size=50)
@@ -94,9 +97,31 @@ def test_rows_descend_forests_as_dense_rows_do(monkeypatch, forest):
     calls += [found.predict, found.apply, found.predict_quantiles]
     for call in calls:
         np.testing.assert_array_equal(call(Z.tocsc()), call(dense))
+    plain = forest(3, random_state=0).fit(np.nan_to_num(X.toarray()), y)
+    assert (plain.apply(Z) == plain.apply(dense)).all()
+    for tree in found[:3]:
+        assert (tree.apply(Z) == tree.apply(dense)).all()
     assert found.oob_score_ == model.fit(X.toarray(), y).oob_score_
     importances = [found.oob_permutation_importance(x, y).importances for x in (X, X.toarray())]
     np.testing.assert_array_equal(*importances)
+
+
+def test_paths_of_zeros_lead_where_each_split_does():
+    """Also from splits where missing values stay, in trees one after another."""
+    rng = np.random.default_rng(2)
+    X = awkward(rng)
+    forest = gputree.RandomForestRegressor(4, random_state=0).fit(X, rng.normal(size=50))
+    rows, packed = next(forest._parts(X)), forest._trees.packed(np.float64, 1)
+    nodes = packed.joined[0].nodes.nodes
+    numbers = np.concatenate([np.arange(tree.nodes.nodes.size) for tree in packed])
+    nodes["missing"][::3] = numbers[::3]
+    paths = zero_paths.ZeroPaths.of(nodes, packed.joined[0].node_ends, 7)
+    reached = paths.descend(rows, 3, 50)
+    for tree, found in zip(packed, reached, strict=True):
+        expected = np.empty(47, np.int32)
+        walk(np.ascontiguousarray(rows[3:50]), tree.nodes, int(tree.depth[0]), expected)
+        assert found.tolist() == expected.tolist()
+    assert len(np.unique(reached)) > 9
 
 
 @pytest.mark.parametrize("dtype", [np.bool_, np.int8, np.int64, np.float32, np.float64])
