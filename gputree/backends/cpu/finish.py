@@ -162,11 +162,13 @@ def best_cut(scan, scratch, block, active, limits):
 
 
 @borrowing
-def partition_column(order, f, bits, spill, left_side, s, t):
-    """Stable partition of one sorted column: rows that go left first."""
+def partition_keys(keys, bits, spill, left_side, s, t):
+    """Stable partition of places ``s .. t``: those that go left first; returns the first behind.
+
+    The last `bits` of a key are its row, whose side is in `left_side`.
+    """
     one = np.uintp(1)
     mask = (one << np.uintp(bits)) - one
-    keys = order[f]
     to_left = np.uintp(s)
     to_spill = np.uintp(0)
     for i in range(np.uintp(s), np.uintp(t)):
@@ -178,11 +180,12 @@ def partition_column(order, f, bits, spill, left_side, s, t):
         to_spill += one - is_left
     for i in range(to_spill):
         keys[to_left + i] = spill[i]
+    return np.int64(to_left)
 
 
 @borrowing
 def keep_side(order, f, bits, left_side, side, s, t):
-    """Like `partition_column` for one side; the places of the other become undefined."""
+    """Like `partition_keys` of a column for one side; the places of the other become undefined."""
     one = np.uintp(1)
     mask = (one << np.uintp(bits)) - one
     keys = order[f]
@@ -198,24 +201,6 @@ def keep_side(order, f, bits, left_side, side, s, t):
         key = keys[final - i]
         keys[to] = key
         to -= one - np.uintp(left_side[np.uintp(key) & mask])
-
-
-@borrowing
-def partition_rows(local, spill, left_side, s, t):
-    """Stable partition of the rows' indices. Returns the first place of the right child."""
-    one = np.uintp(1)
-    to_left = np.uintp(s)
-    to_spill = np.uintp(0)
-    for i in range(np.uintp(s), np.uintp(t)):
-        x = local[i]
-        is_left = np.uintp(left_side[np.uintp(x)])
-        local[to_left] = x
-        spill[to_spill] = x
-        to_left += is_left
-        to_spill += one - is_left
-    for i in range(to_spill):
-        local[to_left + i] = spill[i]
-    return np.int64(to_left)
 
 
 @borrowing
@@ -328,7 +313,7 @@ def split_block(rules, block, bits, s, t, active, in_order, further):
     `in_order`, which is sorted in both children already. Returns the first place on the right,
     whether the left child may be split, and whether the right one may.
     """
-    middle = partition_rows(block.local, block.local_spill, block.left_side, s, t)
+    middle = partition_keys(block.local, bits, block.local_spill, block.left_side, s, t)
     left = may_split(rules.regression, block, s, middle, further)
     right = may_split(rules.regression, block, middle, t, further)
     for c in range(active if left or right else 0):
@@ -336,7 +321,7 @@ def split_block(rules, block, bits, s, t, active, in_order, further):
         if column == in_order:
             continue
         if left and right:
-            partition_column(block.order, column, bits, block.spill, block.left_side, s, t)
+            partition_keys(block.order[column], bits, block.spill, block.left_side, s, t)
         else:
             keep_side(block.order, column, bits, block.left_side, np.int64(left), s, t)
     return middle, left, right
