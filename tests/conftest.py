@@ -5,8 +5,9 @@ import io
 import os
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from functools import partial
+from importlib import import_module
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -94,6 +95,33 @@ def pytest_configure(config: pytest.Config) -> None:
         if not numba.config.DISABLE_JIT:
             stack.enter_context(hot_kernels_compiled())
         config.add_cleanup(stack.close)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection(session: pytest.Session) -> Iterator[None]:
+    """Collect tests without garbage collections, which find next to nothing and take seconds."""
+    gc.disable()
+    try:
+        import_first(session.config)
+        return (yield)
+    finally:
+        gc.enable()
+
+
+def import_first(config: pytest.Config) -> None:
+    """Import another part of the files first in each worker, to read later what others rewrote.
+
+    pytest rewrites assertions in a file that is imported for the first time, which would take each
+    worker 20 s.
+    """
+    worker = getattr(config, "workerinput", None)
+    if worker is None or config.args_source is not config.ArgsSource.TESTPATHS:
+        return
+    files = sorted(Path(__file__).parent.rglob("test_*.py"))
+    for path in files[int(worker["workerid"][2:]) :: worker["workercount"]]:
+        sys.path.insert(0, str(path.parent))
+        with suppress(Exception, pytest.skip.Exception):  # raised again as the file is collected
+            import_module(path.stem)
 
 
 @pytest.hookimpl(wrapper=True)
