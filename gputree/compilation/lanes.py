@@ -58,17 +58,17 @@ def _lanes() -> tuple[Any, Any]:
     from numba import types
     from numba.extending import models, register_model
 
-    class Lanes(types.Type):
+    class Vector(types.Type):
         pass
 
     vector = ir.VectorType(ir.DoubleType(), LANES)
 
-    @register_model(Lanes)
+    @register_model(Vector)
     class _(models.PrimitiveModel):
         def __init__(self, manager: Any, kind: Any) -> None:
             super().__init__(manager, kind, vector)
 
-    return Lanes("lanes"), vector
+    return Vector("lanes"), vector
 
 
 def _zeros(typing_context: Any) -> Any:

@@ -453,7 +453,7 @@ def test_what_several_targets_do_not_take_is_named(parameters, message):
 
 @pytest.mark.parametrize("mode", ["always", "never"])
 def test_squares_of_sums_of_deviations(mode):
-    """Of 1, 2 or 4 registers, against sums one by one; missing values first, equal values uncut."""
+    """Sums in 1, 2 or 4 registers, against one by one; missing ones first, equal values uncut."""
 
     def checked(k, n_missing):
         r = np.random.default_rng(k)
