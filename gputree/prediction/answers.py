@@ -28,8 +28,7 @@ from gputree.base.threads import run
 from gputree.compilation import inner, kernel
 from gputree.compilation.decorators import Kernel
 from gputree.prediction.descent import DescentTree, arranged, packed, step, walk
-from gputree.prediction.sparse import SparseRows
-from gputree.prediction.zero_paths import ZeroPaths
+from gputree.prediction.sparse import SparseRows, ZeroPaths
 from gputree.tree import Tree
 
 

@@ -20,8 +20,7 @@ from gputree.prediction.descent import (
     pack,
     walk,
 )
-from gputree.prediction.sparse import SparseRows
-from gputree.prediction.zero_paths import ZeroPaths
+from gputree.prediction.sparse import SparseRows, ZeroPaths
 from gputree.tree import Tree
 
 # Bytes of rows that descend one tree after the other, and of their sums: a tree stays in a cache

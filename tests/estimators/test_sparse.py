@@ -14,7 +14,7 @@ import gputree
 from gputree import CodedTable
 from gputree.base import memory
 from gputree.export import explain, shap_values
-from gputree.prediction import answers, zero_paths
+from gputree.prediction import answers
 from gputree.prediction import sparse as rows_of_sparse
 from gputree.prediction.descent import walk
 
@@ -85,7 +85,7 @@ def awkward(rng):
 @pytest.mark.parametrize("forest", [gputree.RandomForestRegressor, gputree.ExtraTreesRegressor])
 def test_rows_descend_forests_as_dense_rows_do(monkeypatch, forest, splits):
     """In blocks that share a buffer, or by paths of zeros; in threads, out of the bag."""
-    monkeypatch.setattr(zero_paths, "SPLITS_PER_LEVEL", splits)
+    monkeypatch.setattr(rows_of_sparse, "SPLITS_PER_LEVEL", splits)
     rng = np.random.default_rng(1)
     X, Z = awkward(rng), awkward(rng)
     y = rng.normal(size=50)
@@ -115,7 +115,7 @@ def test_paths_of_zeros_lead_where_each_split_does():
     nodes = packed.joined[0].nodes.nodes
     numbers = np.concatenate([np.arange(tree.nodes.nodes.size) for tree in packed])
     nodes["missing"][::3] = numbers[::3]
-    paths = zero_paths.ZeroPaths.of(nodes, packed.joined[0].node_ends, 7)
+    paths = rows_of_sparse.ZeroPaths.of(nodes, packed.joined[0].node_ends, 7)
     reached = paths.descend(rows, 3, 50)
     for tree, found in zip(packed, reached, strict=True):
         expected = np.empty(47, np.int32)
