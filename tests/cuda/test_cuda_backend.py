@@ -158,6 +158,10 @@ def test_small_nodes_are_grown_in_launches_by_size(cuda_device, monkeypatch):
     assert [one.shared - one.warps * sums for one in found] == [
         0, 501 * 4, 499 * 4, 440 * listed, 250 * listed,
     ]  # fmt: skip
+    warp_bytes = 2 * finish.SUM_BYTES + 4 * sample.values.shape[1]
+    tune(monkeypatch, "cuda", scratch_bytes=5 * warp_bytes)  # all have the warps of the first
+    found = list(finish.launches(cuda.grower, roots))
+    assert [one.last - one.first for one in found] == [1] * 6 + [2, 1]
 
 
 def test_coding_waits_for_the_device_once(emulated_device, monkeypatch):

@@ -48,6 +48,7 @@ VARIANTS = {
     + [Variant(kind, True, 64, categories=True) for kind in CRITERIA]
     + [Variant(kind, True, 64, monotonic=True) for kind in CRITERIA]
     + [Variant(kind, True, 64, interactions=True) for kind in (Gini, SquaredError)]
+    + [Variant(kind, True, 64, wide=True) for kind in (Gini, SquaredError)]
     + FULLEST,
     **{arch: [PLAINEST, WIDEST] for arch in (min(ARCHITECTURES), max(ARCHITECTURES))},
 }

@@ -59,6 +59,25 @@ def test_subtrees_in_global_and_in_shared_memory(
         assert_same_tree(sample, make_task(criterion, sample, **limits), finish_rows=finish_rows)
 
 
+@pytest.mark.parametrize(("criterion", "weighted"), [("gini", False), ("squared_error", True)])
+def test_subtrees_of_many_rows(cuda_device, monkeypatch, criterion, weighted):
+    """Roots of more rows than 16 bits number have lists of 32 bits, in shared memory, too."""
+    monkeypatch.setattr(finish, "MOST_ROWS", 30)
+    sample = table(criterion, weighted, n=200, d=5, dtype=np.float32, seed=5)
+    for finish_rows in (None, 40):
+        assert_same_tree(sample, make_task(criterion, sample), finish_rows=finish_rows)
+
+
+def test_a_subtree_of_more_rows_than_16_bits_number(cuda_device):
+    """It is a small node since a histogram of its classes exceeds the memory limit."""
+    rng = np.random.default_rng(0)
+    values = rng.permutation(66_000).astype(np.float32)[:, np.newaxis]
+    target = np.where(values[:, 0] < 65_700, rng.integers(0, 2000, 66_000), 2000)
+    model = DecisionTreeClassifier(max_depth=1, max_device_memory=20_000_000)
+    fit_both(model, values, target)
+    assert model.tree_.threshold[0] == 65_699.5
+
+
 @pytest.mark.parametrize("finish_rows", [1, 30])
 def test_entropy_of_many_classes(cuda_device, finish_rows):
     sample = table("entropy", True, n=120)

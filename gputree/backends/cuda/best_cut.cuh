@@ -36,7 +36,7 @@ __device__ Cut scan_side(
 ) {
     const Criterion& criterion = work.rules.criterion;
     const Rows& rows = work.rows;
-    const u16 *items = work.lists.list(f), *ranks = work.lists.ranks + f * work.lists.rows;
+    const Item *items = work.lists.list(f), *ranks = work.lists.ranks + f * work.lists.rows;
     const i64* total = work.total;
     Strided left = work.left;
     const i64 moved = missing_left ? t - known : 0;
@@ -100,15 +100,15 @@ __device__ Cut scan_column(
 
 #if CATEGORIES
 struct Ranks {  // of listed rows
-    const u16* ranks;
-    const u16* items;
+    const Item* ranks;
+    const Item* items;
 
     __device__ __forceinline__ u32 operator[](i64 i) const { return ranks[items[i]]; }
 };
 
 struct Sorted {  // places s .. t of a categorical column
     Node node;
-    Listed<Ranks, u16> list;
+    Listed<Ranks, Item> list;
     Runs runs;
     i64 present;
     int kind;
@@ -117,7 +117,7 @@ struct Sorted {  // places s .. t of a categorical column
 // Find the runs of places s .. t of categorical column f, and sum their statistics.
 __device__ Sorted sort_out(const Work& work, const Measure& measure, i64 f, i64 s, i64 t) {
     const Lists& lists = work.lists;
-    const u16* items = lists.list(f) + s;
+    const Item* items = lists.list(f) + s;
     Sorted sorted = {
         {lists.known_end(f, s, t) - s, t - s, work.total},
         {{lists.ranks + f * lists.rows, items}, items, work.rows.target, work.rows.weight},
@@ -167,7 +167,7 @@ __device__ void mark_categories(const Work& work, const Cut& cut, i64 s, i64 t) 
 
 // A warp: the number of places s .. t whose rows go left.
 __device__ i64 count_left(const Lists& lists, i64 s, i64 t) {
-    const u16* items = lists.list(lists.columns);
+    const Item* items = lists.list(lists.columns);
     i64 number = 0;
     for (i64 i0 = s; i0 < t; i0 += 32) {
         const i64 i = i0 + lane_of();
@@ -239,7 +239,7 @@ __device__ Cut best_cut(
 // node before.
 __device__ void sum_places(const Work& work, i64 s, i64 t) {
     const Rows& rows = work.rows;
-    const u16* items = work.lists.list(work.lists.columns);
+    const Item* items = work.lists.list(work.lists.columns);
     i64* total = work.total;
     clear(total, work.channels);
     for (i64 i = s + lane_of(); i < t; i += 32) {
@@ -254,7 +254,7 @@ __device__ void sum_places(const Work& work, i64 s, i64 t) {
 __device__ bool is_settled(const Work& work, i64 s, i64 t) {
 #if REGRESSION
     const Rows& rows = work.rows;
-    const u16* items = work.lists.list(work.lists.columns);
+    const Item* items = work.lists.list(work.lists.columns);
     double low = -infinity(), high = infinity();
     for (i64 i = s + lane_of(); i < t; i += 32) {
         const i64 r = items[i];

@@ -41,7 +41,7 @@ extern "C" __global__ void __launch_bounds__(256) rank_rows(
     if (entry >= lists.rows * (lists.columns + 1)) return;
     const i64 f = entry / lists.rows, place = entry % lists.rows, first = start[node[place]];
     if (f == lists.columns) {
-        lists.items[entry] = u16(place - first);
+        lists.items[entry] = Item(place - first);
         return;
     }
     const Bits* column = keys + f * lists.rows;
@@ -50,9 +50,9 @@ extern "C" __global__ void __launch_bounds__(256) rank_rows(
     const bool is_first = place == first || !is_equal(place - 1);
     const i64 equal = is_first ? place : first_behind(first, place, is_equal);
     const i64 row = order[entry] % lists.rows - first;
-    lists.items[entry] = u16(row);
+    lists.items[entry] = Item(row);
     lists.ranks[f * lists.rows + first + row] =
-        key == MISSING_KEY ? u16(MISSING_RANK) : u16(equal - first);
+        key == MISSING_KEY ? Item(MISSING_RANK) : Item(equal - first);
 }
 
 // Nodes of a subtree; begin and end are counted from its first place.
@@ -235,9 +235,9 @@ __device__ void copy_rows(i64 copied, Lists& lists, Rows& rows, i64 size, i64* m
     rows.target = target;
     rows.weight = weight;
     if (copied < LISTS) return;
-    u16* ranks = (u16*)(target + size);
-    u16* items = ranks + columns * size;
-    u16* spill = items + (columns + 1) * size;
+    Item* ranks = (Item*)(target + size);
+    Item* items = ranks + columns * size;
+    Item* spill = items + (columns + 1) * size;
     for (i64 f = 0; f <= columns; ++f)
         for (i64 i = threadIdx.x; i < size; i += blockDim.x) {
             items[f * size + i] = lists.items[f * lists.rows + i];
@@ -259,7 +259,7 @@ extern "C" __global__ void __launch_bounds__(256, 1) grow_subtrees(
     const i64 j = first_root + blockIdx.x, worker = i64(blockIdx.x) * warps + warp;
     const i64 channel = roots.channel[j], channels = roots.channel[j + 1] - channel;
     const i64 first = roots.first[j], size = roots.last[j] - first, stride = lists.rows;
-    u16* order = lists.items + lists.columns * stride + first;
+    Item* order = lists.items + lists.columns * stride + first;
     rules.criterion.n_classes = channels;
     rows = {rows.target + first, WEIGHTED ? rows.weight + first : nullptr, nullptr, nullptr};
     lists = {
@@ -325,7 +325,7 @@ extern "C" __global__ void __launch_bounds__(256) compact_nodes(
 
 // One thread a row: the entries of all nodes in leaf order.
 extern "C" __global__ void __launch_bounds__(256) order_entries(
-    const i32* entries, const i32* places, const i32* node, const i64* start, const u16* order,
+    const i32* entries, const i32* places, const i32* node, const i64* start, const Item* order,
     i64 rows, i32* out
 ) {
     const i64 r = i64(blockIdx.x) * blockDim.x + threadIdx.x;

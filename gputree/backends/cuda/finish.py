@@ -54,7 +54,7 @@ SUM_BYTES = 8 * (1 + LANES)
 # Maximum bytes of the shared variables of a block.
 STATIC_BYTES = 512
 
-# Maximum number of rows of a root: its places have 16 bits, and one more is of missing values.
+# Maximum number of rows of a root whose places have 16 bits; one more is of missing values.
 MOST_ROWS = 0xFFFF
 
 # A deeper tree would have more nodes than rows.
@@ -78,9 +78,9 @@ class SortedLists(NamedTuple):
     """Rows of each column in order of value, node by node; see sorted_lists.cuh."""
 
     keys: Any  # (d, rows), sorted
-    ranks: Any  # (d, rows) uint16
-    items: Any  # (d + 1, rows) uint16
-    spill: Any  # (d + 1, rows) uint16: rows of the right side, while lists are partitioned
+    ranks: Any  # (d, rows) uint16; uint32 of roots of more than `MOST_ROWS`
+    items: Any  # (d + 1, rows), of the same type
+    spill: Any  # (d + 1, rows): rows of the right side, while lists are partitioned
     sides: Any  # (rows,) uint8: sides of the current split
 
     @property
@@ -199,6 +199,8 @@ def _finish_batch(
     keys: NDArray[np.uint64],
     bounds: Bounds | None,
 ) -> Subtrees:
+    if (end - begin).max(initial=0) > MOST_ROWS:
+        grower = grower._replace(kernels=grower.kernels.wide)
     places = _list_places(grower, begin, end)
     lists = _sort_columns(grower, places)
     statistics = _local_statistics(grower, places)
@@ -225,10 +227,16 @@ def shared_rows(grower: Grower) -> tuple[int, int]:
     return free // of_statistics, free // of_lists
 
 
+def _item_type(grower: Grower) -> np.dtype:
+    """Type of the places and ranks of lists."""
+    return np.dtype(np.uint32 if grower.kernels.variant.wide else np.uint16)
+
+
 def _row_bytes(grower: Grower) -> tuple[int, int, int]:
     """Bytes of a row in shared memory by `Launch.copied`."""
     statistics = grower.rows.target.itemsize + (0 if grower.rows.weight is None else 8)
-    return 0, statistics, statistics + 2 * (3 * grower.table.columns + 2) + 1
+    item = _item_type(grower).itemsize
+    return 0, statistics, statistics + item * (3 * grower.table.columns + 2) + 1
 
 
 class Launch(NamedTuple):
@@ -248,7 +256,7 @@ def launches(grower: Grower, roots: Roots) -> Iterator[Launch]:
     warps = np.clip(sizes // tuned.warp_rows, 1, tuned.finish_warps)
     scratch = SUM_BYTES * roots.channels + 4 * grower.table.columns
     words = _run_words(grower.task, grower.table.host.categories)
-    scratch = warps * (scratch + 8 * words * _most_categories(grower, sizes))
+    scratch += 8 * words * _most_categories(grower, sizes)  # of a warp
     sorted_bytes = SORTED_BYTES * grower.memory.sorted_pairs
     most_scratch = min(tuned.scratch_bytes, sorted_bytes // SCRATCH_SHARE)
     copied = (sizes <= most).astype(np.int64) + (sizes <= most_listed)
@@ -258,7 +266,7 @@ def launches(grower: Grower, roots: Roots) -> Iterator[Launch]:
     for a, b in zip(ends, ends[1:], strict=False):
         shared = _row_bytes(grower)[copied[a]] * int(sizes[a])
         shared += SUM_BYTES * int(warps[a]) * _few_classes(grower)
-        bounds = batches(scratch[a:b], most_scratch)
+        bounds = batches(warps[a] * scratch[a:b], most_scratch)
         for first, last in zip(bounds, bounds[1:], strict=False):
             yield Launch(a + first, a + last, int(warps[a]), int(copied[a]), shared)
 
@@ -287,7 +295,8 @@ def _sort_columns(grower: Grower, places: Places) -> SortedLists:
         places.entry, places.node, nodes, rows, keys, segments,
     )  # fmt: skip
     order = sort_segments(segments, keys)
-    ranks, items, spill = (xp.empty((lists, rows), dtype=np.uint16) for lists in (d, d + 1, d + 1))
+    kind = _item_type(grower)
+    ranks, items, spill = (xp.empty((lists, rows), dtype=kind) for lists in (d, d + 1, d + 1))
     sides = xp.empty(rows, dtype=np.uint8)
     lists = SortedLists(keys[order].reshape(d, rows), ranks, items, spill, sides)
     grower.kernels.each(

@@ -29,7 +29,8 @@ from __future__ import annotations
 import re
 import struct
 import sys
-from functools import cache
+from copy import copy
+from functools import cache, cached_property
 from importlib.resources import files
 from typing import Any, NamedTuple
 
@@ -113,6 +114,9 @@ WITH_MONOTONIC = frozenset({"score", "refine", "sub_bins", "finish"})
 # Modules that are compiled separately for tasks with interaction constraints.
 WITH_INTERACTIONS = frozenset({"score", "categories", "choose", "finish"})
 
+# Modules that are compiled separately for subtrees of many rows.
+WITH_WIDE = frozenset({"finish"})
+
 
 def macro(criterion: type) -> str:
     """Macro that selects the formulas of a criterion: ``SQUARED_ERROR`` for `SquaredError`."""
@@ -128,6 +132,7 @@ class Variant(NamedTuple):
     categories: bool = False  # there are categorical columns; it matters to `WITH_CATEGORIES`
     monotonic: bool = False  # there are monotonic constraints; it matters to `WITH_MONOTONIC`
     interactions: bool = False  # as much of interaction constraints and `WITH_INTERACTIONS`
+    wide: bool = False  # subtrees have more rows than 16 bits number; it matters to `WITH_WIDE`
 
     def seen_by(self, name: str) -> Variant:
         """Return the variant without what a module is not compiled for separately."""
@@ -137,6 +142,7 @@ class Variant(NamedTuple):
             categories=self.categories and name in WITH_CATEGORIES,
             monotonic=self.monotonic and name in WITH_MONOTONIC,
             interactions=self.interactions and name in WITH_INTERACTIONS,
+            wide=self.wide and name in WITH_WIDE,
         )
 
     @property
@@ -154,6 +160,7 @@ class Variant(NamedTuple):
             f"-DCATEGORIES={int(self.categories)}",
             *(["-DMONOTONIC=1"] if self.monotonic else []),
             *(["-DINTERACTIONS=1"] if self.interactions else []),
+            *(["-DWIDE=1"] if self.wide else []),
             value_bits,
         )
 
@@ -195,6 +202,13 @@ class Kernels:
         self.variant = Variant(kind, weighted, value_bits, **flags)
         self._loaded: dict[str, Any] = {}  # those launched before, by name
 
+    @cached_property
+    def wide(self) -> Kernels:
+        """The same kernels for subtrees of many rows."""
+        kernels = copy(self)
+        kernels.variant, kernels._loaded = self.variant._replace(wide=True), {}
+        return kernels
+
     def __call__(
         self,
         module: str,
@@ -223,7 +237,8 @@ class Kernels:
                 checked.append(argument)
             else:
                 raise ValueError(f"Arrays given to the kernel {kernel} must be C-contiguous.")
-        if shared > DEFAULT_SHARED:
+        # Threads share it: another one's launch may need as much as it is.
+        if shared > DEFAULT_SHARED and shared > launch.max_dynamic_shared_size_bytes:
             launch.max_dynamic_shared_size_bytes = shared
         launch(grid, (threads,), tuple(checked), shared_mem=shared)
 
@@ -236,7 +251,7 @@ class Kernels:
 _SCALARS = {"i64": np.dtype(np.int64), "double": np.dtype(np.float64)}
 _POINTED = {
     "u8": ("u1",),
-    "u16": ("u2",),
+    "Item": ("u2", "u4"),
     "i32": ("i4",),
     "u32": ("u4",),
     "i64": ("i8",),

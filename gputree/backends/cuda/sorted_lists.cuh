@@ -8,17 +8,23 @@
 //   ranks[f]   of rows: the place of the first row of equal value in the root's list
 //
 // A column that is constant in a node stays so below it, and is not partitioned.
+#if WIDE  // a subtree has more rows than 16 bits number
+typedef u32 Item;
+#define MISSING_RANK 0xffffffffu
+#else
+typedef u16 Item;
 #define MISSING_RANK 0xffff
+#endif
 #define BLOCK_WARPS 8  // of a block
 
 struct Lists {
-    u16* ranks;  // (columns, rows)
-    u16* items;  // (columns + 1, rows)
-    u16* spill;  // (columns + 1, rows): rows that go right
+    Item* ranks;  // (columns, rows)
+    Item* items;  // (columns + 1, rows)
+    Item* spill;  // (columns + 1, rows): rows that go right
     u8* sides;   // of rows
     i64 rows, columns;
 
-    __device__ __forceinline__ const u16* list(i64 f) const { return items + f * rows; }
+    __device__ __forceinline__ const Item* list(i64 f) const { return items + f * rows; }
     __device__ __forceinline__ u32 rank(i64 f, i64 place) const {
         return ranks[f * rows + items[f * rows + place]];
     }
@@ -71,14 +77,14 @@ __device__ void partition_list(
     const Lists& lists, const Group& group, i64 f, bool moved, i64 s, i64 t
 ) {
     if (!__any_sync(ALL_LANES, moved)) return;
-    u16 *items = lists.items + f * lists.rows, *spill = lists.spill + f * lists.rows;
+    Item *items = lists.items + f * lists.rows, *spill = lists.spill + f * lists.rows;
     const u32 before = (1u << group.lane) - 1u;
     i64 to_left = s, spilled = s;
     // Places before i0 are moved; those from to_left on, before i0, may be overwritten.
     for (i64 i0 = s; i0 < t; i0 += group.lanes) {
         const i64 i = i0 + group.lane;
         const bool exists = moved && i < t;
-        const u16 item = exists ? items[i] : 0;
+        const Item item = exists ? items[i] : 0;
         const bool goes_left = exists && lists.sides[item];
         const u32 lefts = group.ballot(goes_left), rights = group.ballot(exists && !goes_left);
         __syncwarp();
@@ -95,7 +101,7 @@ __device__ void partition_list(
 __device__ void mark_rows(
     const Lists& lists, const Team& team, const Cut& cut, i64 s, i64 known, i64 t
 ) {
-    const u16* items = lists.list(cut.column);
+    const Item* items = lists.list(cut.column);
     for (i64 i = s + team.thread(); i < t; i += team.threads())
         lists.sides[items[i]] = i < known ? i <= cut.place : cut.missing_left;
 }

@@ -14,6 +14,9 @@ typedef unsigned long long u64;
 #ifndef CATEGORIES
 #define CATEGORIES 0
 #endif
+#ifndef WIDE
+#define WIDE 0
+#endif
 #ifndef REGRESSION
 #define REGRESSION 0
 #endif
