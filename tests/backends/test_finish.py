@@ -1,6 +1,8 @@
 """Subtrees that are grown whole, against the reference tree."""
 
 from functools import partial
+from itertools import product
+from types import SimpleNamespace
 
 import devices
 import numpy as np
@@ -14,7 +16,7 @@ from tunings import DRAWN, RANKED, SORTED, SPARSE, finishing, tuned
 
 from gputree import DecisionTreeClassifier
 from gputree.backends.cpu import block as blocks
-from gputree.backends.cpu import drawn_ranks, nonzeros
+from gputree.backends.cpu import drawn_columns, drawn_ranks, nonzeros
 from gputree.backends.cpu.drawn_ranks import sort_keys
 from gputree.backends.cpu.ranks import rank_columns, rank_table
 from gputree.backends.cpu.table import CpuTable
@@ -270,3 +272,25 @@ def test_drawn_columns_that_become_constant(criterion, weighted, tuning):
         with tuned(tuning):
             task = make_task(criterion, sample, **limits)
             check(backend, sample, task, begin, end, max_bins=max_bins)
+
+
+@pytest.mark.parametrize("n", [9, 16, 41])
+def test_statistics_of_two_classes_by_rank(n):
+    """As words of 32 bits a class where a node's weight fits, else one by one."""
+    rng = np.random.default_rng(n)
+    criterion = make_task("gini", random_sample(0, 20, 2, 2, True)).criterion
+    for weight, span in product((1, 2**26, 2**40), (2, 3, 8)):
+        rank = (5 + rng.integers(0, span, 60)).astype(np.uint16)
+        rows = rng.permutation(60)[:n].astype(np.int32)
+        target, weights = rng.integers(0, 2, n), rng.integers(1, 2 * weight, n)
+        word, total = np.empty(n, np.int64), np.empty(2, np.int64)
+        drawn_columns.sum_words(target, weights, word, total)
+        assert total.tolist() == np.bincount(target, weights, 2).tolist()
+        scan = SimpleNamespace(
+            criterion=criterion, total=total, target=target, weight=weights, whole=total.sum()
+        )
+        cells = np.full(4 * n, -1)
+        drawn_ranks.count_ranks(scan, word, rank, rows, 5, span, cells)
+        expected = np.zeros((span, 2), np.int64)
+        np.add.at(expected, (rank[rows] - 5, target), weights)
+        assert cells[: 2 * span].tolist() == expected.ravel().tolist()
