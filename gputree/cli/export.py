@@ -30,6 +30,7 @@ from gputree.cli.tables import add_reading, add_target, tables_with_target
 from gputree.cli.weights import add_weights
 from gputree.errors import InputError
 from gputree.export.model import averaged
+from gputree.inputs.targets import forbid_targets
 
 DEEPEST_PRINTED = 300  # a tree is nested as deep as it is; Python prints by recursion
 
@@ -144,6 +145,9 @@ def _made(name: str, estimator: Any, given: dict[str, Any]) -> str | bytes:
     """Export a model in a format."""
     if not (FORMATS[name].of_forests and averaged(estimator)):
         require_one(estimator, "export")
+    if name not in _OF_TARGETS:
+        advice = f"Formats of several are {', '.join(_OF_TARGETS)}."
+        forbid_targets(getattr(estimator, "n_outputs_", 1), f"--format {name}", advice)
     if not has_rules(estimator):
         make = FORMATS[name].make
         return (getattr(export, make) if isinstance(make, str) else make)(estimator, **given)
@@ -274,6 +278,7 @@ FORMATS = {
     "svg": Format(_picture("svg"), _DRAWN, (".svg",), "a drawing"),
     "pdf": Format(_picture("pdf"), _DRAWN, (".pdf",), "a page to print"),
 }
+_OF_TARGETS = ("text", "json", "onnx", "html", "graphviz", "png", "svg", "pdf")
 _OF_RULES = {  # methods of `gputree.rules.RuleSet`
     "text": ("to_text", _READ),
     "rules": ("to_text", _READ),

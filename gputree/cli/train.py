@@ -337,12 +337,18 @@ def _summary(
     score: float,
     arguments: argparse.Namespace,
 ) -> str:
-    task, measure = "regression", "R2"
+    task, measure, counts = "regression", "R2", []
     if hasattr(estimator, "classes_"):
         n_classes = estimator.n_classes_
         several = n_classes if isinstance(n_classes, list) else [n_classes]
-        counts = dict.fromkeys(counted(count, "class", "classes") for count in several)
-        task, measure = f"classification, {', '.join(counts)}", "accuracy"
+        counts = [counted(count, "class", "classes") for count in several]
+        task, measure = f"classification, {counts[0]}", "accuracy"
+    if getattr(estimator, "n_outputs_", 1) > 1:  # rules and boosting have one
+        names = list(map(str, estimator.target_names_in_))
+        if counts:
+            names = [f"{name} ({count})" for name, count in zip(names, counts, strict=True)]
+        task = f"{task.partition(',')[0]} of {', '.join(names)}"
+        measure = "accuracy of all targets together" if counts else "mean R2 of the targets"
     compiling = {"compiling": f"{wait.seconds:.3g} s, once on this machine"}
     (n, d), output, weights = table.X.shape, arguments.output, {}
     if table.weight is not None:
@@ -351,8 +357,6 @@ def _summary(
     out_of_bag = {}
     if getattr(estimator, "oob_score", False):
         out_of_bag["out of bag"] = f"{measure} {estimator.oob_score_:.4f}"
-    if (n_targets := getattr(estimator, "n_outputs_", 1)) > 1:  # rules and boosting have one
-        task += f" of {n_targets} targets"
     lines = {
         "table": f"{counted(n, 'row')}, {counted(d, 'column')}",
         **weights,

@@ -104,15 +104,22 @@ class Description:
             return self.words_of(self._answers[node])
         return self.class_names[self.label(node)]
 
+    def predictions(self, node: int) -> list[str]:
+        """Means, or labels, of several targets, after the names of these."""
+        return self._each(self._answers[node])
+
     def words_of(self, prediction: Floats) -> str:
         """A mean target, or the list of those, or of the labels, of several targets."""
         if self.tree.n_outputs == 1:
             return self.number(prediction[0])
+        return f"[{', '.join(self._each(prediction))}]"
+
+    def _each(self, prediction: Floats) -> list[str]:
         words = list(map(self.number, prediction))
         if self.target_classes:
             codes = most_probable(prediction[None], self.tree.target_ends)[0]
             words = [names[k] for names, k in zip(self.target_classes, codes, strict=True)]
-        return f"[{', '.join(self._named(words))}]"
+        return self._named(words)
 
     def _named(self, words: list[str]) -> list[str]:
         """Words of several targets after the names of these, if they have some."""

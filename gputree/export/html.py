@@ -175,6 +175,7 @@ def _data(description: Description) -> dict[str, Any]:
         "condition": ["", *(str(description.condition(node)) for node in nodes[1:])],
         "prediction": [description.answer(node) for node in nodes],
         "support": [description.support(node) for node in nodes],
+        "targets": [*map(description.predictions, nodes)] if tree.n_outputs > 1 else None,
         "bars": _bars(tree),
         "details": [_details(description, node) for node in nodes],
         "alpha": [a if np.isfinite(a) else None for a in alpha.tolist()],

@@ -276,7 +276,7 @@ def test_drawn_columns_that_become_constant(criterion, weighted, tuning):
 
 @pytest.mark.parametrize("n", [9, 16, 41])
 def test_statistics_of_two_classes_by_rank(n):
-    """As words of 32 bits a class where a node's weight fits, else one by one."""
+    """Sums of words of 32 bits a class where a node's weight fits, else one by one."""
     rng = np.random.default_rng(n)
     criterion = make_task("gini", random_sample(0, 20, 2, 2, True)).criterion
     for weight, span in product((1, 2**26, 2**40), (2, 3, 8)):

@@ -249,6 +249,18 @@ def test_one_node_and_one_row_are_no_plural(tmp_path):
     assert use(page, tmp_path, script) == "regression, 1 node, 1 leaf, depth 0, 1 row"
 
 
+@pytest.mark.parametrize(("targets", "shown"), [(2, 2), (4, 4), (5, 3)])
+def test_boxes_have_a_line_for_each_of_several_targets(targets, shown, tmp_path):
+    y = np.arange(6.0)[:, np.newaxis] + 1000.0 * np.arange(targets)
+    page = export_html(DecisionTreeRegressor(max_depth=1).fit(y[:, :1], y))
+    script = """<script>document.body.textContent = "TOLD" + JSON.stringify(
+        [...document.querySelector(".node").querySelectorAll("text")].map(line => line.textContent)
+        ) + "TOLD";</script></body>"""
+    first = ["2.5", "1002.5", "2002.5", "3002.5"][:shown]
+    left = [] if shown >= targets else ["\u2026"]
+    assert use(page, tmp_path, script) == ["all rows", *first, *left, "(6, mse 2.917)"]
+
+
 def test_several_targets_have_no_colours(tmp_path):
     script = """<script>document.body.textContent =
     "TOLD" + document.getElementById("colours").hidden + "TOLD";</script></body>"""
