@@ -9,6 +9,6 @@ if TYPE_CHECKING:
     from gputree.editing.alternatives import Alternatives as Alternatives
     from gputree.editing.editor import TreeEditor as TreeEditor
     from gputree.editing.history import Skipped as Skipped
-    from gputree.editing.server import TreeWidget as TreeWidget
+    from gputree.editing.widget import TreeWidget as TreeWidget
 else:  # checkers are to know of no other names
     __getattr__, __dir__ = attach(__name__)

@@ -74,6 +74,11 @@ def test_help_of_a_command_needs_numpy_at_most(name):
 
 
 @pytest.mark.process
+def test_a_page_in_the_browser_needs_no_package_of_notebooks():
+    assert not modules_of("import gputree.editing.server") & {"anywidget", "traitlets"}
+
+
+@pytest.mark.process
 def test_a_tree_is_shown_without_scikit_learn(tmp_path):
     save_model(ID3Classifier().fit(*load_fish(return_X_y=True)), tmp_path / "fish.gputree")
     found = modules_of_command("show", tmp_path / "fish.gputree")
