@@ -21,17 +21,18 @@ import re
 import shlex
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from gputree.cli.report import HOW, UsageError, as_argument, parse_names, parse_quoted, say
 from gputree.columns.categories import MARKS
 from gputree.errors import InputError
 from gputree.inputs.labels import CodedLabels, Labels, distinct
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 _FIRST_CELLS = 1000  # cells that are looked at before all are
 
@@ -85,6 +86,8 @@ def dates_in(column: pa.ChunkedArray, marks: Collection[str] = ()) -> str | None
 
     `marks` stand in cells that are missing, and need not be any.
     """
+    import pyarrow as pa
+
     if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
         return None
     first = _all_dates(column.drop_null().slice(0, _FIRST_CELLS), marks)
@@ -94,6 +97,9 @@ def dates_in(column: pa.ChunkedArray, marks: Collection[str] = ()) -> str | None
 
 def _all_dates(column: pa.ChunkedArray, marks: Collection[str]) -> pa.Array | None:
     """The different cells, if each is a date or a time, except markers."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
     words = column.unique().drop_null()
     present = pc.invert(
         pc.is_in(pc.utf8_trim_whitespace(words), value_set=pa.array(["", *marks], words.type))
@@ -132,6 +138,8 @@ def check_cells(
 
 def forbid_dates(label: str, X: Any, names: Collection[str]) -> None:
     """Raise ValueError if a column holds dates or times, unless `names` takes it as text."""
+    import pyarrow as pa
+
     from gputree.datasets.conversion import is_date
 
     typed = {field.name: _first(X[field.name]) for field in X.schema if is_date(field.type)}
@@ -152,6 +160,8 @@ def forbid_dates(label: str, X: Any, names: Collection[str]) -> None:
 
 def _forbid_dates_as_target(label: str, name: str, target: Labels) -> None:
     """Raise ValueError where the target is of dates or times."""
+    import pyarrow as pa
+
     if target.dtype.kind != "U":
         return
     words = target.present()[0] if isinstance(target, CodedLabels) else target
@@ -197,6 +207,9 @@ def tell_other_task(name: str, task: str, target: Labels) -> None:
 
 def without_zeros(target: NDArray[Any]) -> NDArray[Any]:
     """A target of text that is integers with leading zeros as numbers; others as they are."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
     from gputree.datasets.conversion import leading_zeros
 
     if target.dtype.kind != "U" or leading_zeros(target) is None:
@@ -231,6 +244,9 @@ def _warn_of_blanks(name: str, target: Labels) -> None:
 
 def unknown_categories(estimator: Any, X: Any) -> dict[str, str]:
     """Warnings by columns of text: of "?", and of columns none of whose words training had."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
     found = {}
     pairs = zip(X.column_names, X.columns, estimator.columns_.categories, strict=True)
     for name, column, words in pairs:

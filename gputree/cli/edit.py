@@ -33,7 +33,7 @@ from gputree.cli.tables import add_reading, add_target, tables_with_target
 from gputree.cli.training import files_of
 from gputree.cli.weights import add_weights
 from gputree.errors import InputError
-from gputree.export.html import LANGUAGES
+from gputree.export.model import LANGUAGES
 from gputree.inputs.targets import forbid_targets
 
 if TYPE_CHECKING:

@@ -16,22 +16,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gputree import ensemble
+import gputree
 from gputree.cli.report import UsageError, counted, parse_names, with_examples
 from gputree.compilation.tiers import forced
 from gputree.compilation.waits import nowhere, waiting
 from gputree.criteria.named import CRITERIA
-from gputree.discretization import MDLPDiscretizer
-from gputree.estimators import (
-    C45Classifier,
-    DecisionTreeClassifier,
-    DecisionTreeRegressor,
-    ID3Classifier,
-)
-from gputree.export import shap_values
-from gputree.pruning import PRUNERS, CostComplexity, Pessimistic, get_pruner
-from gputree.rules import C45Rules
-from gputree.scores import rank_features
 
 # Enough for histograms, and bins of several values in them: smaller tables take fewer kernels.
 ROWS = 12_000
@@ -45,9 +34,10 @@ _CART = {
     for name in names
 }
 
-_TASKS: dict[str, tuple[Any, Callable[[Any], Any]]] = {
-    "classification": (DecisionTreeClassifier, lambda quantity: (quantity > 0).astype(int)),
-    "regression": (DecisionTreeRegressor, abs),
+# Names of estimators, which are imported at their first use: help needs none.
+_TASKS: dict[str, tuple[str, Callable[[Any], Any]]] = {
+    "classification": ("DecisionTreeClassifier", lambda quantity: (quantity > 0).astype(int)),
+    "regression": ("DecisionTreeRegressor", abs),
 }
 
 KINDS = {
@@ -115,21 +105,24 @@ def _grow(task: str, criterion: str, weighted: bool = False) -> None:
 
 def _use_cart(task: str, criterion: str, X: Any, quantity: Any, weighted: bool) -> None:
     weights = {"sample_weight": _weights(len(X))} if weighted else {}
-    kind, y = _TASKS[task]
-    _use(kind(max_depth=6, criterion=criterion), X, y(quantity), **weights)
+    name, y = _TASKS[task]
+    tree = getattr(gputree, name)(max_depth=6, criterion=criterion)
+    _use(tree, X, y(quantity), **weights)
 
 
 def _vary() -> None:
     """Compile kernels that common options need in addition to those of the default criteria."""
+    from gputree.export import shap_values
+
     for rows, columns in ((FEW_ROWS, 3), (ROWS, COLUMNS)):
         X, quantity = _numbers(rows, np.float64, columns)
         for n_classes in (3, 1):  # gini of two has separate kernels
-            _use(DecisionTreeClassifier(max_depth=6), X, _classes(quantity, n_classes))
+            _use(gputree.DecisionTreeClassifier(max_depth=6), X, _classes(quantity, n_classes))
     for dtype in (np.float32, np.float64):
         X, quantity = _numbers(FEW_ROWS, dtype)
-        for kind, y in _TASKS.values():
+        for name, y in _TASKS.values():
             for options in ({"max_leaf_nodes": 4}, {"monotonic_cst": [1, 0, 0]}):
-                tree = kind(max_depth=6, **options)
+                tree = getattr(gputree, name)(max_depth=6, **options)
                 _use(tree, X, y(quantity))
             shap_values(tree, X)
 
@@ -160,10 +153,10 @@ def _plant() -> None:
         missing[0, 0] = np.nan  # rows without missing values descend in another kernel
         classes = [_classes(quantity, n_classes) for n_classes in (2, 3)]
         for kind, targets in (
-            (partial(ensemble.RandomForestClassifier, device="cpu"), classes),
-            (partial(ensemble.RandomForestRegressor, device="cpu"), [quantity]),
-            (ensemble.ExtraTreesClassifier, classes),
-            (ensemble.ExtraTreesRegressor, [quantity]),
+            (partial(gputree.RandomForestClassifier, device="cpu"), classes),
+            (partial(gputree.RandomForestRegressor, device="cpu"), [quantity]),
+            (gputree.ExtraTreesClassifier, classes),
+            (gputree.ExtraTreesRegressor, [quantity]),
         ):
             for y in targets:
                 forest = kind(n_estimators=1, max_depth=6).fit(X, y)
@@ -174,7 +167,7 @@ def _plant() -> None:
 def _branch(kind: Any) -> None:
     X, quantity = _words(FEW_ROWS * 10)
     _use(kind(), X, np.where(quantity > 0, "yes", "no"))
-    if kind is C45Classifier:
+    if kind is gputree.C45Classifier:
         for dtype in (np.float32, np.float64):
             X, quantity = _numbers(FEW_ROWS * 10, dtype)
             _use(kind(), X, quantity > 0)
@@ -182,6 +175,8 @@ def _branch(kind: Any) -> None:
 
 def _rule() -> None:
     """Numbers, text and missing values; rows of equal and of unequal weights."""
+    from gputree import C45Classifier, C45Rules
+
     numbers = [_numbers(FEW_ROWS * 10, dtype) for dtype in (np.float32, np.float64)]
     for X, quantity in (*numbers, _words(FEW_ROWS * 10)):
         for weights in ({}, {"sample_weight": _weights(len(X))}):
@@ -192,18 +187,24 @@ def _score() -> None:
     for dtype in (np.float32, np.float64):
         X, quantity = _numbers(FEW_ROWS * 10, dtype)
         for weight in (None, _weights(len(X))):
-            MDLPDiscretizer().fit(X, quantity > 0, sample_weight=weight)
+            gputree.MDLPDiscretizer().fit(X, quantity > 0, sample_weight=weight)
             for y in (quantity > 0, quantity):
-                rank_features(X, y, sample_weight=weight, device="cpu")
+                gputree.rank_features(X, y, sample_weight=weight, device="cpu")
     X, quantity = _words(FEW_ROWS * 10)
     for y in (quantity > 0, quantity):
-        rank_features(X, y, device="cpu")
+        gputree.rank_features(X, y, device="cpu")
 
 
 def _prune() -> None:
+    from gputree import DecisionTreeClassifier, DecisionTreeRegressor
+    from gputree.pruning import PRUNERS, CostComplexity, Pessimistic, get_pruner
+
     X, quantity = _numbers(FEW_ROWS * 10, np.float64)
     by_name = [get_pruner(name) for name in PRUNERS if name != "cost_complexity"]
-    for tree, y in ((DecisionTreeClassifier(), quantity > 0), (DecisionTreeRegressor(), quantity)):
+    for tree, y in (
+        (DecisionTreeClassifier(), quantity > 0),
+        (DecisionTreeRegressor(), quantity),
+    ):
         grown = tree.set_params(device="cpu").fit(X, y)
         for pruner in (CostComplexity(0.01), *by_name):
             if not isinstance(pruner, Pessimistic) or isinstance(tree, DecisionTreeClassifier):
@@ -215,8 +216,8 @@ _WORK: dict[str, Callable[[], None]] = {
     "weights": _weigh,
     "categories": _categorize,
     "forests": _plant,
-    "c45": lambda: _branch(C45Classifier),
-    "id3": lambda: _branch(partial(ID3Classifier, categorical_features=[0, 1, 2])),
+    "c45": lambda: _branch(gputree.C45Classifier),
+    "id3": lambda: _branch(partial(gputree.ID3Classifier, categorical_features=[0, 1, 2])),
     "options": _vary,
     "pruning": _prune,
     "rules": _rule,

@@ -11,7 +11,7 @@ from gputree.base.dtypes import THRESHOLD_SPLIT
 from gputree.base.files import FilePath, replaced_file
 from gputree.errors import InputError
 from gputree.export.describe import Description, descendants, describe
-from gputree.export.model import Model, fill, model_of
+from gputree.export.model import LANGUAGES, Model, fill, model_of
 from gputree.export.palette import class_color
 from gputree.export.parameters import checked
 from gputree.inputs.labels import relative_costs
@@ -19,7 +19,6 @@ from gputree.prediction.losses import RoutedRows, node_loss, route
 from gputree.tree import Tree
 from gputree.tree.weakest_links import weakest_links
 
-LANGUAGES = ("en", "zh")  # of the page's labels
 _MEASURES = {"poisson": "half deviance"}  # of losses; those of other targets are squared errors
 _OPEN_NODES = 40  # levels are open at first as long as they have no more nodes than this
 _MOST_DETAILS = 12  # classes listed where the pointer rests

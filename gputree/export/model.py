@@ -25,6 +25,7 @@ from gputree.inputs.targets import forbid_targets
 from gputree.tree import Tree
 
 TEMPLATES = Path(__file__).parent / "templates"  # texts with missing values
+LANGUAGES = ("en", "zh")  # of the labels of pages
 
 _FOR_TARGETS = (
     "Pass the tree of one, tree_.of_target(0). export_json and save_model keep all, to_sklearn and "

@@ -13,12 +13,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gputree.base.dtypes import Floats, Int64s
-from gputree.base.sklearn import (
-    check_array,
-    check_classification_targets,
-    check_sample_weight,
-    column_or_1d,
-)
 from gputree.columns.categories import EXACT_IN_FLOAT64, NUMBERS, as_numbers, is_missing
 from gputree.columns.cells import Coded, read_array
 from gputree.errors import InputError, InputTypeError, warn
@@ -176,6 +170,8 @@ def forbid_long(labels: NDArray[Any]) -> None:
 
 def check_labels(y: ArrayLike, sample_weight: ArrayLike | None) -> tuple[Codes, Floats]:
     """Code of each row's label, and its weight."""
+    from gputree.base.sklearn import check_classification_targets, column_or_1d
+
     labels: NDArray[Any] = column_or_1d(exact_labels(y), warn=True)
     forbid_missing(labels)
     weight = check_weights(sample_weight, labels)
@@ -186,6 +182,8 @@ def check_labels(y: ArrayLike, sample_weight: ArrayLike | None) -> tuple[Codes, 
 
 def labels_not_counts(name: str, y: ArrayLike) -> NDArray[Any]:
     """The labels, unless they are fractions of rows; with a warning where they look like counts."""
+    from gputree.base.sklearn import column_or_1d
+
     labels: NDArray[Any] = column_or_1d(exact_labels(y), warn=True)
     if labels.dtype.kind not in "iuf" or labels.size < 2:
         return labels
@@ -206,6 +204,8 @@ def labels_not_counts(name: str, y: ArrayLike) -> NDArray[Any]:
 
 def check_counts(name: str, counts: ArrayLike | None, sample_weight: ArrayLike | None) -> Floats:
     """Validate the numbers of rows of each label."""
+    from gputree.base.sklearn import check_array
+
     if sample_weight is not None:
         raise InputTypeError(f"{name} takes sample_weight with labels only, not with counts.")
     weight: Floats = check_array(counts, dtype=np.float64, ensure_2d=False, input_name="counts")
@@ -219,6 +219,8 @@ def check_counts(name: str, counts: ArrayLike | None, sample_weight: ArrayLike |
 
 def check_targets(y: ArrayLike) -> Floats:
     """Targets as float64."""
+    from gputree.base.sklearn import check_array, column_or_1d
+
     return check_array(
         column_or_1d(y, warn=True), dtype=np.float64, ensure_2d=False, input_name="y"
     )
@@ -226,6 +228,8 @@ def check_targets(y: ArrayLike) -> Floats:
 
 def check_weights(sample_weight: ArrayLike | None, y: NDArray[Any]) -> Floats:
     """Return a weight for each row of `y`, which has at least one row."""
+    from gputree.base.sklearn import check_sample_weight
+
     if y.size == 0:
         raise InputError("Found array with 0 sample(s) while a minimum of 1 is required.")
     weight = check_sample_weight(sample_weight, y, dtype=np.float64, ensure_non_negative=True)

@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree.base.dtypes import UNKNOWN_CLASS, Floats
-from gputree.base.sklearn import column_or_1d
 from gputree.columns.cells import is_frame
 from gputree.errors import InputError
 from gputree.inputs.labels import exact_labels
@@ -72,6 +71,8 @@ def _columns_of_rows(y: Sequence[Any]) -> list[Any] | None:
 
 def encode_labels(classes: Classes, y: Any) -> NDArray[np.intp]:
     """Codes of labels among classes, -1 for others; of shape (n_rows,) or (n_rows, n_outputs)."""
+    from gputree.base.sklearn import column_or_1d
+
     if isinstance(classes, list):
         columns = known_columns(y, len(classes))
         return np.stack(list(map(encode_labels, classes, columns)), axis=1)
@@ -82,6 +83,8 @@ def encode_labels(classes: Classes, y: Any) -> NDArray[np.intp]:
 
 def encode_numbers(y: Any, n_outputs: int) -> Floats:
     """Targets as float64, of shape (n_rows,), or (n_rows, n_outputs) of several."""
+    from gputree.base.sklearn import column_or_1d
+
     if n_outputs > 1:
         return np.stack([encode_numbers(part, 1) for part in known_columns(y, n_outputs)], axis=1)
     found: Floats = column_or_1d(y, dtype=np.float64, warn=True)
