@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from gputree import DecisionTreeClassifier
+from gputree import DecisionTreeClassifier, export
 from gputree.cli import warmup as kinds
 from gputree.criteria.named import CRITERIA
 
@@ -36,7 +36,7 @@ def fits(monkeypatch):
             )
 
         monkeypatch.setattr(kinds, "_use", note)
-        monkeypatch.setattr(kinds, "shap_values", lambda tree, X: None)
+        monkeypatch.setattr(export, "shap_values", lambda tree, X: None)
         kinds._WORK[kind]()
         return found
 
