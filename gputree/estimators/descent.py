@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -24,8 +23,7 @@ from gputree.prediction.sparse import SparseRows
 
 def is_sparse(X: Any) -> bool:
     """Return True for a sparse matrix or array of SciPy's with rows and columns."""
-    scipy = sys.modules.get("scipy.sparse")
-    return scipy is not None and scipy.issparse(X) and X.ndim == 2 and 0 not in X.shape
+    return issparse(X) and X.ndim == 2 and 0 not in X.shape
 
 
 def sparse_parts(
@@ -51,7 +49,7 @@ def sparse_parts(
 
 
 class Descending:
-    """An estimator as far as rows descend what it has fitted."""
+    """Mixin of estimators whose rows descend a fitted tree, or trees."""
 
     columns_: Columns
     n_jobs: int | None
@@ -63,7 +61,7 @@ class Descending:
         return check_table(self, X, reset=False).stored
 
     def _parts(self, X: Any) -> Iterator[NDArray | SparseRows]:
-        """Read `X` as `_values`; coded and sparse tables lest all rows are copied, or dense."""
+        """Read `X` as `_values`; coded tables in blocks, sparse ones without a dense copy."""
         if isinstance(X, CodedTable):
             yield from known_table(self, X._table).blocks()
         elif is_sparse(X):

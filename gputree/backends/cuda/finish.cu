@@ -281,15 +281,15 @@ extern "C" __global__ void __launch_bounds__(256, 1) grow_subtrees(
         if (INTERACTIONS) nodes.set[0] = sets[j];
     }
 #if CATEGORIES
-    const SubsetMemory own_subsets = {
+    const SubsetMemory subset_memory = {
         table.categories, search, scratch.heap.of(worker, channels),
         scratch.run_sides + scratch.heap.run_at[worker]
     };
 #else
-    const SubsetMemory own_subsets = {};
+    const SubsetMemory subset_memory = {};
 #endif
     const Work work = {
-        rules, table, rows, lists, keys + first, stride, own_subsets, channels, sums,
+        rules, table, rows, lists, keys + first, stride, subset_memory, channels, sums,
         {sums + channels + lane_of(), 32}, scratch.drawn + worker * lists.columns,
         monotonic.signs, interactions
     };
