@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import lightgbm
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from sklearn.metrics import mean_pinball_loss
 
 from benchmarks import data
+from benchmarks.several_targets import seconds
 from gputree import DecisionTreeRegressor
 
 QUANTILE, DEPTH, REPEATS = 0.9, 8, 5
@@ -38,16 +39,6 @@ def theirs(X: NDArray, y: NDArray) -> Any:
     return lightgbm.train(OTHERS, lightgbm.Dataset(X, y), num_boost_round=1)
 
 
-def seconds(fit: Callable[[], Any]) -> float:
-    """Least processor time of some calls."""
-    found = []
-    for _ in range(REPEATS):
-        begin = time.process_time()
-        fit()
-        found.append(time.process_time() - begin)
-    return min(found)
-
-
 def main(arguments: list[str]) -> None:
     n = int(arguments[0]) if arguments else 100_000
     X, y = data.regression_table(n + data.TEST_ROWS)
@@ -58,7 +49,7 @@ def main(arguments: list[str]) -> None:
             mean_pinball_loss(y[rows], model.predict(X[rows]), alpha=QUANTILE)
             for rows in (slice(n), slice(n, None))
         ]
-        time_of_fit = seconds(lambda f=fit: f(X[:n], y[:n]))
+        time_of_fit = seconds(partial(fit, X[:n], y[:n]), time.process_time, REPEATS)
         print(f"| {name} | {time_of_fit:.2f} | {losses[0]:.4f} | {losses[1]:.4f} |", flush=True)
 
 

@@ -88,21 +88,21 @@ def expected_answer(tree: Tree) -> Floats:
 
 
 def shapley_values(
-    tree: Tree, values: NDArray, n_threads: int = 1, before: Before = None
+    tree: Tree, values: NDArray | SparseRows, n_threads: int = 1, before: Before = None
 ) -> Floats:
     """Shapley values of the predictions of rows, of shape (n_rows, n_features, K); see `apply`.
 
     With `expected_answer` they add up to `class_distributions`, except for rounding.
     """
+    shape = values.shape[0], tree.n_features, tree.n_classes
+    require_memory(
+        8.0 * np.prod(shape, dtype=float), "The Shapley values", "Pass fewer rows at a time."
+    )
     if isinstance(values, SparseRows):
         values = np.concatenate(list(values.blocks()))  # no more cells than the result
     descent = Descent(values, packed(tree, values.dtype), portions(tree), None)
     game = game_of(tree, descent.parts)
     predictions = np.ascontiguousarray(tree.predictions)
-    shape = values.shape[0], tree.n_features, tree.n_classes
-    require_memory(
-        8.0 * np.prod(shape, dtype=float), "The Shapley values", "Pass fewer rows at a time."
-    )
     out = np.zeros(shape)
     size = max(1, _BLOCK // (tree.n_nodes * game.point.size))
     size = min(size, -(-values.shape[0] // n_threads)) or 1
