@@ -203,10 +203,6 @@ def node_number(text: str) -> int:
     return int(text)
 
 
-def _parse_nodes(text: str) -> list[int]:
-    return [node_number(part) for part in text.split(",")]
-
-
 def _parse_split(text: str) -> tuple[int, str]:
     """Return the node, and the text of the condition."""
     node, colon, condition = text.partition(":")
@@ -279,7 +275,10 @@ def _replay(editor: TreeEditor, edits: Any) -> None:
 
 
 _APPLIED: dict[str, tuple[Any, Any]] = {
-    "prune": (_parse_nodes, lambda editor, nodes: editor.prune(nodes)),
+    "prune": (
+        lambda text: list(map(node_number, text.split(","))),
+        lambda editor, nodes: editor.prune(nodes),
+    ),
     "split": (_parse_split, _split),
     "grow": (_parse_limits, lambda editor, given: editor.grow(given[0], **given[1])),
     "replay": (_read_edits, _replay),

@@ -252,7 +252,11 @@ def _estimator(arguments: argparse.Namespace, table: Training) -> Any:
             "--rules cannot be combined with --costs of more than two classes: a rule has one kind "
             "of error. --class-weight weights the classes."
         )
-    return _rules(kind, params, arguments, table)
+    from gputree.rules import C45Rules
+
+    # not pruned by default
+    tree = kind(**{"pruning": None} | params, categorical_features=table.categorical_features)
+    return C45Rules(tree, n_jobs=arguments.n_jobs).set_params(**given_of_rules(arguments))
 
 
 def _require_classes(kind: Any, option: str) -> None:
@@ -283,16 +287,6 @@ def _refuse(name: str, arguments: argparse.Namespace, kind: Any) -> NoReturn:
     if others and arguments.algorithm not in others:
         raise UsageError(f"{fault}: add --algorithm {' or '.join(others)}.")
     raise UsageError(f"{fault}.")
-
-
-def _rules(
-    kind: Any, params: dict[str, Any], arguments: argparse.Namespace, table: Training
-) -> Any:
-    """The rules of a tree of some kind, which is not pruned by default."""
-    from gputree.rules import C45Rules
-
-    tree = kind(**{"pruning": None} | params, categorical_features=table.categorical_features)
-    return C45Rules(tree, n_jobs=arguments.n_jobs).set_params(**given_of_rules(arguments))
 
 
 def _kind(arguments: argparse.Namespace, y: Labels) -> Any:

@@ -111,7 +111,8 @@ class Orders:
 
     def of(self, f: int, cells: Cells, label: str) -> NDArray[Any] | None:
         """The categories of column f in their order; None where they have none."""
-        order = self.given.get(f, DECLARED if self.by_type and _is_ordered(cells) else None)
+        by_type = self.by_type and isinstance(cells, Coded) and cells.ordered
+        order = self.given.get(f, DECLARED if by_type else None)
         if order is None:
             return None
         assert isinstance(cells, Coded)
@@ -141,10 +142,6 @@ def declared_orders(ordered_categories: Any, X: Any) -> Orders:
             levels = _levels(column, order)
         given |= dict.fromkeys(_places(column, X), levels)
     return Orders(given, True)
-
-
-def _is_ordered(cells: Cells) -> bool:
-    return isinstance(cells, Coded) and cells.ordered
 
 
 def _places(column: Any, X: Any) -> list[int]:

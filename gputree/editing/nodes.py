@@ -294,7 +294,7 @@ class EditedNodes:
         """
         if bins < 1:
             raise InputError(f"bins must be 1 or more, got {bins}.")
-        subtrees, feature = self._subtrees, self._feature(column)
+        subtrees, feature = self._subtrees, place_of(self._names, column)
         rows = subtrees.rows(self._tree, self._find(node))
         is_target = self._tree.task == "regression"
         counted = Counted(
@@ -319,9 +319,6 @@ class EditedNodes:
     @property
     def _names(self) -> list[Any]:
         return names_of(self._estimator)
-
-    def _feature(self, column: Any) -> int:
-        return place_of(self._names, column)
 
     def _routed(self) -> RoutedRows | None:
         """Validation rows at the nodes where they stop."""

@@ -46,7 +46,8 @@ from gputree.pruning import Pruner, get_pruner
 # Takes a function that returns the attributes fitted so far; True if a callback ends the fit.
 EndOfPart = Callable[[Callable[[], dict[str, Any]]], bool]
 
-# The whole fit's context, and the callbacks that are to be torn down: names of scikit-learn's.
+# The whole fit's context, and the callbacks that are to be torn down: scikit-learn reads them when a
+# fit has ended, by an error, too.
 _DURING_FIT = ("_callback_fit_ctx", "_skl_callbacks_to_teardown")
 
 
@@ -129,10 +130,6 @@ class CallbackSupport:
 
         return end
 
-    def _of_fit(self) -> dict[str, Any]:
-        """Attributes that scikit-learn reads when a fit has ended, by an error, too."""
-        return {name: vars(self)[name] for name in _DURING_FIT if name in vars(self)}
-
 
 # Criteria of trees of several targets.
 OF_SEVERAL_TARGETS = ("gini", "entropy", "log_loss", "squared_error", "poisson")
@@ -209,7 +206,7 @@ class TableEstimator(Descending, CallbackSupport, BaseEstimator):
                 except InfinityError as error:
                     raise error.named(getattr(self, "feature_names_in_", None)) from error
         except BaseException:
-            during = self._of_fit()
+            during = {name: vars(self)[name] for name in _DURING_FIT if name in vars(self)}
             self.__dict__.clear()
             self.__dict__.update(before, **during)
             raise
