@@ -71,7 +71,6 @@ class ReadingProgress:
         self._close()
 
     def begin(self, what: str, total: int | None) -> None:
-        """Begin a pass."""
         self._close()
         self._bar = new_bar(total, self._verbose, desc=what, unit=" rows", unit_scale=True)
         self._bytes = 0

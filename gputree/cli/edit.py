@@ -204,7 +204,6 @@ def node_number(text: str) -> int:
 
 
 def _parse_split(text: str) -> tuple[int, str]:
-    """Return the node, and the text of the condition."""
     node, colon, condition = text.partition(":")
     if not colon or not condition.strip():
         raise UsageError(f"--split takes 'NODE: COLUMN <= NUMBER' or the like, got {text!r}.")
@@ -212,7 +211,6 @@ def _parse_split(text: str) -> tuple[int, str]:
 
 
 def _parse_limits(text: str) -> tuple[int, dict[str, Any]]:
-    """Return the node, and limits of growth."""
     node, _, rest = text.partition(":")
     limits: dict[str, Any] = {}
     for item in filter(None, map(str.strip, rest.split(","))):
@@ -230,7 +228,6 @@ def _parse_limits(text: str) -> tuple[int, dict[str, Any]]:
 
 
 def _read_edits(file: str) -> Any:
-    """Return the edits of a model file, or of a file of JSON."""
     if not file.lower().endswith(".json"):
         return getattr(load(file), "edits_", [])
     try:

@@ -158,7 +158,6 @@ def _places(column: Any, X: Any) -> list[int]:
 
 
 def _levels(column: Any, order: Any) -> NDArray[Any]:
-    """Listed categories as `Columns.categories` holds them."""
     is_list = isinstance(order, Sequence) and not isinstance(order, str)
     if not is_list and not hasattr(order, "tolist"):  # of NumPy, or an index of pandas
         raise InputError(f"{_ALLOWED} Got {order!r} for {column!r}.")

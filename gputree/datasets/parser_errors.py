@@ -112,7 +112,6 @@ def _cause(row: list[str], width: int, opened: Opened) -> str:
 
 
 def _all_wide(opened: Opened, width: int) -> bool:
-    """Return whether each of the first rows has `width` cells."""
     return bool(opened.rows) and all(len(row) == width for row in opened.rows)
 
 

@@ -270,7 +270,6 @@ class MDLPDiscretizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
 
 def _cut_columns(values: NDArray, task: MdlTask, threads: int, verbose: bool) -> list[Floats]:
-    """Cut points of every column."""
     bar = new_bar(values.shape[1], verbose, desc="cutting columns")
 
     def cut(f: int) -> Floats:

@@ -134,7 +134,6 @@ class DaskDecisionTreeClassifier(ClassifierOverPartitions, _DaskTree, DecisionTr
     _plain = DecisionTreeClassifier
 
     def _fit_afresh(self, X: Any, y: Any, sample_weight: Any) -> Self:
-        """Read, grow and prune."""
         if self.misclassification_costs is not None:
             raise InputError(
                 f"{type(self).__name__} takes no 'misclassification_costs': weight the classes by "

@@ -50,7 +50,6 @@ class BaseDecisionTree(Reporting, TableEstimator):
     _shares_codes: ClassVar[bool] = False
 
     def _fit_afresh(self, X: Any, y: Any, sample_weight: Any) -> Self:
-        """Validate, grow and prune."""
         # of the file, or the pruner, of a former fit
         for name in ("missing_marks_", "reading_", "cp_table_", "edits_"):
             self.__dict__.pop(name, None)

@@ -70,7 +70,6 @@ class Cart(TreeParameters, BaseDecisionTree):
     _lacks = CART_LACKS
 
     def _fit_afresh(self, X: Any, y: Any, sample_weight: Any) -> Self:
-        """Validate, grow and prune."""
         self._forbid_two_prunings()
         return super()._fit_afresh(X, y, sample_weight)
 

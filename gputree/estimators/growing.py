@@ -96,15 +96,9 @@ def grow_tree(
     sample_weight: Weight,
     options: Options,
 ) -> Grown:
-    """Grow a CART tree.
+    """Grow a CART tree on class codes, or float64 targets, of shape (n,).
 
-    Parameters
-    ----------
-    table : Table of n rows
-    target : class codes, or float64 targets, of shape (n,)
-    sample_weight : float64 or integer array of shape (n,), or None
-        Not negative; rows of weight zero take no part.
-    options : Options
+    Weights are float64 or integers; rows of weight zero take no part.
     """
     device_table = table.on(options.device, options.n_threads)
     target, sample_weight = over_stored(table.rows, len(table.stored), target, sample_weight)
@@ -274,7 +268,6 @@ def grow_on(
 
 
 def _plan(options: Options, coded_again: int, histogram_bytes: int) -> GrowthPlan:
-    """The plan of growth by some options."""
     return GrowthPlan(
         max_bins=options.max_bins,
         exact=options.exact,

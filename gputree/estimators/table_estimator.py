@@ -46,7 +46,7 @@ from gputree.pruning import Pruner, get_pruner
 # Takes a function that returns the attributes fitted so far; True if a callback ends the fit.
 EndOfPart = Callable[[Callable[[], dict[str, Any]]], bool]
 
-# The whole fit's context, and the callbacks that are to be torn down: scikit-learn reads them when a
+# The whole fit's context, and callbacks that are to be torn down: scikit-learn reads them when a
 # fit has ended, by an error, too.
 _DURING_FIT = ("_callback_fit_ctx", "_skl_callbacks_to_teardown")
 
@@ -86,7 +86,6 @@ class CallbackSupport:
         return returned
 
     def _most_parts(self) -> int:
-        """Maximum number of parts of a fit."""
         return 0
 
     @property
@@ -220,7 +219,6 @@ class TableEstimator(Descending, CallbackSupport, BaseEstimator):
             self.target_names_in_ = names
 
     def _fit_afresh(self, X: Any, y: Any, sample_weight: Any) -> Self:
-        """Validate and fit."""
         raise NotImplementedError
 
     def _check_target(self, y: Any, n_rows: int) -> NDArray[Any]:

@@ -292,7 +292,6 @@ class TableReader:
         return self._declared
 
     def know(self, columns: Columns, names: NDArray | None) -> None:
-        """Take types, categories and names of the columns."""
         self.columns_, self._names = columns, names
 
     def values(self, X: Any, *, learn: bool) -> NDArray:

@@ -166,7 +166,6 @@ def mix(descent: Descent, stop: Int32s, out: Floats, predictions: Floats) -> Non
 
 @inner
 def _copy(values: NDArray, size: int) -> NDArray:
-    """Copy `values` to an array of the given size."""
     longer = np.empty(size, values.dtype)
     for i in range(values.size):
         longer[i] = values[i]

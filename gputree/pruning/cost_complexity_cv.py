@@ -244,7 +244,6 @@ def _loss_along(
 
 
 def _choose(table: NDArray[Any], rule: Rule) -> int:
-    """Row of the chosen tree; rows are ordered by size, the smallest first."""
     best = int(np.argmin(table["xerror"]))
     if rule == "min":
         return best

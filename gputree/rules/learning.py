@@ -219,7 +219,6 @@ def _chosen(
     n_categories: Int64s,
     options: LearningOptions,
 ) -> Int64s:
-    """Choose the rules that describe their classes in the smallest number of bits."""
     bits = rule_bits(rules, rows, n_categories, options.redundancy)
     found = [np.empty(0, np.int64)]
     for label in np.unique(rules.label).tolist():
