@@ -45,11 +45,7 @@ def resampling(
         return None
     rows = np.arange(len(y)) if weight is None else np.flatnonzero(weight)
     is_classes = is_classes and y.ndim == 1
-    classes, code = None, np.empty(rows.size)
-    if is_classes:
-        y = y[rows]
-        coded = isinstance(y, CodedLabels)
-        classes, code = y.present() if coded else np.unique(y, return_inverse=True)
+    classes, code = _coded(y[rows]) if is_classes else (None, np.empty(rows.size))
     stratified = ", stratified" if is_classes else ""
     if cv is not None:
         splits = [(rows[a], rows[b]) for a, b in _folds(code, classes, cv, seed)]
@@ -58,6 +54,11 @@ def resampling(
     train, test = _held_out(code, classes, holdout, seed)
     text = f"{counted(test.size, 'row')} of {rows.size:,} held out{stratified}, seed {seed}"
     return Resampling(text, [(rows[train], rows[test])])
+
+
+def _coded(y: Labels) -> tuple[NDArray[Any], NDArray[Any]]:
+    """The labels that rows have, ascending, and their codes."""
+    return y.present() if isinstance(y, CodedLabels) else np.unique(y, return_inverse=True)
 
 
 def _folds(code: NDArray[Any], classes: NDArray[Any] | None, cv: int, seed: int) -> list[Split]:
