@@ -296,7 +296,6 @@ class ExtraTreesClassifier(ForestClassifier):
     bootstrap: bool = False
 
     _draws_cuts = True
-    _takes_targets = False
     device = "cpu"
     _lacks = ForestClassifier._lacks | DRAWN_CUTS_LACK
     _refuses = refuses("ExtraTreesClassifier")
@@ -322,7 +321,6 @@ class ExtraTreesRegressor(ForestRegressor):
     bootstrap: bool = False
 
     _draws_cuts = True
-    _takes_targets = False
     device = "cpu"
     _lacks = ForestRegressor._lacks | DRAWN_CUTS_LACK
     _refuses = refuses("ExtraTreesRegressor")
