@@ -128,7 +128,6 @@ def _columns(X: Any) -> list[tuple[Any, Any]]:
     return [(_of_narwhals, column) for column in frame.iter_columns()]
 
 
-# --------------------------------------------------------------- by library
 def read_array(values: NDArray) -> Cells:
     """One column of an array."""
     if values.dtype.kind in NUMBERS:
@@ -319,7 +318,6 @@ def _of_fixed_text(values: NDArray[np.str_]) -> Coded:
     return Coded(coded.indices.to_numpy(), words.astype(object), False)
 
 
-# ------------------------------------------------------------------ objects
 def _of_objects(values: NDArray) -> Cells:
     """A column of Python objects: nominal if any is text or a boolean, else numbers."""
     import pyarrow as pa

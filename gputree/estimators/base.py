@@ -139,7 +139,6 @@ class BaseDecisionTree(Reporting, TableEstimator):
         """Grow a tree without pruning; parameters that are fractions are relative to n rows."""
         raise NotImplementedError
 
-    # ---------------------------------------------------------- descent
     def _descended(self, dtype: np.dtype[Any]) -> Tree:
         check_is_fitted(self, "tree_")
         return self.tree_

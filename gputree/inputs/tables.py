@@ -99,7 +99,6 @@ class Table:
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state, stored=writable(state["stored"]), _lock=Lock())
 
-    # ------------------------------------------------------------- rows
     @property
     def shape(self) -> tuple[int, int]:
         """Rows and columns."""
@@ -153,7 +152,6 @@ class Table:
         values = take_rows(self.stored, rows)
         return Table(values, self.columns, self.names, self.device, self.max_bins)
 
-    # ------------------------------------------------------------ codes
     def keep_lists(self, n_threads: int) -> None:
         """Code the columns for all trees that are grown from attribute lists on all rows."""
         self._lists = self.lists(n_threads)

@@ -104,7 +104,6 @@ class CpuBackend:
         rules = task.criterion, task.limits, task.rows.weight is not None, task.exact
         return SearchRules(*rules, bounds, task.interactions)
 
-    # ------------------------------------------------------- histograms
     @property
     def histogram_cells(self) -> int:  # that are counted for a node
         cells = int(self.table.offset[-1])
@@ -255,7 +254,6 @@ class CpuBackend:
         parts = even_spans(larger.slots.size, out.shape[1], self.n_threads, 1 << 18)
         self._run(lambda a, b: subtract_nodes(larger, out, a, b), parts)
 
-    # ----------------------------------------------------------- splits
     def score(self, histograms: NDArray, slots: Int64s, bounds: Bounds | None = None) -> Scores:
         m, d = slots.size, self.table.codes.shape[1]
         scores = Scores(
@@ -463,7 +461,6 @@ class CpuBackend:
         high = np.minimum.reduceat(parted.high, starts)
         return middle, low, high
 
-    # --------------------------------------------------------- subtrees
     def finish(
         self, begin: Int64s, end: Int64s, depth: Int64s, keys: Uint64s, bounds: Bounds | None = None
     ) -> Subtrees:
