@@ -151,11 +151,13 @@ def new_ranked_grower(
     rows: NodeRows,
     n_threads: int,
     interactions: Interactions | None = None,
+    draws_cuts: bool = False,
 ) -> RankedGrower:
-    """Return the growth over ranked lists of a table on the CPU."""
+    """Return the growth over ranked lists of a table on the CPU, or of drawn cuts."""
     from gputree.backends.cpu.ranked.grower import RankedGrower
 
-    return RankedGrower(table.bare, criterion, limits, rows, n_threads, interactions)
+    given = criterion, limits, rows, n_threads, interactions, draws_cuts
+    return RankedGrower(table.bare, *given)
 
 
 def _is_cuda(device: str) -> bool:

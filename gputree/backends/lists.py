@@ -172,3 +172,4 @@ class RankedNodes(NamedTuple):
     weight: Int64s
     quantile: Int32s  # (N, k, 2): rows whose mean target the node predicts; none of sums
     cut: Int32s  # (N, 2): rows next to the cut; twice the same before missing values
+    threshold: Floats  # of cuts that are drawn

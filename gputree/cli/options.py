@@ -185,7 +185,7 @@ _TREE_OPTIONS: dict[str, tuple[Callable[[str], Any], str, str]] = {
     "criterion": (
         str,
         "NAME",
-        "{criteria} (cart, forests; the last two not in extra-trees); gain_ratio or gain (c45)",
+        "{criteria} (cart, forests); gain_ratio or gain (c45)",
     ),
     "quantile": (float, "X", "what leaves predict with --criterion quantile; default: 0.5"),
     "splitter": (str, "NAME", "exact, binned or random (cart); exact or binned (random-forest)"),

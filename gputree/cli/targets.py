@@ -195,7 +195,7 @@ def require_one_target(arguments: argparse.Namespace) -> None:
         "--costs": arguments.costs,
         "--rules": arguments.rules or None,
         f"--algorithm {arguments.algorithm}": (
-            arguments.algorithm if arguments.algorithm in ("c45", "id3", "extra-trees") else None
+            arguments.algorithm if arguments.algorithm in ("c45", "id3") else None
         ),
     }
     others = len(more_targets(arguments))

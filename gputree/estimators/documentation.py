@@ -250,7 +250,7 @@ OF_MULTIWAY_TREES = PARAMETERS | entries(
 
 ATTRIBUTES = entries(
     """classes_ : array of shape (`n_classes_`,)
-        Class labels, ascending. Of several targets, in trees of CART and random forests, a list.
+        Class labels, ascending. Of several targets, in trees of CART and forests, a list.
     n_classes_ : int
         Of several targets a list of int.
     costs_ : float64 array of shape (n_classes_, n_classes_), or None

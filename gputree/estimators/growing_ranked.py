@@ -33,7 +33,6 @@ from gputree.inputs.tables import Table
 # Values of parameters that criteria over ranked lists do not take: the reason, and what to write.
 _REFUSED = {
     ("device", "cuda"): "its cuts are found on the CPU, row by row. Write device='cpu'.",
-    ("splitter", "random"): "cuts are not drawn. Write splitter='exact'.",
     ("splitter", "binned"): "columns are not binned. Write splitter='exact'.",
     ("categorical_split", "exhaustive"): "categories are ordered by what they predict. Write "
     "categorical_split='ordered'.",
@@ -60,11 +59,6 @@ def is_ranked(estimator: Any) -> bool:
         given = getattr(estimator, name, None)
         if isinstance(given, str) and given.partition(":")[0] == value:  # as "cuda:1"
             raise _refused(estimator, f"{name}={given!r}", reason)
-    if estimator._draws_cuts:
-        kind = type(estimator).__name__
-        raise InputError(
-            f"{kind} draws cuts, and criterion={criterion!r} compares all. Use a random forest."
-        )
     reasons = {
         "monotonic_cst": "its leaves predict quantiles, whose order is not that of means",
         "forced_splits": "its search of cuts has no such limits",
@@ -96,7 +90,7 @@ def grow_ranked(
     if table.sharding is not None or table.device not in (None, "cpu"):
         forbid_ranked(options.criterion)
     values: Any = table.on("cpu", options.n_threads)
-    target, sample_weight = over_stored(table.rows, len(table.stored), target, sample_weight)
+    target, sample_weight = over_stored(table.rows, len(table.source), target, sample_weight)
     target = target.reshape(len(target), -1)
     n, k = target.shape
     require_targets(n, k, BYTES_OF_TARGET)
@@ -137,12 +131,13 @@ def grow_lists(
     values: Any, criterion: Any, limits: Limits, rows: NodeRows, options: Options
 ) -> GrownLists:
     """Grow over ranked lists of a table on the CPU; `rows` become those of the leaves, in order."""
-    n, shared = rows.row.size, (options.n_threads, options.interactions)
+    n, shared = rows.row.size, (options.n_threads, options.interactions, options.draws_cuts)
     grower: Any = new_ranked_grower(values, criterion, limits, rows, *shared)
     with Progress(n, enabled=options.verbose) as progress:
         grown = grower.grow(options.key)
         progress.level(0, 0, n, grown.begin.size)
-    nodes, parent, depth = renumber(_grown_nodes(grown, values.values))
+    thresholds = grown.threshold if options.draws_cuts else _thresholds(grown, values.values)
+    nodes, parent, depth = renumber(_grown_nodes(grown, thresholds))
     by_level = breadth_first(grown.first_child)[0]
     grown = RankedNodes._make(field[by_level] for field in grown)
     grown = grown._replace(first_child=nodes.first_child)
@@ -166,18 +161,23 @@ def sum_of_nodes(grown: RankedNodes, values: Int64s) -> Int64s:
     return found
 
 
-def _grown_nodes(grown: RankedNodes, values: NDArray) -> GrownNodes:
-    """Nodes with thresholds between the values next to a cut; infinity before missing values."""
-    split = np.flatnonzero(grown.first_child >= 0)
+def _grown_nodes(grown: RankedNodes, threshold: Floats) -> GrownNodes:
+    """Nodes with their thresholds."""
     feature = np.where(grown.first_child < 0, -1, grown.feature)
-    low, high = grown.cut[split].T
-    threshold = np.zeros(feature.size)
-    of_rows = [values[row, feature[split]].astype(np.float64) for row in (low, high)]
-    threshold[split] = np.where(low == high, np.inf, midpoints(*of_rows))
     return GrownNodes(
         grown.first_child, feature, threshold, grown.missing_left, grown.gain, grown.begin,
         grown.end,
     )  # fmt: skip
+
+
+def _thresholds(grown: RankedNodes, values: NDArray) -> Floats:
+    """Thresholds between the values next to a cut; infinity before missing values."""
+    split = np.flatnonzero(grown.first_child >= 0)
+    low, high = grown.cut[split].T
+    threshold = np.zeros(grown.first_child.size)
+    of_rows = [values[row, grown.feature[split]].astype(np.float64) for row in (low, high)]
+    threshold[split] = np.where(low == high, np.inf, midpoints(*of_rows))
+    return threshold
 
 
 def _weights_of(

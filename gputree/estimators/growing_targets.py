@@ -19,6 +19,7 @@ from gputree.estimators.growing import (
     Options,
     Statistics,
     check_statistics,
+    cuts_not_drawn,
     new_limits,
     over_stored,
 )
@@ -37,11 +38,6 @@ def forbid_with_targets(options: Options) -> None:
     """Raise for what trees of several targets do not take."""
     refused = (
         (options.device != "cpu", f"device={options.device!r}", f"{_ON_CPU}. Write device='cpu'."),
-        (
-            options.draws_cuts,
-            "splitter='random', or extremely randomized trees",
-            "all cuts are compared. Write splitter='exact', or use a random forest.",
-        ),
         (
             not options.exact,
             "splitter='binned'",
@@ -72,9 +68,11 @@ def grow_targets(
     in batches, one column after the other is read.
     """
     forbid_with_targets(options)
+    if options.draws_cuts and table.sharding is not None:
+        raise cuts_not_drawn()
     values: Any = table.on("cpu", options.n_threads)
     values = getattr(values, "whole", values)  # of a table in shards
-    target, sample_weight = over_stored(table.rows, len(table.stored), target, sample_weight)
+    target, sample_weight = over_stored(table.rows, len(table.source), target, sample_weight)
     n = len(target)
     kept = np.arange(n) if sample_weight is None else np.flatnonzero(sample_weight)
     # with deviations: as codes and sums, or in fixed point, of which one part is partitioned

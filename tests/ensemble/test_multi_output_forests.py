@@ -1,4 +1,4 @@
-"""Random forests of several targets: shapes of scikit-learn, and shares that add up to 1."""
+"""Forests of several targets, of exact and of drawn cuts: shapes of scikit-learn, and shares."""
 
 import copy
 
@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
+import gputree
 from gputree import RandomForestClassifier, RandomForestRegressor, load_model, save_model
 
 N = 50
@@ -22,14 +23,12 @@ def table():
     return np.where(rng.random(X.shape) < 0.05, np.nan, X), targets, labels
 
 
-@pytest.fixture(scope="module")
-def forests(table):
+@pytest.fixture(scope="module", params=["RandomForest", "ExtraTrees"])
+def forests(table, request):
     X, targets, labels = table
-    params = {"n_estimators": 12, "oob_score": True, "random_state": 3}
-    return (
-        RandomForestRegressor(**params).fit(X, targets),
-        RandomForestClassifier(**params).fit(X, labels),
-    )
+    params = {"n_estimators": 12, "oob_score": True, "random_state": 3, "bootstrap": True}
+    kinds = (getattr(gputree, request.param + of) for of in ("Regressor", "Classifier"))
+    return tuple(kind(**params).fit(X, y) for kind, y in zip(kinds, (targets, labels), strict=True))
 
 
 def test_means_over_trees(table, forests):
@@ -176,9 +175,9 @@ def test_drawn_ranks_of_columns_have_one_type(table, monkeypatch, criterion):
         cut = search(*arguments)
         return cut._replace(rank=int(cut.rank))
 
-    def recorded(ranked, s, t, cut, *others):
+    def recorded(ranked, node, cut, *others):
         types.add(type(cut.rank))
-        return split(ranked, s, t, cut, *others)
+        return split(ranked, node, cut, *others)
 
     monkeypatch.setattr(grower, "search_node", as_compiled)
     monkeypatch.setattr(grower, "split_node", recorded)

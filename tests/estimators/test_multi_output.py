@@ -21,8 +21,6 @@ from gputree import (
     CodedTable,
     DecisionTreeClassifier,
     DecisionTreeRegressor,
-    ExtraTreesClassifier,
-    ExtraTreesRegressor,
     ID3Classifier,
 )
 from gputree.editing import TreeEditor
@@ -256,8 +254,6 @@ def test_a_list_of_class_weights_needs_several_targets():
         BoostedC45Classifier(),
         C45Rules(),
         C45Rules(DecisionTreeClassifier()),
-        ExtraTreesClassifier(),
-        ExtraTreesRegressor(),
     ],
 )
 def test_others_take_one_target(estimator):

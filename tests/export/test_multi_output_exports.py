@@ -211,9 +211,9 @@ def test_damaged_documents_are_refused(path, value):
 
 
 def test_an_algorithm_of_one_target_has_no_such_tree():
-    document = json.loads(export_json(MODELS["class forest"])) | {"params": {}}
-    with pytest.raises(ValueError, match="ExtraTreesClassifier takes one target"):
-        read_json(damaged(document, "algorithm", "ExtraTreesClassifier"))
+    document = json.loads(export_json(MODELS["classes"])) | {"params": {}}
+    with pytest.raises(ValueError, match="ID3Classifier takes one target"):
+        read_json(damaged(document, "algorithm", "ID3Classifier"))
 
 
 def test_weights_of_each_target_add_up_to_the_node():

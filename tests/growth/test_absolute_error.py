@@ -10,7 +10,6 @@ from sklearn.metrics import mean_absolute_error
 from gputree import (
     CodedTable,
     DecisionTreeRegressor,
-    ExtraTreesRegressor,
     RandomForestRegressor,
     export_text,
     load_model,
@@ -215,13 +214,11 @@ def test_forests_are_the_means_of_their_trees_for_any_number_of_threads(criterio
     ("model", "message"),
     [
         (new_tree().set_params(device="cuda"), "not take device='cuda' .* on the CPU"),
-        (new_tree(splitter="random"), "splitter='random' .* cuts are not drawn"),
         (new_tree(splitter="binned"), "splitter='binned' .* not binned"),
         (new_tree(categorical_split="one_vs_rest"), "Write categorical_split='ordered'"),
         (new_tree(monotonic_cst=[1, 0, 0]), "not take monotonic_cst .* Leave monotonic_cst out"),
         (new_tree("squared_error", quantile=0.9), "'quantile' parameter .* that of criterion="),
         (new_tree("quantile", quantile=1.0), r"'quantile' parameter .* range \[0.001, 0.999\]"),
-        (ExtraTreesRegressor(criterion="absolute_error"), "draws cuts, .* Use a random forest"),
         (
             RandomForestRegressor(criterion="absolute_error", device="cuda"),
             "RandomForestRegressor does not take device='cuda'",

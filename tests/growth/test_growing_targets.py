@@ -441,7 +441,6 @@ def test_memory_for_all_targets_is_required_before_it_is_taken(monkeypatch, clas
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"splitter": "random"}, "splitter='random'"),
         ({"splitter": "binned"}, "splitter='binned'"),
         ({"categorical_split": "exhaustive"}, "categorical_split='exhaustive'"),
     ],

@@ -7,12 +7,21 @@ import pandas as pd
 import pytest
 from oracles import tie_rank
 from scipy.stats import chisquare, kstest
+from sklearn import ensemble
 
-from gputree import CodedTable, DecisionTreeClassifier, DecisionTreeRegressor, ExtraTreesClassifier
+from gputree import (
+    CodedTable,
+    DecisionTreeClassifier,
+    DecisionTreeRegressor,
+    ExtraTreesClassifier,
+    ExtraTreesRegressor,
+)
 from gputree.arithmetic.bits import child_key, mix
 from gputree.backends.cpu import drawn_values as columns_kernels
 from gputree.backends.cpu.cut import drawn_columns
 from gputree.backends.cpu.drawn_values import first_difference
+from gputree.backends.cpu.ranked import drawn as ranked_drawn
+from gputree.backends.cpu.ranked import grower
 from gputree.compilation.tiers import forced
 from gputree.estimators import cart
 
@@ -26,12 +35,32 @@ def fraction(bits):
     return int(bits >> np.uint64(11)) * 2.0**-53
 
 
-class Naive:
-    """A tree of drawn cuts, one decision at a time; classes are 0 and 1, by Gini's impurity."""
+def gini(y, weight):
+    """Sum of squared class weights over their sum: more is better."""
+    sums = np.bincount(y, weight)
+    return (sums**2).sum() / sums.sum()
 
-    def __init__(self, X, y, weight, categories, max_features, least, random_ties):
+
+def squared_error(y, weight):
+    """Squared sum over the weight."""
+    return (y * weight).sum() ** 2 / weight.sum()
+
+
+def absolute_error(y, weight):
+    """Minimum loss by a prediction, negative."""
+    return -min((weight * np.abs(y - m)).sum() for m in y)
+
+
+class Naive:
+    """A tree of drawn cuts, one decision at a time, by the sum of a score over targets (n, k).
+
+    `found` has the nodes of the tree that is checked, as `in_preorder`.
+    """
+
+    def __init__(self, X, y, weight, score, categories, tree, found):
         self.X, self.y, self.weight, self.categories = X, y, weight, categories
-        self.max_features, self.lowest, self.random_ties = max_features, least, random_ties
+        self.max_features, self.lowest = tree.max_features, tree.min_samples_leaf
+        self.random_ties, self.score_of, self.found = tree.ties == "random", score, iter(found)
 
     def numbers(self, rows, f, key):
         x = self.X[rows, f].astype(float)
@@ -66,36 +95,40 @@ class Naive:
         return int(hashed(key, f, 2) >> np.uint64(63)) == 0
 
     def score(self, rows, left):
-        total = 0.0
-        for side in (rows[left], rows[~left]):
-            sums = np.bincount(self.y[side], self.weight[side], minlength=2)
-            total += (sums**2).sum() / sums.sum()
-        return total
+        """Sum over sides and targets; of equal absolute errors, the most even cut is better."""
+        sides = [rows[left], rows[~left]]
+        total = sum(self.score_of(y[side], self.weight[side]) for side in sides for y in self.y.T)
+        by_loss = self.score_of is absolute_error
+        return total, by_loss * min(self.weight[side].sum() for side in sides)
 
     def grow(self, rows, key):
         """Nodes in preorder: a column and the rows on the left, or the rows of a leaf."""
-        if rows.size < 2 or np.unique(self.y[rows]).size < 2:
+        chosen = next(self.found)
+        if rows.size < 2 or (self.y[rows] == self.y[rows[0]]).all():
             return [rows]
-        best = None
+        cuts = []
         order = drawn_columns(self.max_features, np.uint64(key), np.ones(self.X.shape[1], np.bool_))
         for c, f in enumerate(order):
-            if c >= self.max_features and best is not None:
+            if c >= self.max_features and cuts:
                 break
             left = self.cut(rows, f, key)
             if left is None or min(left.sum(), (~left).sum()) < self.lowest:
                 continue
-            found = (-self.score(rows, left), tie_rank(self.random_ties, int(key), int(f)), f, left)
-            if best is None or found[:2] < best[:2]:
-                best = found
-        if best is None:
+            score, evenness = self.score(rows, left)
+            rank = tie_rank(self.random_ties, int(key), int(f))
+            cuts.append((-score, -evenness, rank, int(f), left))
+        if not cuts:
             return [rows]
-        *_, f, left = best
+        best = min(cuts)[:2]
+        if self.y.shape[1] > 1:  # rounding decides among equal sums over targets
+            cuts = [cut for cut in cuts if cut[3] == chosen[0] and np.allclose(cut[:2], best)]
+        *_, f, left = min(cuts)
         with np.errstate(over="ignore"):
             below = [
                 self.grow(rows[side], child_key(np.uint64(key), ordinal))
                 for ordinal, side in enumerate((left, ~left))
             ]
-        return [(int(f), rows[left]), *below[0], *below[1]]
+        return [(f, rows[left]), *below[0], *below[1]]
 
 
 def in_preorder(tree, reached, node=0):
@@ -125,6 +158,7 @@ def test_categories_whose_hashes_are_equal_in_a_node_may_differ_below_it(monkeyp
     with forced("never"):
         for seed in range(8):
             check_against_the_naive_tree(seed, np.float64)
+            check_against_the_naive_tree(seed, np.float64, squared_error, 2)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -133,7 +167,25 @@ def test_the_tree_is_the_naive_one(seed, dtype):
     check_against_the_naive_tree(seed, dtype)
 
 
-def check_against_the_naive_tree(seed, dtype):
+@pytest.mark.parametrize("score", [gini, squared_error, absolute_error])
+@pytest.mark.parametrize("seed", range(6))
+def test_the_tree_of_several_targets_is_the_naive_one(seed, score, monkeypatch):
+    """Also where nodes are searched by several threads."""
+    monkeypatch.setattr(grower, "FEWEST_SHARED", 8)
+    monkeypatch.setattr(grower, "MOST_WHOLE", [8, 60][seed % 2])
+    monkeypatch.setattr(grower, "MOST_SECONDS", 0.0)
+    monkeypatch.setattr(ranked_drawn, "BLOCK_COLUMNS", [2, 64][seed // 2 % 2])
+    with forced("never"):
+        check_against_the_naive_tree(seed, [np.float32, np.float64][seed % 2], score, 3)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_tree_by_absolute_error_is_the_naive_one(seed):
+    with forced("never"):
+        check_against_the_naive_tree(seed, np.float64, absolute_error)
+
+
+def check_against_the_naive_tree(seed, dtype, score=gini, k=1):
     rng = np.random.default_rng(seed)
     n = 60
     X = np.round(rng.normal(size=(n, 4)), 1).astype(dtype)
@@ -141,21 +193,24 @@ def check_against_the_naive_tree(seed, dtype):
     X[:, 3] = 1.0
     words = rng.choice(list("abcdef"), n)
     frame = pd.DataFrame(X, columns=list("pqrs")).assign(word=words)
-    y = rng.integers(0, 2, n)
+    y = rng.integers(0, 2 if score is gini else 9, (n, k))
     weight = rng.integers(1, 4, n).astype(float)
-    least, k = int(rng.integers(1, 4)), int(rng.integers(1, 6))
-    tree = DecisionTreeClassifier(
+    least, n_columns = int(rng.integers(1, 4)), int(rng.integers(1, 6))
+    kind = DecisionTreeClassifier if score is gini else DecisionTreeRegressor
+    tree = kind(
         splitter="random",
-        max_features=k,
+        criterion=score.__name__,
+        max_features=n_columns,
+        n_jobs=2,
         min_samples_leaf=least,
         random_state=seed,
         ties=["first", "random"][seed % 2],
-    ).fit(frame, y, sample_weight=weight)
+    ).fit(frame, y if k > 1 else y[:, 0], sample_weight=weight)
     values = np.column_stack([X, np.searchsorted(np.unique(words), words)]).astype(dtype)
-    naive = Naive(values, y, weight, [0, 0, 0, 0, 6], k, least, seed % 2 == 1)
+    found = in_preorder(tree.tree_, tree.decision_path(frame).tocsc())
+    naive = Naive(values, y, weight, score, [0, 0, 0, 0, 6], tree, found)
     key = np.random.RandomState(seed).randint(np.iinfo(np.int32).max)
-    expected = naive.grow(np.arange(n), key)
-    assert_same(expected, in_preorder(tree.tree_, tree.decision_path(frame).tocsc()))
+    assert_same(naive.grow(np.arange(n), key), found)
 
 
 def test_cuts_are_drawn_evenly_between_the_ends():
@@ -229,14 +284,45 @@ def test_tables_in_batches_are_refused():
         ExtraTreesClassifier(n_estimators=1),
         DecisionTreeClassifier(splitter="random"),
     ):
-        with pytest.raises(ValueError, match="Cuts are drawn on the CPU, in tables in memory"):
-            estimator.fit(table, y)
+        for labels in (y, np.stack([y, y], axis=1)):
+            with pytest.raises(ValueError, match="Cuts are drawn on the CPU, in tables in memory"):
+                estimator.fit(table, labels)
 
 
 def test_cuts_are_drawn_on_the_cpu_where_there_is_a_device(monkeypatch):
     monkeypatch.setattr(cart, "resolve_device", lambda device, verbose: "cuda")
     tree = DecisionTreeClassifier(splitter="random").fit([[1.0], [2.0]], [0, 1])
     assert tree.growth_report_["device"] == "cpu"
+
+
+@pytest.mark.parametrize("criterion", ["squared_error", "poisson", "absolute_error", "gini"])
+def test_a_target_given_four_times_has_the_cuts_of_one(criterion):
+    rng = np.random.default_rng(4)
+    X, weight = rng.normal(size=(90, 3)), rng.integers(0, 3, 90)
+    X[rng.random(X.shape) < 0.1] = np.nan
+    y = rng.integers(0, 5, 90)
+    kind = DecisionTreeClassifier if criterion == "gini" else DecisionTreeRegressor
+    given = {"min_samples_leaf": 2, "max_leaf_nodes": 20, "max_features": 2, "ties": "random"}
+    model = kind(splitter="random", criterion=criterion, random_state=0, **given)
+    one = model.fit(X, y, weight).tree_
+    several = model.fit(X, np.stack([y] * 4, axis=1), weight).tree_
+    for name in ("first_child", "feature", "threshold", "missing_child", "impurity", "gain"):
+        np.testing.assert_array_equal(getattr(one, name), getattr(several, name), err_msg=name)
+
+
+@pytest.mark.parametrize("criterion", ["squared_error", "absolute_error"])
+def test_forests_of_several_targets_predict_as_well_as_those_of_scikit_learn(criterion):
+    rng = np.random.default_rng(7)
+    X = rng.normal(size=(400, 4))
+    Y = np.stack([X[:, 0] + X[:, 1], X[:, 1] * X[:, 2]], axis=1) + 0.2 * rng.normal(size=(400, 2))
+    found = []
+    for kind in (ExtraTreesRegressor, ensemble.ExtraTreesRegressor):
+        given = {"n_estimators": 20, "max_depth": 7, "criterion": criterion, "random_state": 0}
+        forest = kind(**given).fit(X[:300], Y[:300])
+        found.append(forest.score(X[300:], Y[300:]))
+    assert abs(found[0] - found[1]) < 0.06
+    again = ExtraTreesRegressor(**given, n_jobs=2).fit(X[:300], Y[:300])
+    np.testing.assert_array_equal(again.score(X[300:], Y[300:]), found[0])
 
 
 @pytest.mark.full  # 10 s, of compiling
@@ -248,6 +334,12 @@ def test_the_compiled_tree_is_the_interpreted_one():
     for tree, y in [
         (DecisionTreeClassifier(splitter="random", random_state=0), rng.integers(0, 3, 150)),
         (DecisionTreeRegressor(splitter="random", random_state=0), rng.normal(size=150)),
+        (DecisionTreeRegressor(splitter="random", random_state=0), rng.normal(size=(150, 3))),
+        (DecisionTreeClassifier(splitter="random"), rng.integers(0, 3, (150, 2))),
+        (
+            DecisionTreeRegressor(splitter="random", criterion="absolute_error"),
+            rng.normal(size=(150, 3)),
+        ),
     ]:
         found = []
         for tier in ("never", "always"):

@@ -50,6 +50,7 @@ from gputree.backends.cpu.table import CpuTable, draws_few
 from gputree.base.dtypes import ROW, Bools, Floats, Int32s, Int64s
 from gputree.base.threads import chunks, even_spans, run, spans
 from gputree.compilation.tiers import is_cheaper_without
+from gputree.prediction.sparse import SparseRows
 
 
 def left_of(splits: Splits) -> Left:
@@ -72,7 +73,9 @@ class CpuBackend:
     def __init__(
         self, table: CpuTable, task: Task, n_threads: int, entries: Int64s | None = None
     ) -> None:
-        self.data, self.table = table, table.bare
+        searches = task.exact and not task.draws_cuts
+        reads_nonzeros = searches and isinstance(table.source, SparseRows) and table.is_sparse
+        self.data, self.table = table, table.empty if reads_nonzeros else table.bare
         self.task, self.channels = task, task.channels
         self._draws_few = draws_few(table.categories, task.limits.max_features)
         self.n_threads, self._run = n_threads, partial(run, n_threads)

@@ -194,7 +194,7 @@ def slot_below(criterion, ranked, counts, slot, source, n, both):
 @formula(formulas.new_counts, *OF_SUMS, how=overload)
 def new_counts(criterion, codes, slots):
     words, k = MOST_CODES >> WORD, n_sums(criterion)
-    if codes.first[-1] * (k + 2) > MOST_SUMS:
+    if not 0 < codes.first[-1] * (k + 2) <= MOST_SUMS:
         slots = 1
     free = np.empty(slots, np.int64)
     free[0] = slots - 1

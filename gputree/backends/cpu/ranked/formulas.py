@@ -54,6 +54,14 @@ def sweep(
 
 
 @stub
+def cut_of_sides(criterion, limits, rows, s, totals, opened, sides, ranks, column, column_rank):
+    """The cut of a column with the rows of `ranks` 0 on its left, and of -1 on its right.
+
+    `no_cut` where the limits do not admit it.
+    """
+
+
+@stub
 def new_counts(criterion, codes, slots):
     """Memory for `count_rows`, for so many nodes."""
 

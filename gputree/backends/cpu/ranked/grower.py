@@ -14,6 +14,7 @@ from gputree.backends.cpu.cut import drawn_columns
 from gputree.backends.cpu.layout import Table
 from gputree.backends.cpu.partition import node_categories
 from gputree.backends.cpu.ranked.counts import MOST_CODES, Codes, code_column
+from gputree.backends.cpu.ranked.drawn import TableValues
 from gputree.backends.cpu.ranked.formulas import no_cut, precedes
 from gputree.backends.cpu.ranked.lists import MOST_RANKS, presort
 from gputree.backends.cpu.ranked.nodes import (
@@ -74,6 +75,8 @@ class RankedGrower:
     rows : NodeRows
         They are used up; afterwards they are in the order of the leaves.
     interactions : Interactions or None
+    draws_cuts : bool
+        One cut of each column is drawn, and no column has a list.
     """
 
     def __init__(
@@ -84,13 +87,23 @@ class RankedGrower:
         rows: NodeRows,
         n_threads: int,
         interactions: Interactions | None = None,
+        draws_cuts: bool = False,
     ) -> None:
         n, d = rows.row.size, table.missing.size
         if n > MOST_RANKS:
             raise InputError(f"Ranked lists have at most {MOST_RANKS:,} rows, got {n:,}.")
-        require_memory(4 * n * d, f"Ranking {n:,} rows in {d:,} columns", "Use fewer rows.")
         self._run = partial(run, n_threads)
         self._n_threads = n_threads
+        self._table = table
+        if draws_cuts:
+            drawn = TableValues(table.values.reshape(-1), table.categories)
+            none = np.empty((d, 0), np.int32)
+            codes = Codes(
+                none.T.astype(np.uint8), np.arange(d), np.full(d, -1), np.zeros(d + 1, np.int64)
+            )
+            self._ranked = Ranked(criterion, limits, none, codes, rows, None, interactions, drawn)
+            return
+        require_memory(4 * n * d, f"Ranking {n:,} rows in {d:,} columns", "Use fewer rows.")
         lists = np.empty((d, n), np.int32)
 
         nominal = table.categories > 0
@@ -108,9 +121,8 @@ class RankedGrower:
             return coded
 
         codes = _codes_of(self._run(rank, [(f,) for f in range(d)]), row, len(table.values))
-        self._table = table
         some = nominal if nominal.any() else None
-        self._ranked = Ranked(criterion, limits, lists, codes, rows, some, interactions)
+        self._ranked = Ranked(criterion, limits, lists, codes, rows, some, interactions, None)
 
     def grow(self, key: int) -> RankedNodes:
         """Grow the tree; the root's draws are hashed with `key`. The root is the first node."""
@@ -156,7 +168,7 @@ class RankedGrower:
         cuts = self._search(found)
         ranks = [np.empty(node.t - node.s, np.int32) for node, *_ in found]
         splits = [
-            (ranked, node.s, node.t, cut, parts[node.number], of_node, *totals)
+            (ranked, (node.s, node.t, node.key), cut, parts[node.number], of_node, *totals)
             for (node, totals), cut, of_node in zip(found, cuts, ranks, strict=True)
         ]
         children, partitions = [], []

@@ -23,6 +23,12 @@ from gputree.backends.cpu.ranked import (  # noqa: F401  register
     subsets,
 )
 from gputree.backends.cpu.ranked.counts import Codes, divide_codes
+from gputree.backends.cpu.ranked.drawn import (
+    best_drawn_cut,
+    divide_drawn,
+    new_drawn,
+    search_drawn,
+)
 from gputree.backends.cpu.ranked.formulas import (
     count_cuts,
     count_rows,
@@ -63,6 +69,7 @@ class Ranked(NamedTuple):
     rows: NodeRows
     nominal: Bools | None  # (d,); None where no column is: nothing of categories is compiled then
     interactions: Any  # `Interactions`, or None
+    table: Any  # `TableValues` where cuts are drawn: no column has a list, nor codes; or None
 
 
 def new_nodes(size: int, n_quantiles: int) -> RankedNodes:
@@ -78,6 +85,7 @@ def new_nodes(size: int, n_quantiles: int) -> RankedNodes:
         weight=np.empty(size, np.int64),
         quantile=np.empty((size, n_quantiles, 2), np.int32),
         cut=np.zeros((size, 2), np.int32),
+        threshold=np.zeros(size),
     )
 
 
@@ -90,6 +98,7 @@ class Scratch(NamedTuple):
     elements: NDArray[np.int32]
     arranged: NDArray[np.int32]  # a list of categories in their order
     order: Int64s  # columns in the order in which a node searches them
+    drawn: Any  # values of the columns that a node draws, or None
 
 
 @inner
@@ -100,6 +109,7 @@ def new_scratch(ranked, size, slots):
         new_counts(ranked.criterion, ranked.codes, slots),
         np.empty(size, np.int32), np.empty(size, np.int32), np.empty(size, np.int32),
         np.empty(ranked.lists.shape[0], np.int64),
+        new_drawn(ranked.table, min(ranked.limits.max_features, ranked.lists.shape[0]), size),
     )  # fmt: skip
 
 
@@ -135,7 +145,7 @@ def is_constant(elements, known):
 @pasted
 def search_column(ranked, s, t, key, f, totals, opened, scratch, slot, cut):
     """The better of `cut` and the best cut of a node by column f; it was opened."""
-    criterion, limits, lists, codes, rows, nominal, _ = ranked
+    criterion, limits, lists, codes, rows, nominal, _, _ = ranked
     rank = tie_rank(limits, key, f)
     if codes.place[f] >= 0:
         return count_cuts(
@@ -157,12 +167,14 @@ def search_column(ranked, s, t, key, f, totals, opened, scratch, slot, cut):
 
 
 @pasted
-def best_cut(ranked, s, t, key, allowed, totals, opened, scratch, slot, has_counts):
+def best_cut(drawn, ranked, node, allowed, totals, opened, scratch, slot, has_counts):
     """The best cut of a node over the columns that may split it, or those drawn of them.
 
     Beyond these, until some cut is admitted. Its slot `has_counts`, or gets them.
     """
-    order, criterion = scratch.order, ranked.criterion
+    if drawn is not None:
+        return best_drawn_cut(drawn, ranked, node, allowed, totals, opened, scratch)
+    (s, t, key), order, criterion = node, scratch.order, ranked.criterion
     d = number_allowed(allowed, order.size)
     most = ranked.limits.max_features
     cut, is_first = no_cut(criterion), most >= d and not ranked.limits.random_ties
@@ -187,37 +199,53 @@ def best_cut(ranked, s, t, key, allowed, totals, opened, scratch, slot, has_coun
 
 
 @borrowing
-def split(ranked, s, t, cut, out, node, totals, opened, scratch):
+def divide(drawn, ranked, node, cut, totals, opened, scratch, ranks):
+    """Set `ranks` to 0 for the rows left of a cut, else to -1.
+
+    Returns a threshold if it is drawn, or rows of the table next to the cut; whether missing values
+    go left, and whether there are any.
+    """
+    (s, t, key), rows = node, ranked.rows
+    if drawn is not None:
+        found = divide_drawn(drawn, ranked, cut, s, t, key, ranks)
+        return found[0], np.int64(0), np.int64(0), found[1], found[2]
+    if ranked.codes.place[cut.column] >= 0:
+        low, high, some_missing = divide_codes(ranked.codes, cut, rows, s, t, ranks)
+        return 0.0, low, high, cut.missing_left, some_missing
+    elements = ranked.lists[cut.column, s:t]
+    known = known_end(elements)
+    if is_nominal(ranked.nominal, cut.column):
+        arrange(ranked.nominal, ranked, elements, known, s, totals, opened, scratch)
+        elements = scratch.arranged[: t - s]
+    after = cut.place if cut.place < known else cut.place - 1
+    low = np.int64(rows.row[s + (elements[cut.place - 1] & RANK)])
+    high = np.int64(rows.row[s + (elements[after] & RANK)])
+    number_sides(elements, known, cut.place, cut.missing_left, ranks)
+    return 0.0, low, high, cut.missing_left, known < t - s
+
+
+@borrowing
+def split(ranked, node, cut, out, place, totals, opened, scratch):
     """Write the split of a node and partition its rows; returns how many went left, or 0.
 
     The node stays a leaf if there is no cut, or one that gains too little. ``scratch.ranks`` become
     the ranks in the children.
     """
-    criterion, limits, lists, codes, rows, nominal, _ = ranked
+    (s, t, _), criterion, rows = node, ranked.criterion, ranked.rows
     if cut.column < 0:
         return 0
-    decrease, gain = gain_of(criterion, cut, out, node, totals, opened)
-    if decrease < limits.min_decrease:
+    decrease, gain = gain_of(criterion, cut, out, place, totals, opened)
+    if decrease < ranked.limits.min_decrease:
         return 0
     ranks, n = scratch.ranks[: t - s], t - s
-    if codes.place[cut.column] >= 0:
-        low, high, some_missing = divide_codes(codes, cut, rows, s, t, ranks)
-    else:
-        elements = lists[cut.column, s:t]
-        known = known_end(elements)
-        if is_nominal(nominal, cut.column):
-            arrange(nominal, ranked, elements, known, s, totals, opened, scratch)
-            elements = scratch.arranged[:n]
-        after = cut.place if cut.place < known else cut.place - 1
-        low = np.int64(rows.row[s + (elements[cut.place - 1] & RANK)])
-        high = np.int64(rows.row[s + (elements[after] & RANK)])
-        number_sides(elements, known, cut.place, cut.missing_left, ranks)
-        some_missing = known < n
-    out.feature[node] = cut.column
-    out.gain[node] = gain
-    out.cut[node, 0], out.cut[node, 1] = low, high
+    threshold, low, high, missing_left, some_missing = divide(
+        scratch.drawn, ranked, node, cut, totals, opened, scratch, ranks
+    )
+    out.feature[place] = cut.column
+    out.gain[place], out.threshold[place] = gain, threshold
+    out.cut[place, 0], out.cut[place, 1] = low, high
     left = renumber(ranks)
-    out.missing_left[node] = missing_goes_left(some_missing, cut.missing_left, left, n - left)
+    out.missing_left[place] = missing_goes_left(some_missing, missing_left, left, n - left)
     partition_values(rows.row, s, ranks, None, 0, scratch.elements)
     partition_targets(criterion, rows, s, ranks, scratch.sides)
     return left
@@ -246,10 +274,16 @@ def open_large(ranked, s, t):
     return totals, open_node(ranked.criterion, ranked.rows, s, t, totals)
 
 
-@kernel
-def search_node(ranked, s, t, key, columns, totals, opened):
+@borrowing
+def search_columns(drawn, ranked, node, columns, totals, opened, scratch):
     """The best cut of a node by some columns."""
-    scratch, cut = new_scratch(ranked, t - s, np.int64(1)), no_cut(ranked.criterion)
+    (s, t, key), cut = node, no_cut(ranked.criterion)
+    if drawn is not None:
+        step = drawn.column.size
+        for done in range(0, columns.size, step):
+            some = columns[done : done + step]
+            cut = search_drawn(drawn, ranked, s, t, key, some, totals, opened, scratch, cut)
+        return cut
     count_rows(ranked.criterion, ranked.codes, columns, scratch.counts, FIRST, ranked.rows, s, t)
     for f in columns:
         cut = search_column(ranked, s, t, key, f, totals, opened, scratch, FIRST, cut)
@@ -257,11 +291,18 @@ def search_node(ranked, s, t, key, columns, totals, opened):
 
 
 @kernel
-def split_node(ranked, s, t, cut, out, ranks, totals, opened):
-    """`split` the node in the first place of `out`, with `ranks` for its rows."""
+def search_node(ranked, s, t, key, columns, totals, opened):
+    """The best cut of a node by some columns."""
     scratch = new_scratch(ranked, t - s, np.int64(1))
-    left = split(ranked, s, t, cut, out, FIRST, totals, opened, scratch)
-    for rank in range(t - s):  # NumPy's assignment takes a second to compile
+    return search_columns(scratch.drawn, ranked, (s, t, key), columns, totals, opened, scratch)
+
+
+@kernel
+def split_node(ranked, node, cut, out, ranks, totals, opened):
+    """`split` the node in the first place of `out`, with `ranks` for its rows."""
+    scratch = new_scratch(ranked, ranks.size, np.int64(1))
+    left = split(ranked, node, cut, out, FIRST, totals, opened, scratch)
+    for rank in range(ranks.size):  # NumPy's assignment takes a second to compile
         ranks[rank] = scratch.ranks[rank]
     return left
 
@@ -300,8 +341,10 @@ def grow_subtree(ranked, s, t, depth, key, columns, out):
             slot = slot_of(ranked.criterion, ranked, scratch.counts, t - s, source)
         opened = open_node(ranked.criterion, ranked.rows, s, t, totals)
         allowed = allowed_in_set(ranked.interactions, sets[size])
-        cut = best_cut(ranked, s, t, key, allowed, totals, opened, scratch, slot, has_counts)
-        left = split(ranked, s, t, cut, out, node, totals, opened, scratch)
+        cut = best_cut(
+            scratch.drawn, ranked, (s, t, key), allowed, totals, opened, scratch, slot, has_counts
+        )
+        left = split(ranked, (s, t, key), cut, out, node, totals, opened, scratch)
         middle, searched = s + left, 0  # bits of the children
         for child in range(2 if left > 0 else 0):
             ends = (s, middle) if child == 0 else (middle, t)
