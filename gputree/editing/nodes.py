@@ -39,13 +39,7 @@ from gputree.export.html import losses_of, page_data, routed
 from gputree.inputs.targets import forbid_targets
 from gputree.inputs.validation import check_table, check_weights
 from gputree.prediction.losses import RoutedRows, encode_target, node_loss, require_known_labels
-from gputree.pruning import (
-    PenalizedLoss,
-    Pessimistic,
-    Pruner,
-    ReducedError,
-    ValidationPrePruning,
-)
+from gputree.pruning import PenalizedLoss, Pessimistic, Pruner, ReducedError, ValidationPrePruning
 from gputree.tree import Tree
 from gputree.tree.branches import add_up
 from gputree.tree.weakest_links import weakest_links

@@ -17,9 +17,7 @@ from gputree.base.threads import n_threads
 from gputree.errors import InputError
 from gputree.estimators.arguments import explained
 from gputree.estimators.coded_table import CodedTable
-from gputree.estimators.column_warnings import (
-    warn_of_winners,
-)
+from gputree.estimators.column_warnings import warn_of_winners
 from gputree.estimators.reporting import Reporting, column_usage
 from gputree.estimators.table_estimator import TableEstimator
 from gputree.evaluation import Lines

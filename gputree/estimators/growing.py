@@ -29,18 +29,8 @@ from gputree.columns import Columns
 from gputree.criteria.named import class_impurity, fix, new_criterion, target_impurity
 from gputree.errors import InputError
 from gputree.estimators.column_warnings import warn_if_coarse
-from gputree.estimators.growing_categories import (
-    CategoricalSplit,
-    add_category_tests,
-    search_of,
-)
-from gputree.growth.assembly import (
-    GrownNodes,
-    WholeTrees,
-    number_whole,
-    over_leaves,
-    renumber,
-)
+from gputree.estimators.growing_categories import CategoricalSplit, add_category_tests, search_of
+from gputree.growth.assembly import GrownNodes, WholeTrees, number_whole, over_leaves, renumber
 from gputree.growth.frontier import best_first_leaves, bound_answers
 from gputree.growth.grower import GrowthPlan, grow, is_small_root
 from gputree.inputs.tables import Table

@@ -23,11 +23,7 @@ from gputree.estimators.growing import (
     new_limits,
     over_stored,
 )
-from gputree.estimators.growing_ranked import (
-    grow_lists,
-    require_targets,
-    tree_of_lists,
-)
+from gputree.estimators.growing_ranked import grow_lists, require_targets, tree_of_lists
 from gputree.growth.assembly import over_leaves
 from gputree.inputs.tables import Table
 

@@ -18,11 +18,7 @@ from sklearn.utils.metaestimators import available_if
 
 from gputree.backends.devices import InfinityError
 from gputree.base.dtypes import Floats, Weight
-from gputree.base.sklearn import (
-    InvalidParameterError,
-    fit_context,
-    validate_parameter_constraints,
-)
+from gputree.base.sklearn import InvalidParameterError, fit_context, validate_parameter_constraints
 from gputree.columns.cells import as_table
 from gputree.columns.options import declared_nominal
 from gputree.compilation.waits import on_screen, waiting
