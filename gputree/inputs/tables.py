@@ -110,7 +110,7 @@ class Table:
 
     @property
     def stored(self) -> Any:
-        """All rows as a matrix, NumPy's or CuPy's."""
+        """Matrix of all rows, NumPy's or CuPy's."""
         return self.source.dense if isinstance(self.source, SparseRows) else self.source
 
     @property
