@@ -230,12 +230,12 @@ Reached = Callable[[int, int], Int32s]
 
 
 def _by_zeros(trees: Sequence[JoinedTrees], values: NDArray | SparseRows) -> Reached | None:
-    """Descent by paths of zeros, if rows are sparse and it is faster."""
+    """Descent by paths of zeros, if rows are sparse and it is better."""
     if not (isinstance(values, SparseRows) and isinstance(trees, PackedForest)):
         return None
     paths = trees.zero_paths(values.shape[1])
-    faster = paths is not None and paths.is_faster(values)
-    return partial(paths.descend, values) if paths is not None and faster else None
+    better = paths is not None and paths.is_better(values)
+    return partial(paths.descend, values) if paths is not None and better else None
 
 
 def descent_of(trees: Sequence[JoinedTrees], values: NDArray | SparseRows) -> tuple[Reached, Any]:
