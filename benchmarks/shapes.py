@@ -30,8 +30,7 @@ from gputree.base.dtypes import (
 from gputree.criteria import node_entropies
 from gputree.pruning import RoutedRows, TrainingRows
 from gputree.tree import Tree
-from gputree.tree.branches import BranchLists
-from gputree.tree.sums import add_up
+from gputree.tree.branches import BranchLists, add_up
 
 
 class Shaped(NamedTuple):

@@ -188,7 +188,11 @@ def device_labels(y: Any, values: Any) -> Any:
     range faster than the host does.
     """
     kind = getattr(getattr(y, "dtype", None), "kind", "O")
-    if isinstance(values, np.ndarray) or kind not in "iu" or getattr(y, "ndim", 0) != 1:
+    if (
+        isinstance(values, np.ndarray | SparseRows)
+        or kind not in "iu"
+        or getattr(y, "ndim", 0) != 1
+    ):
         return to_host(y)
     with cuda.device_of(values):
         if isinstance(y, np.ndarray):
@@ -235,6 +239,8 @@ def count_labels(y: Any, low: int, high: int) -> tuple[NDArray[Any], Any]:
 
 def take_rows(X: Any, rows: Int64s | Bools) -> Any:
     """Rows of an array, selected by index or mask, on the device where the array is."""
+    if isinstance(X, SparseRows):
+        return X.take(rows)
     if isinstance(X, np.ndarray):
         return X[rows]
     with cuda.device_of(X):
@@ -295,7 +301,7 @@ class Inspection:
 
 
 def missing_columns(values: Any, n_threads: int) -> Bools:
-    """Mark columns of a NumPy or CuPy table with missing values.
+    """Mark columns of a NumPy or CuPy table, or of sparse rows, with missing values.
 
     Raises
     ------
@@ -303,7 +309,10 @@ def missing_columns(values: Any, n_threads: int) -> Bools:
         If there is an infinite value.
     """
     n, d = values.shape
-    if not isinstance(values, np.ndarray):
+    if isinstance(values, SparseRows):
+        missing, infinite = np.zeros((2, d), np.bool_)
+        values.inspect(0, n, missing, infinite)
+    elif not isinstance(values, np.ndarray):
         from gputree.backends.cuda.encode import inspect_columns as inspect_on_device
 
         missing, infinite = inspect_on_device(values)

@@ -62,7 +62,6 @@ class Case(NamedTuple):
     resident: bool = False  # the table is on the device before growth
 
 
-# ------------------------------------------------------------------------------ tables
 def numbers(
     n: int, d: int, n_classes: int, dtype: type[np.floating] = np.float64, weighted: bool = False
 ) -> CaseTable:
@@ -126,7 +125,6 @@ def _weights(rng: np.random.Generator, n: int) -> Floats:
     return rng.choice([0.25, 1.0, 1.5, 3.1], n)
 
 
-# ------------------------------------------------------------------------------- cases
 MIXED = {"categorical_features": [2, 3, 4]}
 C45 = {**MIXED, "pruning": None, "collapse": False}
 

@@ -262,7 +262,6 @@ def _run(
     return CheckReport(sides[1].device, about, sides, outcomes, time.perf_counter() - begin)
 
 
-# ---------------------------------------------------------------------------- one table
 def _compare(case: Case, sides: tuple[Side, Side]) -> Outcome:
     table = case.table()
     trees: list[Tree] = []
@@ -324,7 +323,6 @@ def _bits(values: NDArray[Any]) -> NDArray[np.integer]:
     return values.view(f"u{values.itemsize}")
 
 
-# -------------------------------------------------------------------------------- lines
 _NAME_WIDTH = max(len(case.name) for case in CASES)
 
 

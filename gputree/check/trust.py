@@ -62,7 +62,6 @@ CODE = f"from {__name__} import main; main()"
 Process = subprocess.Popen[bytes]
 
 
-# ---------------------------------------------------------------------------- the caller
 def check_apart(identity: machine.Identity) -> list[str]:
     """Check the current CUDA device in a child process; records and returns the differences."""
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as errors:
@@ -138,7 +137,6 @@ def _table_after(sent: list[Any]) -> str:
     return CASES[done].name if 0 <= done < len(CASES) else "start" if done < 0 else "end"
 
 
-# ------------------------------------------------------------------------------ the child
 def main() -> None:
     """Check the device whose number is the argument."""
     out = os.fdopen(os.dup(1), "w", encoding="utf-8")

@@ -124,7 +124,6 @@ _DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+")
 _AS_NUMBERS = "Make numbers of them (year, month, weekday, hour, days since a day)"
 
 
-# ---------------------------------------------------------------------- dates
 def check_cells(
     label: str, X: Any, targets: Mapping[str, Labels], arguments: argparse.Namespace
 ) -> None:
@@ -226,7 +225,6 @@ def _first(column: Any) -> str:
     return str(present[0]) if len(present) else ""
 
 
-# ---------------------------------------------------------------------- marks
 def _warn_of_blanks(name: str, target: Labels) -> None:
     """Warn of classes that differ in the blanks around them alone."""
     if target.dtype.kind != "U":

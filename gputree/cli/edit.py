@@ -30,8 +30,8 @@ from gputree.cli.report import (
     with_examples,
 )
 from gputree.cli.tables import add_reading, add_target, tables_with_target
+from gputree.cli.targets import add_weights
 from gputree.cli.training import files_of
-from gputree.cli.weights import add_weights
 from gputree.errors import InputError
 from gputree.export.model import LANGUAGES
 from gputree.inputs.targets import forbid_targets
@@ -196,7 +196,6 @@ def _serve(editor: TreeEditor, arguments: argparse.Namespace) -> None:
         say(f"the last edits were not saved to {output}")
 
 
-# ------------------------------------------------------------------- reading
 def node_number(text: str) -> int:
     """Return the number of a node."""
     if not text.strip().isdigit():
@@ -245,7 +244,6 @@ def _read_edits(file: str) -> Any:
     return found.get("edits", []) if isinstance(found, dict) else found  # as export_json has them
 
 
-# ------------------------------------------------------------------ applying
 def _split(editor: TreeEditor, given: tuple[int, str]) -> None:
     node, condition = given
     estimator = editor.estimator

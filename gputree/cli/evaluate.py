@@ -29,8 +29,8 @@ from gputree.cli.tables import (
     label_of_all,
     target_names,
 )
+from gputree.cli.targets import add_weights, check_values
 from gputree.cli.training import files_of
-from gputree.cli.weights import add_weights, check_values
 from gputree.errors import InputError
 from gputree.evaluation import (
     Answers,
@@ -137,7 +137,6 @@ def _answers(
             yield found
 
 
-# ------------------------------------------------------------------------- text
 def _text(found: dict[str, Sums], tables: dict[str, Lines]) -> str:
     parts = [part for named in found.items() for part in _texts_of_target(*named)]
     return "\n\n".join([*parts, *evaluation.table_texts(tables)]) + "\n"
@@ -178,7 +177,6 @@ def _confusion_text(classes: PerClass) -> str:
     return head + tabled(rows[: MOST_CONFUSIONS + 1])
 
 
-# ------------------------------------------------------------------ for programs
 def _overall(found: Sums) -> dict[str, Any]:
     """The numbers of all rows."""
     numbers: dict[str, Any] = {"rows": found.rows}

@@ -27,7 +27,7 @@ from gputree.cli.reading import (
 )
 from gputree.cli.report import UsageError, escape_unknown_characters, with_examples
 from gputree.cli.tables import add_reading, add_target, tables_with_target
-from gputree.cli.weights import add_weights
+from gputree.cli.targets import add_weights
 from gputree.errors import InputError
 from gputree.export.model import averaged
 from gputree.inputs.targets import forbid_targets
@@ -183,7 +183,6 @@ def _by_suffix(output: str) -> str:
     )
 
 
-# --------------------------------------------------------------------------- formats
 def _rules(estimator: Any, **given: Any) -> str:
     rules = export.path_rules(estimator, **given)
     return "".join(f"{rule}\n" for rule in rules)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gputree.cli.report import in_words_of_the_command, number, parse_quoted
-from gputree.cli.weights import FORM
+from gputree.cli.targets import FORM
 
 if TYPE_CHECKING:
     from gputree.pruning import Pruner

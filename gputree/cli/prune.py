@@ -19,8 +19,8 @@ from gputree.cli.reading import (
 )
 from gputree.cli.report import UsageError, escape_unknown_characters, size, with_examples
 from gputree.cli.tables import add_reading, add_target, label_of_all, tables_with_target
+from gputree.cli.targets import add_weights
 from gputree.cli.training import files_of
-from gputree.cli.weights import add_weights
 
 if TYPE_CHECKING:
     from gputree.pruning import Pruner

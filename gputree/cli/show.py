@@ -26,7 +26,7 @@ from gputree.cli.reading import (
 )
 from gputree.cli.report import UsageError, counted, escape_unknown_characters, with_examples
 from gputree.cli.tables import add_reading, add_target
-from gputree.cli.weights import add_weights
+from gputree.cli.targets import add_weights
 
 if TYPE_CHECKING:
     from gputree.pruning.cost_complexity import CPTable

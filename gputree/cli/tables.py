@@ -23,8 +23,15 @@ from gputree.cli.cells import (
 from gputree.cli.memory import batch_bytes_of
 from gputree.cli.reading import STANDARD, add_format, format_of, table_origin
 from gputree.cli.report import HOW, UsageError, counted, parse_names, say
-from gputree.cli.targets import add_targets, join_targets, more_targets, take_targets
-from gputree.cli.weights import check_name, taken_out, with_column
+from gputree.cli.targets import (
+    add_targets,
+    check_name,
+    join_targets,
+    more_targets,
+    take_targets,
+    taken_out,
+    with_column,
+)
 from gputree.datasets.file_format import WEIGHTS, FileFormat
 from gputree.errors import InputError
 
@@ -101,7 +108,6 @@ def label_of(data: str) -> str:
     return "standard input" if data == STANDARD else data
 
 
-# ---------------------------------------------------------------- for a model
 def feature_names(estimator: Any, model: str) -> list[str]:
     """Names of the columns that a model was trained on."""
     found = getattr(estimator, "feature_names_in_", None)
@@ -257,7 +263,6 @@ class _CategoryWarnings:
         self._warned |= found.keys()
 
 
-# -------------------------------------------------------------- with a target
 def add_target(parser: Any) -> None:
     """Add `--target` of commands that have a model."""
     add_targets(

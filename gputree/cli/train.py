@@ -37,14 +37,15 @@ from gputree.cli.report import (
 from gputree.cli.tables import add_columns, add_missing_target, check_kinds
 from gputree.cli.targets import (
     add_targets,
+    add_weights,
     more_targets,
     name_targets,
     named_targets,
+    read_costs,
     require_one_target,
     task_of,
 )
 from gputree.cli.training import Training, files_of, read_training, training_score
-from gputree.cli.weights import add_weights, read_costs
 from gputree.errors import InputError
 from gputree.inputs.labels import Labels, distinct
 from gputree.inputs.targets import columns_of

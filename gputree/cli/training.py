@@ -23,13 +23,13 @@ from gputree.cli.reading import STANDARD, format_of, table_origin
 from gputree.cli.report import UsageError, say
 from gputree.cli.tables import columns_to_read, label_of, tell_dropped
 from gputree.cli.targets import (
-    WithTargets,
+    TrainingBatches,
+    check_values,
     join_targets,
-    more_targets,
     named_targets,
     take_targets,
+    taken_out,
 )
-from gputree.cli.weights import WithoutWeights, check_values, require_column, taken_out
 from gputree.datasets.file_format import WEIGHTS
 from gputree.errors import InputError
 from gputree.inputs.labels import Labels
@@ -148,19 +148,13 @@ def _in_batches(arguments: argparse.Namespace, files: list[str]) -> Training:
         )
     private = private_bytes()
     with with_hints(arguments.missing):
-        batches: Any = open_batches(
+        files_read: Any = open_batches(
             files,
             arguments.target,
             **columns_to_read(arguments),
             batch_bytes=batch_bytes_of(arguments),
         )
-        files_read = batches
-        if more_targets(arguments):
-            batches = WithTargets(batches, label, arguments)
-        with_targets = batches
-        if arguments.weights is not None:
-            require_column(batches.names, arguments.weights, label)
-            batches = WithoutWeights(batches, arguments.weights)
+        batches = TrainingBatches(files_read, label, arguments)
         check_columns(label, batches.names, arguments)
         head, _ = next(iter(batches))
         forbid_dates(label, head, head.column_names)  # of a type; text is looked at below
@@ -179,11 +173,9 @@ def _in_batches(arguments: argparse.Namespace, files: list[str]) -> Training:
     named = named_targets(arguments, columns_of(y))
     check_cells(label, words, named, arguments)
     _warn_of_guesses(arguments, files, label, words, table)
-    dropped = with_targets.n_dropped if more_targets(arguments) else 0
-    tell_dropped(label, files_read.n_dropped + dropped)
-    weight = None
-    if arguments.weights is not None:
-        weight = batches.weight
+    tell_dropped(label, files_read.n_dropped + batches.n_dropped)
+    weight = batches.weight
+    if weight is not None:
         check_values(weight, arguments.weights, label)
     y = join_targets([target_of_task(arguments.task, *target) for target in named.items()])
     left_out, units = files_read.left_out, files_read.units

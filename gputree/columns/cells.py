@@ -59,10 +59,13 @@ class Exact(NamedTuple):
 Cells = NDArray[Any] | Exact | Coded
 
 
-def as_table(X: Any) -> Any:
-    """A batch of records of pyarrow as a table, sparse matrices as arrays; all else as it is."""
+def as_table(X: Any, sparse: bool = False) -> Any:
+    """A batch of records of pyarrow as a table, sparse matrices as arrays; all else as it is.
+
+    If `sparse`, sparse matrices are left as they are, too.
+    """
     if "scipy.sparse" in sys.modules and sys.modules["scipy.sparse"].issparse(X):
-        return _dense(X)
+        return X if sparse else dense(X)
     if isinstance(X, np.ndarray) and X.dtype.names:
         raise InputError(
             "X is a structured array: pass pandas.DataFrame(X), its bytes decoded. "
@@ -80,8 +83,8 @@ def as_table(X: Any) -> Any:
     return pa.Table.from_batches([X])
 
 
-def _dense(X: Any) -> NDArray[Any]:
-    """A sparse matrix as an array: trees are grown on all values of a column."""
+def dense(X: Any) -> NDArray[Any]:
+    """A sparse matrix as an array; MemoryError if it would clearly exceed the memory."""
     require_memory(
         float(math.prod(X.shape)) * X.dtype.itemsize,
         f"Converting sparse X of shape {X.shape} to a dense array",
@@ -128,7 +131,6 @@ def _columns(X: Any) -> list[tuple[Any, Any]]:
     return [(_of_narwhals, column) for column in frame.iter_columns()]
 
 
-# --------------------------------------------------------------- by library
 def read_array(values: NDArray) -> Cells:
     """One column of an array."""
     if values.dtype.kind in NUMBERS:
@@ -319,7 +321,6 @@ def _of_fixed_text(values: NDArray[np.str_]) -> Coded:
     return Coded(coded.indices.to_numpy(), words.astype(object), False)
 
 
-# ------------------------------------------------------------------ objects
 def _of_objects(values: NDArray) -> Cells:
     """A column of Python objects: nominal if any is text or a boolean, else numbers."""
     import pyarrow as pa

@@ -45,7 +45,7 @@ def listed_columns(categorical_features: Any, X: Any) -> Bools | None:
 
 def declared_nominal(X: Any, categorical_features: Any, d: int) -> Bools:
     """Mark the columns of d that are declared categorical: by a list, or by their types."""
-    table = as_table(X)
+    table = as_table(X, sparse=True)
     frame = table if is_frame(table) else np.empty((0, d))
     listed = listed_columns(categorical_features, frame)
     if listed is not None or not is_frame(table):

@@ -271,7 +271,6 @@ def _categories(cells: Cells, nominal: bool) -> NDArray | None:
     return cells.values if cells.declared else in_order(cells.values)
 
 
-# ------------------------------------------------------------------ numbers
 def _plain_numbers(X: Any) -> NDArray | None:
     """The table as one array of integers or floats, if that needs no conversion."""
     if not isinstance(X, np.ndarray):
@@ -330,7 +329,6 @@ def _all_fit_float32(columns: list[NDArray]) -> bool:
     return all(map(_fits_float32, some)) and all(map(_fits_float32, columns))
 
 
-# ------------------------------------------------------------------ columns
 def _factorize(cells: list[Cells], coded: Bools, labels: Sequence[str]) -> list[Cells]:
     """Factorize the cells of `coded` columns into codes of distinct values."""
     return [

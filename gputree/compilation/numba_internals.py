@@ -93,7 +93,6 @@ def compiler_key(codegen: Any) -> tuple:
     return numba.__version__, llvmlite.__version__, python, modes, codegen.magic_tuple()
 
 
-# -------------------------------------------------------------- functions inside a kernel
 def compile_in_parts(compile_: Callable, target: Any) -> Callable:
     """Wrap numba's method that compiles one kernel; what it compiles meanwhile are its parts."""
 
@@ -237,7 +236,6 @@ class _NoAddresses:
         _environments[name] = environment
 
 
-# ------------------------------------------------------------------ cached machine code
 def has_addresses(library: Any) -> bool:
     """Return True if code contains addresses of this process, so that others cannot use it."""
     names = (variable.name for variable in library._final_module.global_variables)

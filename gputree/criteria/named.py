@@ -37,7 +37,7 @@ from gputree.criteria.gini import node_ginis
 from gputree.criteria.pinball import absolute_errors
 from gputree.criteria.poisson import NEGATIVE_COUNTS, check_counts, node_deviances
 from gputree.errors import InputError
-from gputree.tree.sums import add_up
+from gputree.tree.branches import add_up
 
 Nodes = Int32s
 Loss = tuple[Floats, Floats]

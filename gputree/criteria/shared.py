@@ -101,7 +101,6 @@ def unrestricted(criterion, n_classes):
     return criterion
 
 
-# ------------------------------------------------------------- of classification
 @formula(dispatch.begin, WideGini, Entropy)
 def weights_begin(criterion, left, total):
     weight_left = weight_right = np.int64(0)
@@ -154,7 +153,6 @@ def class_is_pure(criterion, total):
     return present < 2
 
 
-# ------------------------------------------------------------------ of regression
 @formula(dispatch.left_weight, *OF_TARGETS)
 def sum_weight(criterion, statistics, offset):
     return np.int64(statistics[offset])

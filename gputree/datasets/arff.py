@@ -205,7 +205,6 @@ def _implied(attribute: Attribute) -> str | None:
     return "0" if attribute.kind in NUMBERS else None
 
 
-# ---------------------------------------------------------------------------- columns
 def _column(
     label: str, attribute: Attribute, cells: list[str | None], places: list[int]
 ) -> pa.Array:

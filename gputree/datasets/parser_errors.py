@@ -62,7 +62,6 @@ def _of_kinds(source: Source, name: str, kind: str, cell: str) -> Exception:
     )
 
 
-# -------------------------------------------------------------------------- rows
 def _of_width(source: Source, opened: Opened, message: str) -> InputError:
     """The error about a row with more or fewer cells than the header."""
     width = len(opened.names)

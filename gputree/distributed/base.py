@@ -122,7 +122,6 @@ class OverPartitions(ClientParameters, TableEstimator):
         """Weight of each class; None where classes have none."""
         raise NotImplementedError
 
-    # ------------------------------------------------------------------- reading
     def _read(
         self, X: Any, y: Any, sample_weight: Any
     ) -> tuple[Tasks, Look, Rowsets, list[Identifier]]:
@@ -181,7 +180,6 @@ class OverPartitions(ClientParameters, TableEstimator):
         self.n_outputs_ = 1
         self._learn_target(found)
 
-    # ------------------------------------------------------------------- predictions
     def to_local(self) -> Any:
         """The same fitted model as the plain estimator of one machine.
 
@@ -215,7 +213,6 @@ class OverPartitions(ClientParameters, TableEstimator):
             found = dask.compute(*sums)
         return np.sum(found, axis=0)
 
-    # -------------------------------------------------------------- scikit-learn
     def __sklearn_clone__(self) -> Any:
         parameters = self.get_params(deep=False)
         client = parameters.pop("client")

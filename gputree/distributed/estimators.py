@@ -284,7 +284,6 @@ class PartitionRows:
         return options
 
 
-# ------------------------------------------------------------------------- tasks
 class Extent(NamedTuple):
     """Number, target range and weight range of the rows with weight, which differ by tree."""
 

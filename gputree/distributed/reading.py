@@ -73,7 +73,6 @@ class Known(NamedTuple):
     keeps_all: bool = False  # rows of weight zero, too
 
 
-# -------------------------------------------------------------------------- look
 def look(X: Any, y: Any, sample_weight: Any, options: ReadingOptions) -> Look | None:
     """Look at a partition; None where it has no rows."""
     if X.shape[0] == 0:
@@ -137,7 +136,6 @@ def _listed(names: NDArray | None) -> list[str] | None:
     return None if names is None else names.tolist()
 
 
-# -------------------------------------------------------------------------- read
 def read(X: Any, y: Any, sample_weight: Any, known: Known) -> Read:
     """Read a partition that was looked at; ValueError if it has changed since."""
     d = known.columns.nominal.size
@@ -328,7 +326,6 @@ def _add(found: list[Int64s]) -> Int64s:
     return np.sum(found, axis=0)
 
 
-# -------------------------------------------------------------------------- growth
 def grow_tree(
     tasks: Tasks, rowsets: Rowsets, options: Options, device: str, bins: Bins | None = None
 ) -> Grown:

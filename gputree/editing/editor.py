@@ -68,7 +68,6 @@ class TreeEditor(EditedNodes):
     8: |   x3 > 1.75: virginica (46/1)
     """
 
-    # ------------------------------------------------------------ edits
     def split(self, node: Any, column: Any, threshold: Any = None, categories: Any = None) -> None:
         """Replace what is below a node by one split, whose children are leaves.
 
@@ -187,7 +186,6 @@ class TreeEditor(EditedNodes):
         number[~is_new] = self._state.number[origin[~is_new]]
         return State(tree, number, used, edit)
 
-    # ---------------------------------------------------------- history
     def undo(self) -> None:
         """Return to the tree before the last edit."""
         if not self.can_undo:

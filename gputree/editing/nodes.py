@@ -47,7 +47,7 @@ from gputree.pruning import (
     ValidationPrePruning,
 )
 from gputree.tree import Tree
-from gputree.tree.sums import add_up
+from gputree.tree.branches import add_up
 from gputree.tree.weakest_links import weakest_links
 
 _KINDS = {
@@ -164,7 +164,6 @@ class EditedNodes:
             "reduced_error, grow on the others: fit without pruning.)"
         )
 
-    # ------------------------------------------------------------ nodes
     @property
     def _state(self) -> State:
         return self._states[self._place]
@@ -362,7 +361,6 @@ class EditedNodes:
             found[name] = bool(pruned.n_children[at] == 0)
         return found
 
-    # ----------------------------------------------------- alternatives
     def alternatives(self, node: Any, k: int | None = None) -> Alternatives:
         """Return the best split of each column at a node, the one that growth prefers first.
 

@@ -186,7 +186,7 @@ class ForestRegressor(ForestRegressionParameters, TableRegressor, Forest):
         return np.stack(found, axis=1)
 
     def _keep_targets(self, table: Table, target: NDArray, weight: Weight) -> None:
-        values, threads = to_host(table.values), n_threads(self.n_jobs)
+        values, threads = to_host(table.given), n_threads(self.n_jobs)
         trees = self._trees.packed(values.dtype, threads)
         self._leaf_targets = LeafTargets.of(trees, values, target, weight, threads)
 

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import Bunch
 from sklearn.utils.validation import check_is_fitted
 
-from gputree.backends.devices import missing_columns, to_host
+from gputree.backends.devices import missing_columns, take_rows, to_host
 from gputree.base.dtypes import NODE, Bools, Floats, Int32s, Int64s, Weight
 from gputree.base.memory import require_memory
 from gputree.base.threads import n_threads, run
@@ -93,7 +93,7 @@ class OutOfBag(TableEstimator):
         """Mean prediction of each row by the trees that have not drawn it; NaN where all have."""
         self._require_rows(table.shape[0], "oob_score=True")
         threads = n_threads(self.n_jobs)
-        found = out_of_bag_means(self._trees, self._drawn, to_host(table.values), threads)
+        found = out_of_bag_means(self._trees, self._drawn, to_host(table.given), threads)
         if np.isnan(found[:, 0]).any():
             warn(
                 "Some inputs do not have OOB scores. This probably means too few trees were used "
@@ -179,7 +179,7 @@ def out_of_bag_means(trees: Trees, drawn: Drawn, values: NDArray, n_threads: int
     counts = np.zeros(values.shape[0], np.int64)
     for t in range(len(packed)):
         rows = np.flatnonzero(~drawn(t))
-        sums[rows] += mean_answers(packed.alone(t), values[rows], n_threads)
+        sums[rows] += mean_answers(packed.alone(t), take_rows(values, rows), n_threads)
         counts[rows] += 1
     with np.errstate(invalid="ignore"):
         return sums / counts[:, None]

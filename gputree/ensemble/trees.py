@@ -48,7 +48,7 @@ class TableRows:
     @property
     def dtype(self) -> Any:
         """Type of the values, for which trees are packed."""
-        return self.table.values.dtype
+        return self.table.source.dtype
 
     def total_and_weight(self) -> tuple[float, Weight]:
         """Total weight, and the weights that rows are drawn in proportion to."""

@@ -57,7 +57,7 @@ class BaseDecisionTree(Reporting, TableEstimator):
         sample_weight = to_host(sample_weight)
         table = self._learn_table(X)
         stay = self._takes_device_labels(table, sample_weight)
-        y = device_labels(y, table.values) if stay else to_host(y)
+        y = device_labels(y, table.given) if stay else to_host(y)
         target = self._check_target(y, table.shape[0])
         weight = self._combine_weights(check_weights(sample_weight, target), target)
         check_weight_range(weight)
@@ -139,7 +139,6 @@ class BaseDecisionTree(Reporting, TableEstimator):
         """Grow a tree without pruning; parameters that are fractions are relative to n rows."""
         raise NotImplementedError
 
-    # ---------------------------------------------------------- descent
     def _descended(self, dtype: np.dtype[Any]) -> Tree:
         check_is_fitted(self, "tree_")
         return self.tree_

@@ -153,7 +153,6 @@ def _rows_of(size: int, values: NDArray) -> int:
     return max(size // (values.shape[1] * values.dtype.itemsize), 1)
 
 
-# ------------------------------------------------------------------------------- passes
 def _learn(batches: Batches, reader: Reader, bar: ReadingProgress) -> _Seen:
     """The first pass."""
     sizes: list[int] = []
@@ -316,7 +315,6 @@ def _target(y: Any, n: int) -> NDArray:
     return y
 
 
-# -------------------------------------------------------------------------------- files
 def temporary_file(folder: str | os.PathLike[str] | None) -> Any:
     """A file without a name, in `folder` or where temporary files go.
 

@@ -71,7 +71,6 @@ class Boosted(BoostedParameters, Reporting, TableClassifier):
     stop_reason_: str | None
     winnowed_: Bools
 
-    # ----------------------------------------------------------- trials
     def _fit_afresh(self, X: Any, y: Any, sample_weight: Any) -> Self:
         forbid_binary_splits_on_cuda(self)
         table = self._learn_table(X)
@@ -172,7 +171,6 @@ class Boosted(BoostedParameters, Reporting, TableClassifier):
     def _most_parts(self) -> int:
         return int(self.n_trials)
 
-    # ---------------------------------------------------- what a member is
     _members: ClassVar[str]  # what people call several
 
     def _member_of(
@@ -197,7 +195,6 @@ class Boosted(BoostedParameters, Reporting, TableClassifier):
         """Unit of the size of a member, and the number of units."""
         raise NotImplementedError
 
-    # ------------------------------------------------------------ votes
     def _joined(self, X: Any) -> Floats:
         (last,) = deque(self.staged_predict_proba(X), maxlen=1)  # only the last is kept
         return last

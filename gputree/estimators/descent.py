@@ -14,16 +14,10 @@ from gputree.backends.devices import Inspection, forbid_infinity, to_host
 from gputree.base.dtypes import Values
 from gputree.base.threads import n_threads
 from gputree.columns import Columns
-from gputree.columns.specification import as_floats
 from gputree.estimators.coded_table import CodedTable, known_table
 from gputree.inputs.tables import BLOCK_BYTES, read_table
 from gputree.inputs.validation import check_table, compare_columns
-from gputree.prediction.sparse import SparseRows
-
-
-def is_sparse(X: Any) -> bool:
-    """Return True for a sparse matrix or array of SciPy's with rows and columns."""
-    return issparse(X) and X.ndim == 2 and 0 not in X.shape
+from gputree.prediction.sparse import SparseRows, is_sparse
 
 
 def sparse_parts(
@@ -34,17 +28,13 @@ def sparse_parts(
     All at once where all columns are numbers; with categories dense, in blocks.
     """
     check_features(X)
-    rows = X.tocsr()
-    if not rows.has_canonical_format:
-        rows = rows.copy()
-        rows.sum_duplicates()
-    coded = any(words is not None for words in columns.categories)
-    if not coded and rows.dtype.kind in "biuf":
-        yield SparseRows(as_floats(rows.data, "C"), rows.indices, rows.indptr, X.shape[1])
+    rows = SparseRows.of(X)
+    if not any(words is not None for words in columns.categories):
+        yield rows
         return
     height = max(BLOCK_BYTES // (X.shape[1] * rows.dtype.itemsize), 1)
     for begin in range(0, X.shape[0], height):
-        block = rows[begin : begin + height].toarray()
+        block = rows[begin : begin + height]
         yield read_table(block, caller=caller, check_features=len, columns=columns).stored
 
 

@@ -107,7 +107,7 @@ def grow_tree(
     options : Options
     """
     device_table = table.on(options.device, options.n_threads)
-    target, sample_weight = over_stored(table.rows, len(table.stored), target, sample_weight)
+    target, sample_weight = over_stored(table.rows, len(table.source), target, sample_weight)
     entries, weights, targets = units_of(target, sample_weight, options)
     if options.draws_cuts and (options.device != "cpu" or table.sharding is not None):
         raise cuts_not_drawn()
@@ -141,7 +141,7 @@ def grow_whole_trees(
     options = options._replace(max_bins=table.max_bins or options.max_bins)
     alike = defaultdict(list)  # numbers of trees, and their units
     for t, weight in enumerate(drawn):
-        labels, of_rows = over_stored(table.rows, len(table.stored), target, weight)
+        labels, of_rows = over_stored(table.rows, len(table.source), target, weight)
         entries, weights, targets = units_of(labels, of_rows, options)
         if weights.unit * weights.scale != 1.0:
             return None

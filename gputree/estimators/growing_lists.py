@@ -187,7 +187,6 @@ def _most_entries(d: int, n: int, most: int) -> int:
     return min(entries, most)  # lists number entries as tables do rows
 
 
-# ------------------------------------------------------------ the tree
 def _to_tree(
     nodes: Branching, distinct: list[NDArray], weights: Weights, options: ListOptions
 ) -> Tree:

@@ -74,7 +74,6 @@ def grow_parts(
     return grow_on(backend, shape, task.limits, again, weights, targets, options, columns)
 
 
-# ------------------------------------------------------------------------ warnings
 def _warn_if_coarse(
     tasks: Tasks,
     rowsets: Rowsets,

@@ -96,7 +96,7 @@ def grow_ranked(
     if table.sharding is not None or table.device not in (None, "cpu"):
         forbid_ranked(options.criterion)
     values: Any = table.on("cpu", options.n_threads)
-    target, sample_weight = over_stored(table.rows, len(table.stored), target, sample_weight)
+    target, sample_weight = over_stored(table.rows, len(table.source), target, sample_weight)
     target = target.reshape(len(target), -1)
     n, k = target.shape
     require_targets(n, k, BYTES_OF_TARGET)

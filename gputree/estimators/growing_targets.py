@@ -84,7 +84,7 @@ def grow_targets(
         raise cuts_not_drawn()
     values: Any = table.on("cpu", options.n_threads)
     values = getattr(values, "whole", values)  # of a table in shards
-    target, sample_weight = over_stored(table.rows, len(table.stored), target, sample_weight)
+    target, sample_weight = over_stored(table.rows, len(table.source), target, sample_weight)
     n = len(target)
     kept = np.arange(n) if sample_weight is None else np.flatnonzero(sample_weight)
     # with deviations: as codes and sums, or in fixed point, of which one part is partitioned

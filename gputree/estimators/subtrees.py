@@ -38,9 +38,8 @@ from gputree.growth.assembly import GrownNodes
 from gputree.inputs.tables import Table
 from gputree.prediction import stopping_shares
 from gputree.tree import Tree
-from gputree.tree.branches import BranchLists
+from gputree.tree.branches import BranchLists, add_up
 from gputree.tree.statistics import bounded_gains
-from gputree.tree.sums import add_up
 
 ONE_SIDE = "All rows of the node would go to one side."  # of a split that is no split
 

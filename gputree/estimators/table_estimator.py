@@ -205,7 +205,8 @@ class TableEstimator(Descending, CallbackSupport, BaseEstimator):
             with shown, self._called_back(X, y, sample_weight):
                 try:
                     self._name_targets(X, y)
-                    return self._fit_afresh(as_table(X), y, sample_weight)
+                    X = as_table(X, sparse=self._order == "C")
+                    return self._fit_afresh(X, y, sample_weight)
                 except InfinityError as error:
                     raise error.named(getattr(self, "feature_names_in_", None)) from error
         except BaseException:

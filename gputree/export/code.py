@@ -201,7 +201,6 @@ def _about(models: Models, flat: Flat) -> str:
     )
 
 
-# ------------------------------------------------------------------- Python
 def _literal(value: Any) -> Any:
     """The value, if Python's source can say it."""
     if isinstance(value, np.generic):
@@ -218,7 +217,6 @@ def _python_tuple(values: np.ndarray) -> str:
     return f"({_lines(words)})" if len(words) != 1 else f"({words[0]},)"
 
 
-# ------------------------------------------------------------------------ C
 def _c_numbers(name: str, values: np.ndarray) -> str:
     kind = "double" if values.dtype.kind == "f" else "int"
     words = [_SPECIAL.get(str(v), v.hex()) if kind == "double" else str(v) for v in values.tolist()]

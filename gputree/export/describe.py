@@ -20,7 +20,7 @@ from gputree.export.model import labels_of, model_of
 from gputree.inputs.labels import Costs
 from gputree.inputs.targets import most_probable
 from gputree.tree import Tree
-from gputree.tree.sums import add_up
+from gputree.tree.branches import add_up
 
 _ERROR_DIGITS = 4  # significant: squares of large targets have many before the point
 MOST_CATEGORIES = 20  # of a set, before the others are counted

@@ -21,7 +21,7 @@ from gputree.export.binary import NO_CODES, Binary, as_binary
 from gputree.export.model import Model, models_of
 from gputree.export.parameters import checked
 from gputree.tree import Tree
-from gputree.tree.sums import add_up
+from gputree.tree.branches import add_up
 
 # Bits of `decision_type`.
 _CATEGORICAL = 1

@@ -126,9 +126,6 @@ def plot_tree(
     return ax
 
 
-# ---------------------------------------------------------------------- words
-
-
 def _label(shown: Description, whole: Tree, node: int, wrap: bool) -> str:
     prediction = f"{shown.answer(node)} ({shown.support(node)})"
     if shown.tree.is_leaf[node] and not whole.is_leaf[node]:
@@ -139,7 +136,6 @@ def _label(shown: Description, whole: Tree, node: int, wrap: bool) -> str:
     return "\n".join(map(shorten, lines)).replace("$", r"\$")  # no mathematics in names
 
 
-# --------------------------------------------------------------------- places
 def _lay_out(ax: Any, tree: Tree, labels: list[str], bar: float) -> _Layout:
     """A column a depth, as wide as its widest box; a row a leaf, inner nodes midway."""
     probe = ax.text(0, 0, "\n".join(labels), fontsize=_FONT_SIZE, linespacing=_LINES)
@@ -198,7 +194,6 @@ def _fit(ax: Any, size: tuple[float, float]) -> float:
     return scale
 
 
-# -------------------------------------------------------------------- drawing
 def _draw_lines(ax: Any, tree: Tree, layout: _Layout, scale: float, by_weight: bool) -> None:
     share = tree.weight / (tree.weight[0] or 1.0)
     width = np.maximum(_WIDEST * share, 0.3) if by_weight else np.ones(tree.n_nodes)

@@ -269,7 +269,6 @@ def _draw_bars(
     return ax
 
 
-# ------------------------------------------------------------------ cp table
 def _cp_table(pruner_or_table: Any) -> NDArray[Any] | None:
     """The table of a pruner, or the argument if it is a table; else None."""
     table = getattr(pruner_or_table, "cp_table_", pruner_or_table)

@@ -120,7 +120,6 @@ def plot_partition(
     return ax
 
 
-# -------------------------------------------------------------------- columns
 def _features(described: Description, features: Any) -> tuple[int, int]:
     n = described.tree.n_features
     if features is None:
@@ -172,7 +171,6 @@ def _axis(described: Description, feature: int, rows: Floats | None) -> _Axis:
     return _Axis(feature, edges, edges[1:], None)
 
 
-# -------------------------------------------------------------------- drawing
 def _draw_cells(ax: Any, described: Description, across: _Axis, up: _Axis, fixed: Floats) -> None:
     tree = described.tree
     shape = up.values.size, across.values.size

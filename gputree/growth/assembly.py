@@ -29,8 +29,7 @@ from gputree.base.dtypes import (
     Int64s,
 )
 from gputree.compilation import kernel
-from gputree.tree.branches import BranchLists, Subsets, concatenated_ranges
-from gputree.tree.sums import add_to_parents
+from gputree.tree.branches import BranchLists, Subsets, add_to_parents, concatenated_ranges
 from gputree.tree.tree import Tree
 
 

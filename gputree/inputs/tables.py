@@ -32,6 +32,7 @@ from gputree.columns.categories import EXACT_IN_FLOAT64, count_codes
 from gputree.columns.cells import as_table, is_frame
 from gputree.columns.options import declared_nominal
 from gputree.errors import InputError
+from gputree.prediction.sparse import SparseRows, is_sparse
 
 # Bytes of values that are copied at once where some rows of a table are read.
 BLOCK_BYTES = 1 << 26
@@ -47,8 +48,8 @@ class Table:
 
     Parameters
     ----------
-    stored : float32 or float64 array of shape (n, d)
-        All rows, NumPy's or CuPy's.
+    source : float32 or float64 array of shape (n, d), or SparseRows
+        All rows, NumPy's or CuPy's; sparse ones become dense where growth reads all values.
     columns : Columns
     names : array of str of shape (d,), default=None
     device : "cpu", "cuda", one by its number, or None, default=None
@@ -74,14 +75,14 @@ class Table:
 
     def __init__(
         self,
-        stored: Any,
+        source: Any,
         columns: Columns,
         names: NDArray | None = None,
         device: str | None = None,
         max_bins: int | None = None,
         sharding: Sharding | None = None,
     ) -> None:
-        self.stored = stored
+        self.source = source
         self.columns = columns
         self.names = names
         self.device = device
@@ -92,29 +93,41 @@ class Table:
         self._lock = Lock()
 
     def __getstate__(self) -> dict[str, Any]:
-        state = {**vars(self), "stored": to_host(self.stored)}
+        state = {**vars(self), "source": to_host(self.source)}
         del state["_lock"]
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update(state, stored=writable(state["stored"]), _lock=Lock())
+        vars(self).update(state, _lock=Lock())
+        if isinstance(self.source, np.ndarray):
+            self.source = writable(self.source)
 
-    # ------------------------------------------------------------- rows
     @property
     def shape(self) -> tuple[int, int]:
         """Rows and columns."""
-        n, d = self.stored.shape
+        n, d = self.source.shape
         return (n if self.rows is None else self.rows.size), d
+
+    @property
+    def stored(self) -> Any:
+        """Matrix of all rows, NumPy's or CuPy's."""
+        return self.source.dense if isinstance(self.source, SparseRows) else self.source
+
+    @property
+    def given(self) -> Any:
+        """The rows as a matrix, or as `SparseRows`; a copy unless they are all."""
+        return self.source if self.rows is None else take_rows(self.source, self.rows)
 
     @property
     def values(self) -> Any:
         """The rows as a matrix; a copy unless they are all."""
-        return self.stored if self.rows is None else take_rows(self.stored, self.rows)
+        rows = self.given
+        return rows.dense if isinstance(rows, SparseRows) else rows
 
-    def blocks(self) -> Iterator[NDArray]:
-        """Yield the values in blocks of rows, at least one block, on the host."""
-        if self.rows is None:
-            yield to_host(self.stored)
+    def blocks(self) -> Iterator[NDArray | SparseRows]:
+        """Yield the rows in blocks, at least one block, on the host."""
+        if self.rows is None or isinstance(self.source, SparseRows):
+            yield to_host(self.given)
             return
         height = max(BLOCK_BYTES // (self.shape[1] * self.stored.dtype.itemsize), 1)
         for begin in range(0, max(self.rows.size, 1), height):
@@ -132,7 +145,7 @@ class Table:
     def take(self, places: Int64s) -> Table:
         """Select rows by their places; those taken repeatedly are copied."""
         rows = places if self.rows is None else self.rows[places]
-        is_taken = np.zeros(len(self.stored), np.bool_)
+        is_taken = np.zeros(len(self.source), np.bool_)
         is_taken[rows] = True
         if np.count_nonzero(is_taken) < rows.size:
             return self.copy_rows(rows)
@@ -150,10 +163,9 @@ class Table:
 
     def copy_rows(self, rows: Int64s) -> Table:
         """Copy stored rows, in their order, to a separate table."""
-        values = take_rows(self.stored, rows)
+        values = take_rows(self.source, rows)
         return Table(values, self.columns, self.names, self.device, self.max_bins)
 
-    # ------------------------------------------------------------ codes
     def keep_lists(self, n_threads: int) -> None:
         """Code the columns for all trees that are grown from attribute lists on all rows."""
         self._lists = self.lists(n_threads)
@@ -181,7 +193,9 @@ class Table:
         """
         with self._lock:
             if device not in self._on_devices:
-                if isinstance(self.stored, np.ndarray):
+                if isinstance(self.source, SparseRows) and device == "cpu":
+                    values: Any = self.source
+                elif isinstance(self.stored, np.ndarray):
                     values = np.ascontiguousarray(self.stored)
                 elif device == "cpu":
                     values = to_host(self.stored)
@@ -241,10 +255,14 @@ def read_table(
     parameters of `gputree.columns.fit_encode`. A table of numbers whose columns are learned may
     stay on a CUDA device, if `device` resolves to one.
     """
+    numeric = isinstance(categorical_features, str) and categorical_features == "auto"
+    numeric = (numeric or categorical_features is None) and columns is None
+    numeric = numeric and not isinstance(ordered_categories, Mapping)
+    if numeric and not every_nominal and order == "C" and is_sparse(X):
+        check_features(X)
+        _limit_rows(caller, X)
+        return Table(SparseRows.of(X), Columns.numeric(X.shape[1]))
     if on_device(X):
-        numeric = isinstance(categorical_features, str) and categorical_features == "auto"
-        numeric = (numeric or categorical_features is None) and columns is None
-        numeric = numeric and not isinstance(ordered_categories, Mapping)
         stays = numeric and (chosen := resolve_device(device)) != "cpu"
         matrix = device_matrix(X) if stays else None
         if matrix is not None:

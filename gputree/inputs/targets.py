@@ -108,7 +108,6 @@ def forbid_targets(n_outputs: int, user: str, advice: str) -> None:
         raise InputError(f"{user} takes one target, and this model has {n_outputs}. {advice}")
 
 
-# ------------------------------------------------------- lists of targets
 def ends_of(classes: Classes) -> tuple[int, ...]:
     """Columns of joined class weights before each target, and all of them."""
     several = classes if isinstance(classes, list) else [classes]

@@ -33,7 +33,6 @@ from gputree.rules.ruleset import RuleSet
 from gputree.tree import Tree
 
 
-# ------------------------------------------------------------------ writing
 def contents_of(boosted: Boosted) -> Contents:
     """Contents of a file of boosted trees or rules."""
     check_is_fitted(boosted, "estimators_")
@@ -66,7 +65,6 @@ def _joined(sets: list[RuleSet]) -> Rules:
     )
 
 
-# ------------------------------------------------------------------ reading
 def rebuild(contents: Contents) -> Boosted:
     """The boosted trees or rules of a file."""
     header, trees, arrays = contents

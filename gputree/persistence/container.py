@@ -49,7 +49,6 @@ class RefusedError(InputError):
     """A file that is whole, for all one can see, and is not read: the message says all."""
 
 
-# ------------------------------------------------------------------ writing
 def write_container(path: FilePath, members: Iterable[tuple[str, bytes]]) -> None:
     """Write an archive; an older file of that name is replaced, or kept on failure.
 
@@ -70,7 +69,6 @@ def npy_bytes(array: NDArray) -> bytes:
     return buffer.getvalue()
 
 
-# ------------------------------------------------------------------ reading
 @contextmanager
 def open_container(path: FilePath, max_bytes: int | None) -> Iterator[Members]:
     """The members of an archive; whatever damage makes of reading them is a ValueError."""

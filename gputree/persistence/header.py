@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 _MOST_UNLISTED = 1 << 20  # columns of a file whose header does not list them
 
 
-# ------------------------------------------------------------------ writing
 def header_of(estimator: Any) -> dict[str, Any]:
     """The header of a fitted estimator of one tree, or of several over the same columns.
 
@@ -89,7 +88,6 @@ def marks_of(estimator: Any) -> dict[str, Any]:
     return found
 
 
-# ------------------------------------------------------------------ reading
 @contextmanager
 def refusing(source: str, header: dict[str, Any]) -> Iterator[None]:
     """Whatever a damaged header makes of its readers is a ValueError that names the file."""

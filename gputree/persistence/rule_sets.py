@@ -20,7 +20,6 @@ from gputree.rules.learning import Learned
 _KINDS: tuple[Kind, ...] = get_args(Kind)  # files number them in this order
 
 
-# ------------------------------------------------------------------ writing
 def contents_of(rules: C45Rules) -> Contents:
     """Contents of a file of rules."""
     check_is_fitted(rules, "rules_")
@@ -63,7 +62,6 @@ def arrays_of(rules: Rules) -> dict[str, NDArray]:
     }
 
 
-# ------------------------------------------------------------------ reading
 def rebuild(contents: Contents) -> C45Rules:
     """The rules of a file."""
     header, trees, arrays = contents

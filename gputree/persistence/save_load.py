@@ -269,7 +269,6 @@ def json_schema() -> dict[str, Any]:
     return schema
 
 
-# ------------------------------------------------------------------ writing
 def _members(tree: Tree) -> str:
     members = scalars_of(tree) | {name: _numbers(a) for name, a in arrays_of(tree).items()}
     lines = (f"    {_json(key)}: {_json(value)}" for key, value in members.items())
@@ -287,7 +286,6 @@ def _numbers(array: NDArray) -> Any:
     return values if is_plain else encode(values, "tree")
 
 
-# ------------------------------------------------------------------ reading
 def _read(source: FilePath) -> bytes:
     if not isinstance(source, (str, os.PathLike)):
         raise InputTypeError(

@@ -122,7 +122,6 @@ class ModelFormat(NamedTuple):
             )
 
 
-# ------------------------------------------------------------------ writing
 def additions(tree: Tree) -> int:
     """Number of versions after the version of plain trees that a tree needs; 3 of several targets.
 
@@ -166,7 +165,6 @@ def added_of(scalars: Any, is_bounded: bool) -> int:
     return 2 if "smoothing" in keys else int(is_bounded)
 
 
-# ------------------------------------------------------------------ reading
 def read_tree(scalars: Any, added: int, source: ArraySource) -> Tree:
     """Read a tree that needs `added` versions beyond the plain one; below 0, one with tables."""
     _check_scalars(scalars, added)

@@ -16,7 +16,7 @@ from gputree.errors import InputError
 from gputree.inputs.targets import encode_labels, encode_numbers
 from gputree.prediction.answers import stopping_shares
 from gputree.tree import Tree
-from gputree.tree.sums import add_up
+from gputree.tree.branches import add_up
 
 
 @dataclass(frozen=True)

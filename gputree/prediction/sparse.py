@@ -17,19 +17,28 @@ until a path has none. No split of a column where the row has 0 is visited.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cached_property
 from threading import local
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array, issparse
 
 from gputree.arithmetic.bits import WORD, lowest_bit
-from gputree.base.dtypes import NODE, Bools, Int32s, Int64s, Values
+from gputree.base.dtypes import NODE, Bools, Int32s, Int64s, Values, writable
+from gputree.columns import cells
+from gputree.columns.specification import as_floats
 from gputree.compilation import kernel
 
 # Bytes of rows that are dense at a time, in each thread.
 DENSE_BYTES = 1 << 22
 FEWEST_ROWS = 8  # that are dense at a time, since so many descend together
+
+
+def is_sparse(X: Any) -> bool:
+    """Return True for a sparse matrix or array of SciPy's with rows and columns of numbers."""
+    return issparse(X) and X.ndim == 2 and 0 not in X.shape and X.dtype.kind in "biuf"
 
 
 class SparseRows:
@@ -51,9 +60,42 @@ class SparseRows:
     """
 
     def __init__(self, values: Values, column: NDArray[Any], first: Int64s, n_columns: int) -> None:
-        self.values, self.column, self.first = values, column, first
+        self.values, self.column, self.first = map(writable, (values, column, first))
         self.shape, self.dtype = (first.size - 1, n_columns), values.dtype
         self._buffers = local()
+
+    @classmethod
+    def of(cls, X: Any) -> SparseRows:
+        """The rows of an `is_sparse` table; cells that are stored repeatedly are sums, in order."""
+        if X.format in ("csr", "csc") and X.has_canonical_format:
+            X = X.tocsr()
+            return cls(as_floats(X.data, "C"), X.indices, X.indptr, X.shape[1])
+        X = X.tocoo(copy=False)
+        order = np.lexsort((X.col, X.row))
+        row, column = X.row[order], X.col[order]
+        new = np.ones(order.size, np.bool_)
+        new[1:] = (row[1:] != row[:-1]) | (column[1:] != column[:-1])
+        values = np.zeros(np.count_nonzero(new), X.dtype)
+        np.add.at(values, np.cumsum(new) - 1, X.data[order])  # one by one, as SciPy's `toarray`
+        first = np.searchsorted(row[new], np.arange(X.shape[0] + 1))
+        return cls(as_floats(values, "C"), column[new], first, X.shape[1])
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return SparseRows, (self.values, self.column, self.first, self.shape[1])
+
+    @cached_property
+    def dense(self) -> Values:
+        """The table as an array, made once; MemoryError if it would clearly exceed the memory."""
+        found: Values = cells.dense(csr_array((self.values, self.column, self.first), self.shape))
+        return found
+
+    def take(self, rows: NDArray[Any]) -> SparseRows:
+        """Select rows by their places, or by a mask."""
+        places = np.arange(len(self))[rows]
+        counts = np.diff(self.first)[places]
+        first = np.append(0, np.cumsum(counts))
+        stored = np.repeat(self.first[places] - first[:-1], counts) + np.arange(first[-1])
+        return SparseRows(self.values[stored], self.column[stored], first, self.shape[1])
 
     def __len__(self) -> int:
         return self.shape[0]

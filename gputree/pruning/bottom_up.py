@@ -17,7 +17,7 @@ from gputree.inputs.targets import forbid_targets
 from gputree.prediction.losses import node_loss
 from gputree.pruning.base import HELD_OUT, Pruner, Rows, ValidationPruner
 from gputree.tree import Tree
-from gputree.tree.sums import add_up
+from gputree.tree.branches import add_up
 
 
 def best_pruning(

@@ -139,7 +139,7 @@ class CostComplexityCV(Pruner):
         if X is None or y is None:
             raise InputError("CostComplexityCV grows trees on folds: pass the training X and y.")
         check_consistent_length(X, y)
-        X = as_table(X)
+        X = as_table(X, sparse=table is not None)
         tree: Tree = getattr(estimator, "unpruned_tree_", estimator.tree_)
         self.check_targets(tree.n_outputs)
         sequence = nested_sequence(tree, self.risk)

@@ -17,7 +17,7 @@ from gputree.rules.coverage import Coverage, coverage
 from gputree.rules.selection import rule_bits, select
 from gputree.rules.simplification import WeightedRows, simplify
 from gputree.tree import Tree
-from gputree.tree.sums import add_up
+from gputree.tree.branches import add_up
 
 _NO_RULE = np.int32(0x7FFFFFFF)  # the prediction of a row that no rule covers
 

@@ -131,7 +131,6 @@ class RuleSet:
     def __repr__(self) -> str:
         return f"<RuleSet of {len(self)} rules, {self.n_conditions} conditions>"
 
-    # ------------------------------------------------------------- predictions
     def decide(self, values: Values, n_threads: int = 1) -> Int32s:
         """The rule that decides each row: the first that covers it; R where none does.
 
@@ -173,7 +172,6 @@ class RuleSet:
         weights += PRIOR_WEIGHT * (prior / prior.sum())
         return weights / weights.sum(axis=1, keepdims=True)
 
-    # --------------------------------------------------------------- texts
     @checked
     def to_text(
         self,

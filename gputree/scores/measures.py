@@ -36,7 +36,6 @@ class BranchMeans(NamedTuple):
     mean: Floats
 
 
-# ------------------------------------------------------------------ impurities
 def entropy_of(weight: Floats) -> float:
     """Entropy of weights, in bits."""
     share = weight[weight > 0.0] / weight.sum()
@@ -48,7 +47,6 @@ def gini_of(weight: Floats) -> float:
     return max(1.0 - math.fsum((weight / weight.sum()) ** 2), 0.0)
 
 
-# ---------------------------------------------------------------------- scores
 def information_gain_of(cells: Contingency) -> float:
     """Entropy of the labels, less the weighted entropy within branches."""
     joint = entropy_of(cells.weight)

@@ -67,7 +67,6 @@ class TreeArrays:
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if name != "_derived"}
 
-    # ------------------------------------------------------------- size
     @property
     def n_nodes(self) -> int:
         return self.first_child.size
@@ -108,7 +107,6 @@ class TreeArrays:
     def is_binary(self) -> bool:
         return bool(np.isin(self.n_children, (0, 2)).all())
 
-    # ---------------------------------------------------------- levels
     def levels(self) -> list[slice]:
         """The nodes of each depth, root first, as slices of node indices."""
         bounds = np.searchsorted(self.depth, np.arange(self.max_depth + 2))
@@ -130,7 +128,6 @@ class TreeArrays:
         is_subset = self.split_kind == SUBSET_SPLIT
         return self.branch_lists.spans(self.first_child, self.n_children, self.parent, is_subset)
 
-    # -------------------------------------------------------- invariants
     def check(self) -> None:
         """Raise ValueError unless the arrays form one valid breadth-first tree."""
         for problem, wrong in self._problems():

@@ -14,12 +14,15 @@ single categories from the rest takes no more memory than its first one.
 
     root    lists 0 1 2 3 4, sends 1 3 left     | 1 3 | 0 2 4 |
     right   lists 2, sends it left                    | 2 | 0 4 |
+
+Sums over subtrees (`add_up`) take one pass: children are numbered after their parents, so that a
+node is whole when its turn comes, and the cost does not depend on the depth.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -310,3 +313,24 @@ def _find(ascending: Int64s, code: int, low: int, high: int) -> int:
         else:
             high = middle
     return low
+
+
+Number = TypeVar("Number", np.int64, np.float64)
+
+
+def add_up(parent: Int32s, values: NDArray[Number]) -> NDArray[Number]:
+    """Sum the values of each node and its descendants, of shape (N,) or (N, K).
+
+    Sums of integers have no order; floats are added from the last node to the first.
+    """
+    total = values.copy()
+    add_to_parents(parent, total.reshape(parent.size, -1))
+    return total
+
+
+@kernel
+def add_to_parents(parent: Int32s, total: NDArray[Any]) -> None:
+    """Add the values of each node, of shape (N, K), to those of its parent, last node first."""
+    for node in range(parent.size - 1, 0, -1):
+        for k in range(total.shape[1]):
+            total[parent[node], k] += total[node, k]

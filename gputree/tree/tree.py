@@ -133,7 +133,6 @@ class Tree(TreeArrays):
         made: T = found
         return made
 
-    # ---------------------------------------------------------- walking
     def children(self, node: int) -> range:
         """Indices of the children of `node`; empty for a leaf."""
         first = int(self.first_child[node])
@@ -219,7 +218,6 @@ class Tree(TreeArrays):
             up = up[up]
         return combined
 
-    # ---------------------------------------------------------- cutting
     def collapse(self, nodes: Bools) -> Tree:
         """The tree with every node marked in `nodes` made a leaf.
 
@@ -291,7 +289,6 @@ class Tree(TreeArrays):
         """The tree with its predictions clipped to bounds, arrays of shape (N,)."""
         return replace(self, lower=lower, upper=upper)
 
-    # ------------------------------------------- scikit-learn's views
     @property
     def node_count(self) -> int:
         return self.n_nodes

@@ -11,6 +11,7 @@ from devices import to_host
 from hypothesis import given
 from hypothesis import strategies as st
 from oracles import exact_tree
+from scipy.sparse import csr_array
 from strategies import PROBLEMS, is_regression, make_task, problems, random_sample
 from tunings import DRAWN, RANKED, SORTED, SPARSE, finishing, tuned
 
@@ -21,6 +22,7 @@ from gputree.backends.cpu.drawn_ranks import sort_keys
 from gputree.backends.cpu.ranks import rank_columns, rank_table
 from gputree.backends.cpu.table import CpuTable
 from gputree.base import memory
+from gputree.prediction.sparse import SparseRows
 
 
 def check_subtree(sample, task, device, subtrees, j, rows, depth, key):
@@ -218,10 +220,14 @@ def test_ranks_of_distinct_values(dtype):
         assert (rank[f, ~is_known] == none).all()
 
 
+@pytest.mark.parametrize("per_row", [2, 256])
 @pytest.mark.parametrize("some", [True, False])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_ranks_of_values_other_than_0(monkeypatch, dtype, some):
-    """The same as those of all values; rows by column in order, with a bit for each."""
+def test_ranks_of_values_other_than_0(monkeypatch, dtype, some, per_row):
+    """The same as those of all values; rows by column in order, with a bit each if they are many.
+
+    Also from sparse rows, which may store zeros.
+    """
     rng = np.random.default_rng(0)
     values = rng.integers(-2, 4, (43, 5)) * rng.choice([0.0, -1.0, 0.5], (43, 5))
     values[:, 1], values[:, 2] = 1.5, np.abs(values[:, 2])
@@ -229,19 +235,25 @@ def test_ranks_of_values_other_than_0(monkeypatch, dtype, some):
     values = values.astype(dtype) if some else np.zeros(values.shape, dtype)
     missing = np.isnan(values).any(axis=0)
     monkeypatch.setattr(nonzeros, "BLOCK_CELLS", 20)
-    with tuned(SPARSE):
+    stored = csr_array(np.where(rng.random(values.shape) < 0.2, 1.0, values)).astype(dtype)
+    stored.data[:] = values[stored.nonzero()]
+    with tuned(SPARSE[0]._replace(bits_per_row=per_row)):
         table = CpuTable(values, missing)
         found = table.ranks(0, True, False, 1)
+        again = CpuTable(SparseRows.of(stored), missing).ranks(0, True, False, 1)
     dense = rank_table(table.bare, 1)
+    for one, other in zip([*found[:-1], *found.sparse], [*again[:-1], *again.sparse], strict=True):
+        np.testing.assert_array_equal(one, other)
     for name in ("first", "lowest", "highest", "missing"):
         assert (getattr(found, name) == getattr(dense, name)).all()
     for f in range(5):
         listed = slice(*found.sparse.first[f : f + 2])
         rows = np.flatnonzero(values[:, f] != 0)
         assert found.sparse.row[listed].tolist() == rows.tolist()
-        assert (
-            np.flatnonzero(np.unpackbits(found.sparse.is_set[f], bitorder="little")) == rows
-        ).all()
+        assert (found.sparse.place_of_bits[f] < 0) == (rows.size * per_row < 43)
+        if found.sparse.place_of_bits[f] >= 0:
+            bits = found.sparse.is_set[found.sparse.place_of_bits[f]]
+            assert (np.flatnonzero(np.unpackbits(bits, bitorder="little")) == rows).all()
         rank = np.full(43, found.sparse.zero[f])
         rank[rows] = found.sparse.rank[listed]
         assert (rank == dense.rank[f]).all()
@@ -255,7 +267,7 @@ def test_values_that_do_not_fit_are_not_ranked(monkeypatch):
         nonzeros.rank_nonzeros(np.ones((3, 2)), np.zeros(2, np.bool_))
 
 
-@pytest.mark.parametrize("tuning", [*RANKED, SORTED, SPARSE, DRAWN[0]])
+@pytest.mark.parametrize("tuning", [*RANKED, SORTED, *SPARSE, DRAWN[0]])
 @pytest.mark.parametrize(("criterion", "weighted"), [("gini", False), ("squared_error", True)])
 def test_drawn_columns_that_become_constant(criterion, weighted, tuning):
     """Most columns are constant in most nodes: others are drawn, until one can be cut."""

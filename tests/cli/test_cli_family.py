@@ -20,7 +20,7 @@ from gputree import (
 )
 from gputree.cli import main
 from gputree.cli.export import FORMATS
-from gputree.cli.weights import read_costs
+from gputree.cli.targets import read_costs
 from gputree.datasets import load_auto_mpg, load_golf, load_iris, read_table
 
 GOLF = load_golf().filename

@@ -150,13 +150,14 @@ def test_errors_of_sparse_rows_are_those_of_dense_rows():
         assert errors[0] == errors[1]
 
 
-def test_tables_that_do_not_fit_are_refused_by_fit_alone(monkeypatch):
+@pytest.mark.parametrize("given", [{"splitter": "random"}, {"splitter": "binned"}])
+def test_tables_that_do_not_fit_are_refused_where_all_values_are_read(monkeypatch, given):
     monkeypatch.setattr(memory, "available_bytes", lambda: 1 << 30)
     X = sparse.random_array((1_000_000, 1_000), density=1e-7, format="csr", rng=0)
-    tree = gputree.DecisionTreeClassifier()
+    tree = gputree.DecisionTreeClassifier(**given)
     words = r"sparse X of shape \(1000000, 1000\) .* takes at least 7.45 GiB .* 1 GiB are available"
     with pytest.raises(MemoryError, match=words):
-        tree.fit(X, np.zeros(1_000_000, int))
+        tree.fit(X, np.arange(1_000_000) % 2)
     assert not hasattr(tree, "tree_")
-    fitted = tree.fit(sparse.csr_array(np.eye(2, 1_000)), [0, 1])
-    assert fitted.predict(X[:5000]).sum() == 5000
+    fitted = gputree.DecisionTreeClassifier().fit(X, np.arange(1_000_000) == X.indices[0])
+    assert fitted.predict(X[:5000]).sum() == 0

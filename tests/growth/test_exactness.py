@@ -62,7 +62,7 @@ def test_limits(grow_tree, device, problem, max_depth, leaf, split, decrease, ma
     expected = exact_tree(sample.values, task)
     assert grow_tree(sample, task) == expected
     assert grow_tree(sample, task, finish_rows=1, max_bins=5) == expected
-    for tuning in [*DRAWN, *RANKED, SORTED, SPARSE, WIDE] if device == "cpu" else []:
+    for tuning in [*DRAWN, *RANKED, SORTED, *SPARSE, WIDE] if device == "cpu" else []:
         with tuned(tuning):
             assert grow_tree(sample, task, n_threads=2) == expected
             assert grow_tree(sample, task, finish_rows=1, max_bins=5) == expected

@@ -72,7 +72,7 @@ def test_limits_and_drawn_columns(grow_tree, device, problem, leaf, drawn, finis
     task = grouped_task(problem, **limits)
     expected = exact_tree(sample.values, task, groups=problem[2])
     assert grow_tree(sample, task, finish_rows=finish_rows, max_bins=4) == expected
-    for tuning in [*DRAWN, *RANKED, SPARSE, WIDE] if device == "cpu" else [DEVICE["asked"]]:
+    for tuning in [*DRAWN, *RANKED, *SPARSE, WIDE] if device == "cpu" else [DEVICE["asked"]]:
         with tuned(tuning):
             assert grow_tree(sample, task, finish_rows=finish_rows, max_bins=4) == expected
 

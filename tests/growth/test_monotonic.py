@@ -60,7 +60,7 @@ def test_limits_and_drawn_columns(
     task = held_task(problem, max_features=drawn, **limits)
     expected = exact_tree(sample.values, task)
     assert grow_tree(sample, task, finish_rows=finish_rows, max_bins=4) == expected
-    for tuning in [*DRAWN, *RANKED, SORTED, SPARSE, WIDE] if device == "cpu" else []:
+    for tuning in [*DRAWN, *RANKED, SORTED, *SPARSE, WIDE] if device == "cpu" else []:
         with tuned(tuning):
             assert grow_tree(sample, task, finish_rows=finish_rows, max_bins=4) == expected
 

@@ -21,7 +21,7 @@ HOT = {
     "prediction.descent": ("walk",),
     "prediction.forest": ("add_answers",),
     "rules.selection": ("_best_subset",),
-    "tree.sums": ("add_to_parents",),
+    "tree.branches": ("add_to_parents",),
 }
 
 

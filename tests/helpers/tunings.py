@@ -33,8 +33,10 @@ RANKED = [
     TUNING._replace(ranked_share=0.0, ranked_cells=cells, coded_ranked_cells=cells)
     for cells in (np.inf, 0)
 ]
-# Nodes read the values other than 0, from the root on.
-SPARSE = TUNING._replace(sparse_share=1.0, sparse_columns=1)
+# Nodes read the values other than 0, from the root on; columns have bits or not.
+SPARSE = [
+    TUNING._replace(sparse_share=1.0, sparse_columns=1, bits_per_row=bits) for bits in (256, 0)
+]
 # All columns of the rows of such nodes are kept sorted.
 SORTED = TUNING._replace(ranked_share=np.inf, ranked_cells=0)
 # All columns of a small node are sorted anew in each node below it.

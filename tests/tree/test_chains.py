@@ -30,8 +30,8 @@ from gputree.pruning import (
     pessimistic,
 )
 from gputree.pruning.cost_complexity_cv import _loss_along
+from gputree.tree.branches import add_up
 from gputree.tree.statistics import impurity_importances
-from gputree.tree.sums import add_up
 
 # A row at every leaf passes 7e7 nodes, which are interpreted by default, or 5e9.
 DEEP = {True: 12_000, False: 100_000}

@@ -50,6 +50,7 @@ from gputree.backends.cpu.table import CpuTable, draws_few
 from gputree.base.dtypes import ROW, Bools, Floats, Int32s, Int64s
 from gputree.base.threads import chunks, even_spans, run, spans
 from gputree.compilation.tiers import is_cheaper_without
+from gputree.prediction.sparse import SparseRows
 
 
 def left_of(splits: Splits) -> Left:
@@ -72,7 +73,9 @@ class CpuBackend:
     def __init__(
         self, table: CpuTable, task: Task, n_threads: int, entries: Int64s | None = None
     ) -> None:
-        self.data, self.table = table, table.bare
+        searches = task.exact and not task.draws_cuts
+        reads_nonzeros = searches and isinstance(table.source, SparseRows) and table.is_sparse
+        self.data, self.table = table, table.empty if reads_nonzeros else table.bare
         self.task, self.channels = task, task.channels
         self._draws_few = draws_few(table.categories, task.limits.max_features)
         self.n_threads, self._run = n_threads, partial(run, n_threads)
@@ -104,7 +107,6 @@ class CpuBackend:
         rules = task.criterion, task.limits, task.rows.weight is not None, task.exact
         return SearchRules(*rules, bounds, task.interactions)
 
-    # ------------------------------------------------------- histograms
     @property
     def histogram_cells(self) -> int:  # that are counted for a node
         cells = int(self.table.offset[-1])
@@ -255,7 +257,6 @@ class CpuBackend:
         parts = even_spans(larger.slots.size, out.shape[1], self.n_threads, 1 << 18)
         self._run(lambda a, b: subtract_nodes(larger, out, a, b), parts)
 
-    # ----------------------------------------------------------- splits
     def score(self, histograms: NDArray, slots: Int64s, bounds: Bounds | None = None) -> Scores:
         m, d = slots.size, self.table.codes.shape[1]
         scores = Scores(
@@ -463,7 +464,6 @@ class CpuBackend:
         high = np.minimum.reduceat(parted.high, starts)
         return middle, low, high
 
-    # --------------------------------------------------------- subtrees
     def finish(
         self, begin: Int64s, end: Int64s, depth: Int64s, keys: Uint64s, bounds: Bounds | None = None
     ) -> Subtrees:

@@ -111,7 +111,6 @@ def new_scratch(table: Table, task: Task, most_rows: int, sorted_: bool) -> Scra
     )
 
 
-# ---------------------------------------------------------------------- columns of few
 @borrowing
 def copy_cell(scratch, cells, offset, r, present):
     """Copy the statistics of a bin to run r."""
@@ -156,7 +155,6 @@ def collect_bins(scratch, criterion, table, cells, f, channels, present):
     return count
 
 
-# --------------------------------------------------------------------- columns of many
 def many_categories(table: Table, n_threads: int) -> Many:
     """Codes of the table's columns of many categories."""
     n = table.values.shape[0]
@@ -295,7 +293,6 @@ def collect_runs(scratch, criterion, source, many, nodes, total, j, f):
     return restricted, present, count, sums_runs
 
 
-# ----------------------------------------------------------------------------- subsets
 @kernel
 def score_subsets(rules, source, many, nodes, scores, pairs, first, last, scratch):
     """Find the best subset of nominal column ``pairs.column[p]`` in node ``pairs.node[p]``.

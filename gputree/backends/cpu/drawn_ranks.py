@@ -99,7 +99,8 @@ def new_drawn_ranks(
     ranks: Ranks, table: Table, task: Task, draws: ColumnDraws, m: int
 ) -> DrawnRanks:
     """Scratch for nodes of up to m rows."""
-    key = np.dtype(np.uint32 if len(table.values) < MANY_ROWS else np.uint64)
+    n = ranks.rank.shape[1]
+    key = np.dtype(np.uint32 if n < MANY_ROWS else np.uint64)
     size = max(m + 1, FEW_ROWS)
     return DrawnRanks(
         ranks,
@@ -110,7 +111,7 @@ def new_drawn_ranks(
         order=np.empty(size, key),
         counts=np.empty(max(2 * m, 1 << LEAST_BITS) + 2 * m // ROWS_PER_BIN + 3, np.int64),
         cells=np.empty(max(CELLS_PER_ROW * m, task.channels), np.int64),
-        place=None if ranks.sparse is None else np.zeros(len(table.values), ROW),
+        place=None if ranks.sparse is None else np.zeros(n, ROW),
         word=np.empty(m if task.n_classes == 2 else 0, np.int64),
     )
 

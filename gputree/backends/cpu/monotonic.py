@@ -81,7 +81,6 @@ def at_column(monotonic, limits, f):
     return replaced(limits, column_bounds)
 
 
-# ---------------------------------------------------------- of the nodes of a block
 @inner
 def new_stack(monotonic, size):
     """Stack for the bounds of `size` nodes of a block."""
@@ -198,7 +197,6 @@ def may_split(columns, f):
     return place < columns.last and columns.column[place] == f
 
 
-# ---------------------------------------------------------- of the nodes of a block
 @inner
 def new_sets(interactions, size):
     """Stack for the sets of `size` nodes of a block."""

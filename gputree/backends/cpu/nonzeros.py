@@ -2,9 +2,10 @@
 
     first[f] .. first[f + 1]    | row 3 | row 7 | row 8 |     of column f, in order of rows
                                 | 2     | none  | 0     |     ranks; that of 0 is ``zero[f]`` = 1
-    is_set[f]                   | 00010001 | 10000000 |       a bit a row
+    is_set[place_of_bits[f]]    | 00010001 | 10000000 |       a bit a row
 
-A node of many rows looks these up in itself, and one of few looks up its rows in the bits.
+A node of many rows looks these up in itself, and one of few looks up its rows in the bits, or by
+bisection where a column has no bits: for so few rows they would take too much memory.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from gputree.backends.cpu import tuning
 from gputree.backends.cpu.block import missing_rank
 from gputree.backends.cpu.cut import admits, new_cut, score_to_beat, tie_rank
 from gputree.backends.cpu.finish_scan import clear, known_end
@@ -24,10 +26,13 @@ from gputree.backends.cpu.ranks import Ranks, rank_type
 from gputree.base.dtypes import Int64s
 from gputree.base.memory import require_memory
 from gputree.criteria import add_row, may_exceed, move, move_cell, score
+from gputree.prediction.sparse import SparseRows
 
 # Values that are compared with 0 at a time: a table may be larger than memory.
 BLOCK_CELLS = 1 << 20
 RANKED_BYTES = 80  # at the peak, of a value other than 0: 82 to 93 were measured
+# Rows of a column that are looked up in a node in the time of a bisection for one of its rows.
+ROWS_PER_BISECTION = 8
 
 
 class NonZeros(NamedTuple):
@@ -37,7 +42,8 @@ class NonZeros(NamedTuple):
     row: NDArray  # ascending in a column
     rank: NDArray  # of its value; `missing_rank` where missing
     zero: Int64s  # (d,) rank of 0
-    is_set: NDArray[np.uint8]  # (d, n / 8) a bit a row, the first in the lowest
+    place_of_bits: Int64s  # (d,) -1 of columns without bits
+    is_set: NDArray[np.uint8]  # (columns with bits, n / 8) a bit a row, the first in the lowest
     alike: NDArray[np.bool_]  # (d,) all ranks of the column are equal
 
 
@@ -58,59 +64,83 @@ def _blocks(values: NDArray) -> Iterator[tuple[int, NDArray]]:
         yield a, values[a : a + step]
 
 
-def rank_nonzeros(values: NDArray, missing: NDArray[np.bool_]) -> Ranks:
-    """Ranks of a table (n, d) that is sparse, of columns with and without `missing` values."""
-    n, d = values.shape
+def _list_nonzeros(table: NDArray | SparseRows) -> tuple[NDArray, NDArray, NDArray]:
+    """Rows, columns and values of a table where these are other than 0, row by row."""
+    n, d = table.shape
     short = np.min_scalar_type(d)  # NumPy sorts short integers by digits
+    if isinstance(table, SparseRows):
+        row = np.repeat(np.arange(n, dtype=np.uint32), np.diff(table.first))
+        found = table.values != 0
+        return row[found], table.column[found].astype(short), table.values[found]
     parts = []
-    for a, block in _blocks(values):
-        row, column = np.nonzero(block != 0)
-        parts.append((row.astype(np.uint32) + np.uint32(a), column.astype(short)))
-    size = sum(row.size for row, _ in parts)
+    for a, block in _blocks(table):
+        places = np.nonzero(block != 0)
+        parts.append((places[0].astype(np.uint32) + np.uint32(a), places[1].astype(short)))
+    row, column = (np.concatenate(part) for part in zip(*parts, strict=True))
+    return row, column, table[row, column]
+
+
+def rank_nonzeros(table: NDArray | SparseRows, missing: NDArray[np.bool_]) -> Ranks:
+    """Ranks of a table (n, d) that is sparse, of columns with and without `missing` values."""
+    n, d = table.shape
+    row, column, number = _list_nonzeros(table)
     require_memory(
-        size * RANKED_BYTES,
-        f"Ranking {size:,} values other than 0 of {n:,} rows x {d:,} columns",
+        row.size * RANKED_BYTES,
+        f"Ranking {row.size:,} values other than 0 of {n:,} rows x {d:,} columns",
         "Use fewer rows or columns.",
     )
-    row, column = (np.concatenate(part) for part in zip(*parts, strict=True))
-    number = values[row, column]
+    by_column = np.argsort(column, kind="stable")
+    row, column, number = row[by_column], column[by_column], number[by_column]
     count = np.bincount(column, minlength=d)
-    # A value 0 of no row, in each column that has one, takes part in the ranks.
-    with_zero = np.flatnonzero(count < n)
-    column = np.concatenate([column, with_zero.astype(short)])
-    number = np.concatenate([number, np.zeros(with_zero.size, number.dtype)])
-    order = np.lexsort((number, column))
-    ordered, owner = number[order], column[order]
+    with_zero = count < n
+    order = _order_by_value(number, column, d)
+    ordered = number[order]
     new = np.ones(order.size, np.bool_)
-    new[1:] = (ordered[1:] != ordered[:-1]) | (owner[1:] != owner[:-1])
+    new[1:] = (ordered[1:] != ordered[:-1]) | (column[1:] != column[:-1])
     new &= ~np.isnan(ordered)
-    distinct = np.bincount(owner[new], minlength=d)
-    starts = np.cumsum([0, *distinct])
+    distinct = np.bincount(column[new], minlength=d)
+    starts = np.cumsum([0, *(distinct + with_zero)])
+    below = np.bincount(column[new & (ordered < 0)], minlength=d)
     kind = rank_type(n)
     rank = np.empty(order.size, kind)
-    rank[order] = np.cumsum(new) - 1 - starts[owner]
+    places = np.cumsum(new) - 1 - (np.cumsum(distinct) - distinct)[column]
+    places += with_zero[column] & (ordered > 0)
+    rank[order] = places
     rank[np.isnan(number)] = missing_rank(8 * kind.itemsize)
-    zero = np.zeros(d, np.int64)
-    zero[with_zero] = rank[row.size :]
-    by_column = np.argsort(column[: row.size], kind="stable")
-    row, rank, column = row[by_column], rank[by_column], column[by_column]
-    first = np.cumsum([0, *count])
+    found = np.zeros(starts[-1])
+    found[(starts[column] + places)[new]] = ordered[new]
     changes = 1 + np.flatnonzero((rank[1:] != rank[:-1]) & (column[1:] == column[:-1]))
     alike = np.bincount(column[changes], minlength=d) == 0
-    sparse = NonZeros(first, row, rank, zero, _bits(row, column, n, d), alike)
-    found = ordered[new].astype(np.float64)
+    first = np.cumsum([0, *count])
+    zero = np.where(with_zero, below, 0)
+    sparse = NonZeros(first, row, rank, zero, *_bits(row, column, count, n), alike)
     return Ranks(np.empty((0, n), kind), starts, found, found, missing, sparse)
 
 
-def _bits(row: NDArray, column: NDArray, n: int, d: int) -> NDArray[np.uint8]:
-    """Bits (d, n / 8) of the rows of columns, in order of columns and rows."""
-    found = np.zeros((d, -(-n // 8)), np.uint8)
-    byte = column.astype(np.int64) * found.shape[1] + row // 8
+def _order_by_value(number: NDArray, column: NDArray, d: int) -> Int64s:
+    """Order of values, those of a column one after another, within the columns; NaN last."""
+    order = np.arange(number.size)
+    differs = (number[1:] != number[:-1]) & (column[1:] == column[:-1])
+    mixed = np.zeros(d, np.bool_)
+    mixed[column[1:][differs]] = True
+    places = np.flatnonzero(mixed[column])
+    order[places] = places[np.lexsort((number[places], column[places]))]
+    return order
+
+
+def _bits(row: NDArray, column: NDArray, count: Int64s, n: int) -> tuple[Int64s, NDArray[np.uint8]]:
+    """Places of columns among those with bits, and their bits; rows by columns ascend."""
+    has_bits = count * tuning.TUNING.bits_per_row >= n
+    place = np.where(has_bits, np.cumsum(has_bits) - 1, -1)
+    found = np.zeros((np.count_nonzero(has_bits), -(-n // 8)), np.uint8)
+    listed = has_bits[column]
+    row, column = row[listed], column[listed]
+    byte = place[column] * found.shape[1] + row // 8
     starts = np.flatnonzero(np.diff(byte, prepend=-1))
     if starts.size:
         bits = np.left_shift(1, row % 8)
         found.ravel()[byte[starts]] = np.add.reduceat(bits, starts)
-    return found
+    return place, found
 
 
 @borrowing
@@ -125,9 +155,17 @@ def put_places(place, rows):
 def list_nonzeros(sparse, place, rows, bits, f, keys):
     """Write the keys of those of a node's rows that are not 0 in column f; returns their number."""
     first, last = sparse.first[f], sparse.first[f + 1]
+    place_of_bits = sparse.place_of_bits[f]
     found, one = np.uintp(0), np.uintp(1)
-    if rows.size < last - first:
-        is_set = sparse.is_set[f]
+    if place_of_bits < 0 and ROWS_PER_BISECTION * rows.size < last - first:
+        for i in range(np.uintp(rows.size)):
+            e = lower_bound(sparse.row, first, last, rows[i])
+            if e < last and sparse.row[e] == rows[i]:
+                keys[found] = (np.uintp(sparse.rank[e]) << np.uintp(bits)) | i
+                found += one
+        return np.int64(found)
+    if place_of_bits >= 0 and rows.size < last - first:
+        is_set = sparse.is_set[place_of_bits]
         for i in range(np.uintp(rows.size)):
             row = np.uintp(rows[i])
             keys[found] = i

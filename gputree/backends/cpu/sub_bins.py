@@ -219,7 +219,6 @@ def keep_left(left, copy):
         copy[k] = left[k]
 
 
-# --------------------------- sub-bins of one bin; `work.left` are the statistics before it
 @borrowing
 def add_run(counts, offset, size, total):
     """Set `total` to the statistics of `size` sub-bins from ``counts[offset]`` on."""
@@ -331,7 +330,6 @@ def scan_sorted(node, rows, pairs, first, last, left, spot, work, cut):
     return found if value > -np.inf and precedes(found, cut) else cut
 
 
-# -------------------------------------------------------------------- sub-bins of one column
 @borrowing
 def dropped_bits(rows, sub_bin_rows):
     """Number of low bits of fine codes to drop in a node of `rows` rows."""

@@ -1,5 +1,6 @@
 """A table on the host: its values, and their codes once they are needed."""
 
+import math
 from collections.abc import Callable, Iterable
 from functools import cached_property
 from threading import Lock
@@ -18,6 +19,7 @@ from gputree.backends.cpu.ranks import Ranks, rank_table
 from gputree.base.dtypes import CODE, Bools, Int64s, writable
 from gputree.base.memory import require_memory
 from gputree.base.threads import even_spans, run
+from gputree.prediction.sparse import SparseRows
 
 # Columns whose samples are read together: those of a cache line.
 FITTED_COLUMNS = 16
@@ -55,10 +57,9 @@ def draws_few(categories: Int64s, max_features: int) -> bool:
 
 
 class CpuTable:
-    """`gputree.backends.base.DeviceTable` on the host, of C-contiguous `values`.
+    """`gputree.backends.base.DeviceTable` on the host, of C-contiguous values, or of sparse rows.
 
-    `new_codes` allocates codes, uint8 of the shape that it is given; None: in memory. `bare` is the
-    table without codes.
+    `new_codes` allocates codes, uint8 of the shape that it is given; None: in memory.
     """
 
     name = "cpu"
@@ -66,26 +67,14 @@ class CpuTable:
 
     def __init__(
         self,
-        values: NDArray,
+        source: NDArray | SparseRows,
         missing: Bools,
         categories: Int64s | None = None,
         new_codes: NewCodes | None = None,
     ) -> None:
-        self.values, self.missing = values, missing
+        self.source, self.missing = source, missing
         self.categories = np.zeros(missing.size, np.int64) if categories is None else categories
-        self.shape: tuple[int, int] = values.shape
-        d = self.shape[1]
-        self.bare = Table(
-            values=values,
-            codes=np.empty((0, d), CODE),
-            offset=np.zeros(d + 1, np.int64),
-            missing=missing,
-            single=np.empty(0, np.bool_),
-            by_code=np.zeros(d, np.bool_),
-            highest=np.empty((0, 0)),
-            lowest=np.empty((0, 0)),
-            categories=self.categories,
-        )
+        self.shape: tuple[int, int] = source.shape
         self._new_codes = new_codes or codes_in_memory
         self._coded: dict[tuple[int, bool], Table] = {}
         self.bins: dict[tuple[int, bool], binning.Bins] = {}
@@ -96,13 +85,40 @@ class CpuTable:
         self._lock = Lock()  # tasks may grow at once
 
     def __getstate__(self) -> tuple[Any, ...]:
-        return self.values, self.missing, self.categories, self._coded
+        return self.source, self.missing, self.categories, self._coded
 
     def __setstate__(self, state: tuple[Any, ...]) -> None:
-        values, missing, categories, coded = state
-        self.__init__(writable(values), missing, categories)  # type: ignore[misc]
+        source, missing, categories, coded = state
+        source = source if isinstance(source, SparseRows) else writable(source)
+        self.__init__(source, missing, categories)  # type: ignore[misc]
         for key, table in coded.items():
             self._coded[key] = Table(*map(writable, table._replace(values=self.values)))
+
+    @property
+    def values(self) -> NDArray:
+        """The values (n, d); those of sparse rows take as much memory from the first time on."""
+        return self.source.dense if isinstance(self.source, SparseRows) else self.source
+
+    @cached_property
+    def bare(self) -> Table:
+        """The table without codes."""
+        return self.empty._replace(values=self.values)
+
+    @property
+    def empty(self) -> Table:
+        """The columns of the table, with neither codes nor values."""
+        d = self.shape[1]
+        return Table(
+            values=np.empty((0, d), self.source.dtype),
+            codes=np.empty((0, d), CODE),
+            offset=np.zeros(d + 1, np.int64),
+            missing=self.missing,
+            single=np.empty(0, np.bool_),
+            by_code=np.zeros(d, np.bool_),
+            highest=np.empty((0, 0)),
+            lowest=np.empty((0, 0)),
+            categories=self.categories,
+        )
 
     def by_column(self) -> NDArray:
         """The values column by column, (d, n), for nodes that read few of many columns."""
@@ -114,14 +130,13 @@ class CpuTable:
     def ranks(self, max_bins: int, exact: bool, coded: bool, n_threads: int) -> Ranks:
         """Ranks of the table, `coded` or not, which tasks with the same arguments share."""
         key = (max_bins, exact) if coded else None
-        table = self.coded(max_bins, exact, n_threads) if coded else self.bare
+        table = self.coded(max_bins, exact, n_threads) if coded else None
         with self._lock:
             if key not in self._ranks:
-                sparse = self.is_sparse and not coded
                 self._ranks[key] = (
-                    rank_nonzeros(self.values, self.missing)
-                    if sparse
-                    else rank_table(table, n_threads)
+                    rank_nonzeros(self.source, self.missing)
+                    if self.is_sparse and not coded
+                    else rank_table(table or self.bare, n_threads)
                 )
             return self._ranks[key]
 
@@ -144,13 +159,13 @@ class CpuTable:
     @property
     def is_small(self) -> bool:
         """Return whether the table is ranked as a whole where nodes draw columns."""
-        return self.values.size <= tuning.TUNING.ranked_cells
+        return math.prod(self.shape) <= tuning.TUNING.ranked_cells
 
     @property
     def is_wide(self) -> bool:
         """Return whether bins would take more memory than values, and more time than they save."""
         tuned, (n, d) = tuning.TUNING, self.shape
-        bins = d * binning.bin_bytes(self.values.itemsize)
+        bins = d * binning.bin_bytes(self.source.dtype.itemsize)
         return n <= tuned.wide_rows and bins > tuned.wide_bin_bytes
 
     @cached_property
@@ -159,11 +174,13 @@ class CpuTable:
         tuned, (n, d) = tuning.TUNING, self.shape
         if d < tuned.sparse_columns or self.categories.any():
             return False
+        if isinstance(self.source, SparseRows):
+            return bool(np.count_nonzero(self.source.values) <= tuned.sparse_share * n * d)
         most = min(tuned.sparse_share * n * d, tuned.coded_ranked_cells)
-        sample = self.values[:: max(n // 64, 1)]
+        sample = self.source[:: max(n // 64, 1)]
         if np.count_nonzero(sample != 0) > 2 * tuned.sparse_share * sample.size:
             return False
-        return at_most(self.values, most)
+        return at_most(self.source, most)
 
     def prepare(
         self, max_bins: int, n_threads: int, exact: bool = True, max_features: int | None = None

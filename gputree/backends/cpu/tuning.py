@@ -78,6 +78,8 @@ class CpuTuning(NamedTuple):
     # grown from the root on over these values alone.
     sparse_share: float = 1 / 16
     sparse_columns: int = 64
+    # Maximum number of bits of a column of theirs for each of its rows; else it has none.
+    bits_per_row: float = 256
 
     # See `Finishing`.
     rows_per_statistic: float = 9.0

@@ -54,7 +54,6 @@ class ShardedBackend:
         self.shards.encode(max_bins)
         self.ranges = RangeMap(self.shards.sizes)  # the device's memory may have changed the shards
 
-    # ------------------------------------------------------- histograms
     @property
     def histogram_cells(self) -> int:
         return self.shards.summary.histogram_cells
@@ -89,7 +88,6 @@ class ShardedBackend:
     ) -> None:
         self.shards.count(out, self.ranges.of(begin, end), slots, larger)
 
-    # ----------------------------------------------------------- splits
     def score(self, histograms: Histograms, slots: Int64s, bounds: Bounds | None = None) -> Scored:
         return histograms.score(slots, bounds)
 
@@ -155,7 +153,6 @@ class ShardedBackend:
         cuts = thresholds(splits, low, high, table.by_code, table.highest, table.lowest)
         return self.ranges.split(begin, end, middle), cuts
 
-    # --------------------------------------------------------- subtrees
     def finish(
         self, begin: Int64s, end: Int64s, depth: Int64s, keys: Uint64s, bounds: Bounds | None = None
     ) -> Subtrees:

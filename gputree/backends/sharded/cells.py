@@ -106,7 +106,6 @@ class Cuts(NamedTuple):
         return Cuts(*fields)
 
 
-# ------------------------------------------------------------ on the coordinator
 @kernel
 def pure_nodes(criterion, totals, out):
     """Mark pure nodes, by their class weights, or sums of targets."""

@@ -62,7 +62,6 @@ class Layout(NamedTuple):
         return not self.exact and self.found.n_rows > binning.SAMPLE_ROWS
 
 
-# ------------------------------------------------------------------------ samples
 # Values of each lossy column.
 Samples = list[NDArray]
 
@@ -156,7 +155,6 @@ def fit_all(tasks: Tasks, rows: list[Any], given: Any) -> Bins:
     return Bins(*(field.copy() for field in bins))
 
 
-# -------------------------------------------------------------------------- codes
 def code(part: Read, bins: Bins, layout: Layout) -> Table:
     """Return the table of a shard, coded."""
     values = rows_of(part).values

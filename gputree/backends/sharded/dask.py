@@ -109,7 +109,6 @@ class DaskShards:
         """Return the bytes of arrays that the client received."""
         return {"received_bytes": self.tasks.received}
 
-    # ------------------------------------------------------------------- sums
     def new_histograms(self, m: int) -> Histograms:
         return Histograms(m, self.tasks, self.summary, self._summary)
 
@@ -171,7 +170,6 @@ class DaskShards:
             [end for _, end in places],
         ]
 
-    # -------------------------------------------------------------------- rows
     def partition(self, ranges: ShardRanges, splits: Splits) -> tuple[Int64s, Floats, Floats]:
         given, shards = self.tasks.share(splits), ranges.shards()
         ordered = self.tasks.map(partitioned, *self._of(shards, ranges), [given] * len(shards))
@@ -200,7 +198,6 @@ class DaskShards:
         return min(tuning.TUNING.gathered_bytes, piece)
 
 
-# ------------------------------------------------------------------------- tasks
 def all_rows(n: int) -> Partitioned:
     """Return the rows of a shard in their order."""
     none = np.empty(0)
@@ -305,7 +302,6 @@ def grow_group(
     return grow_gathered(grower, begin, sizes.sum(axis=1), writable(depth), writable(keys), limits)
 
 
-# ----------------------------------------------------------------------- from rows
 # Weights and their rounding, the criterion of regression or None, the ends of targets.
 Statistics = tuple[Weights, Rounding, str | None, tuple[float, float]]
 

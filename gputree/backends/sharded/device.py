@@ -161,7 +161,6 @@ class DeviceShards:
         """Return the bytes of shards that were copied to the device."""
         return {"uploaded_bytes": 0 if self.copies is None else self.copies.lanes.sent}
 
-    # ------------------------------------------------------------------- sums
     def _in_turn(self, ranges: ShardRanges) -> Iterator[tuple[int, CudaShard]]:
         """Iterate over shards with rows of nodes; while one is counted, the next is copied."""
         assert self.copies is not None
@@ -192,7 +191,6 @@ class DeviceShards:
         """See `Shards`; the host lists rows."""
         return self.host.collect(method, ranges, *args, join=join)
 
-    # -------------------------------------------------------------------- rows
     def partition(self, ranges: ShardRanges, splits: Splits) -> tuple[Int64s, Floats, Floats]:
         return partition_each(self._in_turn(ranges), ranges, splits)
 

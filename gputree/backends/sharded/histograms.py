@@ -157,7 +157,6 @@ def joined(found: list[Candidates]) -> Candidates:
     return Candidates(*(field[order] for field in fields))
 
 
-# ------------------------------------------------------------------------- tasks
 def add_up(pieces: list[NDArray]) -> NDArray:
     """Return the sum of some arrays."""
     total = pieces[0].copy()

@@ -89,7 +89,6 @@ class LocalShards:
     def report(self) -> dict[str, int]:
         return {}
 
-    # ------------------------------------------------------------------- sums
     def new_histograms(self, m: int) -> Histograms:
         return Histograms(m, Tasks(Here()), self.summary, self.summary)
 
@@ -138,7 +137,6 @@ class LocalShards:
 
         return run(self.n_threads, find, work)
 
-    # -------------------------------------------------------------------- rows
     def partition(self, ranges: ShardRanges, splits: Splits) -> tuple[Int64s, Floats, Floats]:
         return partition_each(((p, self.shards[p]) for p in ranges.shards()), ranges, splits)
 

@@ -158,7 +158,6 @@ class CutSearch:
                     found = []
             intervals = Intervals.join(found) if found else intervals.take(slice(0))
 
-    # ------------------------------------------------------------------ a round
     @property
     def _cell_bytes(self) -> int:
         return 8 * (self.summary.task.channels + 2)
@@ -241,7 +240,6 @@ class CutSearch:
         for cuts in found:
             merge_cuts(self.cuts, cuts)
 
-    # ------------------------------------------------------------ the last round
     def _most_gathered(self, intervals: Intervals) -> int:
         """Maximum number of rows in intervals that are gathered: limited by memory and by cost."""
         size = self.summary.table.values.dtype.itemsize + ROW_BYTES

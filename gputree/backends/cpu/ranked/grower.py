@@ -44,8 +44,9 @@ FEWEST_SHARED, MOST_WHOLE = 1 << 10, 1 << 14
 MOST_COUNTED = MOST_CODES
 # Number of subtrees for each thread, at least.
 SUBTREES_PER_THREAD = 4
-# Kernels of nodes that are not grown whole. Without them one thread grows all, in one call, of so
-# many seconds at most: about those for a value, a level and a target.
+# Kernels of large nodes. While they are not compiled, it can be cheaper to grow the whole tree as
+# one subtree, by one thread and in one call, which cannot be interrupted: so only if that takes
+# `MOST_SECONDS` at most, by about `SECONDS` for each value, level and target.
 LARGE_KERNELS = (measure_node, open_large, search_node, split_node, partition_lists)
 SECONDS, MOST_SECONDS = 4e-9, 2.0
 
