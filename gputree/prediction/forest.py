@@ -206,7 +206,10 @@ def mean_answers(
 
 
 def leaves(
-    trees: Sequence[JoinedTrees], values: NDArray, n_threads: int = 1, before: Before = None
+    trees: Sequence[JoinedTrees],
+    values: NDArray | SparseRows,
+    n_threads: int = 1,
+    before: Before = None,
 ) -> Int32s:
     """Index of the node that each row reaches in each tree, of shape (n_rows, trees)."""
     out = np.empty((values.shape[0], len(trees)), NODE)
