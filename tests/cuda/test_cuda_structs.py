@@ -22,8 +22,12 @@ template <class A> struct Same<A, A> { static constexpr bool value = true; };
 
 
 def modules(struct: Struct) -> list[str]:
-    """Modules of kernels that know the struct."""
-    return [name for name in HEADERS if f"struct {struct.name} {{" in source(name)]
+    """Modules of kernels that define the struct, one for each text of its definition."""
+    first: dict[str, str] = {}
+    for name in HEADERS:
+        for text in re.findall(rf"struct {struct.name} {{.*?}};", source(name), re.DOTALL):
+            first.setdefault(text, name)
+    return list(first.values())
 
 
 def assertions(struct: Struct) -> str:
