@@ -110,7 +110,7 @@ class Table:
 
     @property
     def stored(self) -> Any:
-        """All rows as a matrix, NumPy's or CuPy's."""
+        """Matrix of all rows, NumPy's or CuPy's."""
         return self.source.dense if isinstance(self.source, SparseRows) else self.source
 
     @property
@@ -258,7 +258,8 @@ def read_table(
     numeric = isinstance(categorical_features, str) and categorical_features == "auto"
     numeric = (numeric or categorical_features is None) and columns is None
     numeric = numeric and not isinstance(ordered_categories, Mapping)
-    if numeric and not every_nominal and order == "C" and is_sparse(X):
+    numbers = getattr(X, "dtype", None) != np.bool_ or categorical_features is None
+    if numeric and numbers and not every_nominal and order == "C" and is_sparse(X):
         check_features(X)
         _limit_rows(caller, X)
         return Table(SparseRows.of(X), Columns.numeric(X.shape[1]))
@@ -312,7 +313,6 @@ class TableReader:
         return self._declared
 
     def know(self, columns: Columns, names: NDArray | None) -> None:
-        """Take types, categories and names of the columns."""
         self.columns_, self._names = columns, names
 
     def values(self, X: Any, *, learn: bool) -> NDArray:

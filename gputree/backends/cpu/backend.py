@@ -25,14 +25,7 @@ from gputree.backends.cpu.categories import (
 from gputree.backends.cpu.drawn_columns import grow_of_drawn, grow_ranked_some
 from gputree.backends.cpu.encode import encode_rows
 from gputree.backends.cpu.finish import SmallNodes, finish_nodes
-from gputree.backends.cpu.layout import (
-    EntrySource,
-    Fine,
-    Left,
-    Nodes,
-    Scores,
-    SearchRules,
-)
+from gputree.backends.cpu.layout import EntrySource, Fine, Left, Nodes, Scores, SearchRules
 from gputree.backends.cpu.partition import (
     Chunks,
     Parted,
