@@ -129,11 +129,11 @@ class CpuBackend:
 
     @property
     def _is_ranked(self) -> bool:
-        """True if the table is small enough to be ranked as a whole."""
-        if self._grows_sparse:
+        """True if the table is ranked as a whole."""
+        if self._grows_sparse or (self.data.is_ranked and self.table.codes.size == 0):
             return True
         shared = self.data.grows_many and self._is_coded
-        most = tuning.TUNING.coded_ranked_cells if shared else tuning.TUNING.ranked_cells
+        most = tuning.TUNING.shared_ranked_cells if shared else tuning.TUNING.ranked_cells
         return self.table.values.size <= most
 
     @property
