@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import partial
 from typing import Any
 
@@ -134,7 +135,7 @@ class CpuBackend:
             return True
         shared = self.data.grows_many and self._is_coded
         most = tuning.TUNING.shared_ranked_cells if shared else tuning.TUNING.ranked_cells
-        return self.table.values.size <= most
+        return math.prod(self.data.shape) <= most
 
     @property
     def uncoded_cells(self) -> int:
@@ -196,7 +197,7 @@ class CpuBackend:
             if self._reads_ranks:
                 columns *= drawn / coded.size
                 if self._is_ranked and self.n_threads == 1:  # else threads share levels
-                    level_cells = max(tuned.ranked_cells, self.table.values.size)
+                    level_cells = max(tuned.ranked_cells, math.prod(self.data.shape))
         return Finishing(tuned.rows_per_statistic, columns, most, level_cells)
 
     @property
