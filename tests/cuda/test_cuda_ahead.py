@@ -1,6 +1,5 @@
 """Levels that a device splits one after another, which the host does not wait for."""
 
-
 import numpy as np
 import pytest
 from cuda_comparisons import compare_ahead, crowded
