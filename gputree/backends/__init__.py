@@ -72,12 +72,8 @@ def has_device() -> bool:
 def get_backend(device: str) -> type[Backend]:
     """The backend class for "cpu" or "cuda", which may have a number: "cuda:1".
 
-    Raises
-    ------
-    ImportError
-        For "cuda" where CuPy or NVRTC is not installed; names the extra that installs it.
-    RuntimeError
-        For "cuda" where there is no driver, no CUDA device, or too old a one.
+    ImportError without CuPy or NVRTC, which names the extra; RuntimeError without a driver, or a
+    device that is new enough.
     """
     if not _is_cuda(device):
         from gputree.backends.cpu.backend import CpuBackend

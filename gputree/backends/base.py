@@ -61,7 +61,6 @@ class Bounds(NamedTuple):
         return cls(np.full(m, -np.inf), np.full(m, np.inf), np.full(m, root))
 
     def take(self, nodes: NDArray[Any] | slice) -> Bounds:
-        """Return the constraints of the given nodes."""
         return Bounds(self.lower[nodes], self.upper[nodes], self.columns[nodes])
 
 
@@ -88,7 +87,6 @@ class Rows(NamedTuple):
     square_rest: Int64s | None  # rest of `square` below its unit, in 2**-30 of it
 
     def take(self, rows: NDArray[Any] | slice) -> Rows:
-        """Return the statistics of some of the rows."""
         return Rows._make([None if column is None else column[rows] for column in self])
 
 
@@ -188,7 +186,6 @@ class Splits(NamedTuple):
         return Chosen(*(getattr(self, field) for field in Chosen._fields))
 
     def take(self, nodes: NDArray[Any] | slice) -> Splits:
-        """The splits of some nodes."""
         return Splits._make([field[nodes] for field in self])
 
 

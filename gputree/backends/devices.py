@@ -82,14 +82,9 @@ def within_memory(
     """Call `grow` with the device `chosen` for the parameter `device`, or with the CPU.
 
     The CPU takes the place of a CUDA device that "auto" has chosen and whose memory does not
-    suffice, with a RuntimeWarning that says what is lacking. `leave` is called with that device,
-    to release what lies there, and `grow` again from the start. A device that has a number in
-    `chosen` is the current one meanwhile.
-
-    Raises
-    ------
-    MemoryError
-        With "cuda", if its memory does not suffice.
+    suffice, with a RuntimeWarning that says what is lacking; with "cuda" that is a MemoryError.
+    `leave` is called with that device, to release what lies there, and `grow` again from the start.
+    A device that has a number in `chosen` is the current one meanwhile.
     """
     if chosen == "cpu":
         return grow(chosen)
@@ -301,13 +296,7 @@ class Inspection:
 
 
 def missing_columns(values: Any, n_threads: int) -> Bools:
-    """Mark columns of a NumPy or CuPy table, or of sparse rows, with missing values.
-
-    Raises
-    ------
-    ValueError
-        If there is an infinite value.
-    """
+    """Mark columns that have missing values, of any table; ValueError for infinite ones."""
     n, d = values.shape
     if isinstance(values, SparseRows):
         missing, infinite = np.zeros((2, d), np.bool_)

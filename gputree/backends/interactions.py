@@ -105,7 +105,6 @@ def pairs_of(d: int) -> Interactions:
 
 
 def _require_few(columns: int, groups: int) -> None:
-    """Raise if the sets of some groups have too many columns."""
     if columns > MOST_COLUMNS:
         raise InputError(
             f"Interaction constraints of {groups:,} groups lead to too many sets of columns: pass "

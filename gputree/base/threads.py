@@ -65,7 +65,6 @@ class _Tasks:
         self._lock = threading.Lock()
 
     def work(self) -> None:
-        """Do tasks until none is left."""
         try:
             while (i := self._take()) is not None:
                 self.results[i] = self.task(*self.arguments[i])

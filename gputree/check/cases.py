@@ -117,7 +117,6 @@ def counted(table: CaseTable) -> CaseTable:
 
 
 def _classes(signal: Floats, n_classes: int) -> Int64s:
-    """Classes of equal size, by the signal."""
     return np.searchsorted(np.quantile(signal, np.arange(1, n_classes) / n_classes), signal)
 
 

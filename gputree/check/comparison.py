@@ -218,7 +218,10 @@ def check_device(device: str = "cuda", *, tell: Callable[[str], None] | None = N
             f"{device!r}."
         )
     if device == "cpu":
-        return _run(*_threads(), CASES, tell)
+        most = max(most_threads(), FEWEST_THREADS)
+        one, many = "1 thread", f"{most} threads"
+        sides = Side(one, one, "cpu", 1), Side(many, many, "cpu", most)
+        return _run(sides, {"device": "the CPU", "threads": str(most)}, CASES, tell)
     if (problem := machine.missing(device)) is not None:
         raise problem
     with machine.entered(device):
@@ -234,16 +237,6 @@ def compare_device(tell: Callable[[str], None] | None) -> tuple[machine.Identity
     identity = machine.identity()
     sides = Side("the CPU", "CPU", "cpu"), Side("the device", "device", "cuda")
     return identity, _run(sides, identity._asdict(), CASES, tell)
-
-
-def _threads() -> tuple[tuple[Side, Side], dict[str, str]]:
-    """Return the sides and description of a check of one thread against many."""
-    most = max(most_threads(), FEWEST_THREADS)
-    sides = (
-        Side("1 thread", "1 thread", "cpu", 1),
-        Side(f"{most} threads", f"{most} threads", "cpu", most),
-    )
-    return sides, {"device": "the CPU", "threads": str(most)}
 
 
 def _run(

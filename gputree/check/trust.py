@@ -118,7 +118,6 @@ def _follow(child: Process, out: IO[bytes]) -> bool:
 
 
 def _lines(file: IO[bytes]) -> list[str]:
-    """Complete lines that are not empty."""
     file.seek(0)
     lines = file.read().decode(errors="replace").splitlines(keepends=True)
     return [line.rstrip() for line in lines if line.endswith("\n") and line.strip()]

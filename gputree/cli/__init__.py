@@ -44,7 +44,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         words = sys.argv[1:] if argv is None else argv
         _, rest = _parser(words).parse_known_args(words, arguments)
         if _take_files(rest, arguments):
-            _refuse(rest, words, arguments.command)
+            from gputree.cli.report import unrecognized
+
+            options = re.findall(r"--[a-z][a-z-]+", arguments.command.format_help())
+            arguments.command.error(unrecognized(rest, list(words), options))
         from gputree.compilation.waits import nowhere, waiting
         from gputree.datasets.file_format import ReadingWarning
 
@@ -132,14 +135,6 @@ def _take_files(rest: list[str], arguments: argparse.Namespace) -> list[str]:
         return rest
     data.extend(rest)
     return []
-
-
-def _refuse(rest: list[str], words: Sequence[str], command: argparse.ArgumentParser) -> NoReturn:
-    """Exit with a usage error about arguments that the command does not have."""
-    from gputree.cli.report import unrecognized
-
-    options = re.findall(r"--[a-z][a-z-]+", command.format_help())
-    command.error(unrecognized(rest, list(words), options))
 
 
 def _parser(words: Sequence[str]) -> argparse.ArgumentParser:

@@ -106,15 +106,11 @@ def _all_dates(column: pa.ChunkedArray, marks: Collection[str]) -> pa.Array | No
     )
     words = words.filter(present)
     found = pc.match_substring_regex(words, _PATTERN, ignore_case=True)
-    if not pc.all(found, min_count=0).as_py() or (len(words) and _are_seasons(words)):
+    if not pc.all(found, min_count=0).as_py():
         return None
-    return words
-
-
-def _are_seasons(words: pa.Array) -> bool:
-    """Return whether each word is a year with the next one."""
-    parts = map(_SEASON.fullmatch, words.to_pylist())
-    return all(part and (int(part[1]) + 1) % 100 == int(part[2]) for part in parts)
+    parts = map(_SEASON.fullmatch, words.to_pylist())  # years, each with the next one
+    seasons = all(part and (int(part[1]) + 1) % 100 == int(part[2]) for part in parts)
+    return None if seasons and len(words) else words
 
 
 _LONGEST_MARK = 12
@@ -141,7 +137,11 @@ def forbid_dates(label: str, X: Any, names: Collection[str]) -> None:
 
     from gputree.datasets.conversion import is_date
 
-    typed = {field.name: _first(X[field.name]) for field in X.schema if is_date(field.type)}
+    typed = {
+        field.name: str(next(iter(X[field.name].drop_null()), ""))
+        for field in X.schema
+        if is_date(field.type)
+    }
     lasting = any(pa.types.is_duration(X.schema.field(name).type) for name in typed)
     texts = {name: dates_in(X[name], MARKS) for name in X.column_names if name not in names}
     found = typed | {name: cell for name, cell in texts.items() if cell is not None}
@@ -218,11 +218,6 @@ def without_zeros(target: NDArray[Any]) -> NDArray[Any]:
     except pa.ArrowInvalid:
         return target
     return numbers.to_numpy()
-
-
-def _first(column: Any) -> str:
-    present = column.drop_null()
-    return str(present[0]) if len(present) else ""
 
 
 def _warn_of_blanks(name: str, target: Labels) -> None:

@@ -203,12 +203,7 @@ def node_number(text: str) -> int:
     return int(text)
 
 
-def _parse_nodes(text: str) -> list[int]:
-    return [node_number(part) for part in text.split(",")]
-
-
 def _parse_split(text: str) -> tuple[int, str]:
-    """Return the node, and the text of the condition."""
     node, colon, condition = text.partition(":")
     if not colon or not condition.strip():
         raise UsageError(f"--split takes 'NODE: COLUMN <= NUMBER' or the like, got {text!r}.")
@@ -216,7 +211,6 @@ def _parse_split(text: str) -> tuple[int, str]:
 
 
 def _parse_limits(text: str) -> tuple[int, dict[str, Any]]:
-    """Return the node, and limits of growth."""
     node, _, rest = text.partition(":")
     limits: dict[str, Any] = {}
     for item in filter(None, map(str.strip, rest.split(","))):
@@ -234,7 +228,6 @@ def _parse_limits(text: str) -> tuple[int, dict[str, Any]]:
 
 
 def _read_edits(file: str) -> Any:
-    """Return the edits of a model file, or of a file of JSON."""
     if not file.lower().endswith(".json"):
         return getattr(load(file), "edits_", [])
     try:
@@ -279,7 +272,10 @@ def _replay(editor: TreeEditor, edits: Any) -> None:
 
 
 _APPLIED: dict[str, tuple[Any, Any]] = {
-    "prune": (_parse_nodes, lambda editor, nodes: editor.prune(nodes)),
+    "prune": (
+        lambda text: list(map(node_number, text.split(","))),
+        lambda editor, nodes: editor.prune(nodes),
+    ),
     "split": (_parse_split, _split),
     "grow": (_parse_limits, lambda editor, given: editor.grow(given[0], **given[1])),
     "replay": (_read_edits, _replay),

@@ -178,7 +178,6 @@ def _confusion_text(classes: PerClass) -> str:
 
 
 def _overall(found: Sums) -> dict[str, Any]:
-    """The numbers of all rows."""
     numbers: dict[str, Any] = {"rows": found.rows}
     if found.weight is not None:
         numbers["weight"] = found.weight
@@ -217,7 +216,6 @@ def _csv(found: dict[str, Sums], _: dict[str, Lines]) -> str:
 
 
 def _numbers(found: Sums) -> Iterator[list[Any]]:
-    """Lines of CSV for one target."""
     yield from ([name, "", "", value] for name, value in _overall(found).items())
     if found.labels is not None:
         classes = PerClass(found)

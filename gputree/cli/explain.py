@@ -84,7 +84,6 @@ def _explain(arguments: argparse.Namespace) -> None:
 
 
 def _rules_of(estimator: Any, X: Any, decimals: int) -> list[str]:
-    """The first rule that covers each row, in words."""
     lines = estimator.rules_.to_text(decimals=decimals).splitlines()
     return [lines[place] for place in estimator.apply(X).tolist()]  # the last is the default
 

@@ -142,7 +142,6 @@ def _export(arguments: argparse.Namespace) -> None:
 
 
 def _made(name: str, estimator: Any, given: dict[str, Any]) -> str | bytes:
-    """Export a model in a format."""
     if not (FORMATS[name].of_forests and averaged(estimator)):
         require_one(estimator, "export")
     if name not in _OF_TARGETS:

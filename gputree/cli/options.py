@@ -118,7 +118,6 @@ def flag(name: str) -> str:
 
 
 def _number(text: str) -> int | float:
-    """A number, as argparse takes it."""
     try:
         return number(text)
     except ValueError:

@@ -84,7 +84,6 @@ def add_predict(parser: argparse.ArgumentParser) -> None:
 
 
 def _levels(text: str) -> dict[str, float]:
-    """Quantiles by their texts, as argparse takes them."""
     try:
         return {level.strip(): float(level) for level in text.split(",")}
     except ValueError:

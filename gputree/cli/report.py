@@ -37,16 +37,15 @@ def in_words_of_the_command(message: str) -> str:
     return message
 
 
-def _as_flag(match: re.Match[str]) -> str:
-    return f"--{match[1].replace('_', '-')} must be"
-
-
 _WORDS: Sequence[tuple[str, Any]] = (
     (r"The 'n_trials' parameter of \w+ must", "--trials must"),
     (r"The 'misclassification_costs' parameter of \w+ must", "--costs must"),
     (r"The 'confidence' parameter of C45Rules must", "--rule-confidence must"),
     (r"[Tt]he 'classes' parameter of \w+", "--classes"),
-    (r"The '(\w+)' parameter of \w+ must be", _as_flag),
+    (
+        r"The '(\w+)' parameter of \w+ must be",
+        lambda found: f"--{found[1].replace('_', '-')} must be",
+    ),
     (r"ordered_categories=\{'(.*)': \[\.\.\.\]\}", r'--ordered "\1=...<..."'),
     (r"(The )?'ordered_categories'( parameter)?", "--ordered"),
     (r" or None(?=\. Got )", ""),

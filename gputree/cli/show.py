@@ -121,7 +121,6 @@ def _show(arguments: argparse.Namespace) -> None:
 
 
 def _show_alternatives(arguments: argparse.Namespace) -> None:
-    """Print the alternatives of a node, below the conditions that lead to it."""
     if not arguments.data:
         raise UsageError("--alternatives needs the rows of the tree: add --data FILE.")
     node = node_number(arguments.alternatives)
@@ -157,7 +156,6 @@ def _show_cp(estimator: Any, arguments: argparse.Namespace) -> None:
 
 
 def _lines(model: Any, arguments: argparse.Namespace) -> Iterable[str]:
-    """The lines of one tree or set of rules."""
     from gputree.export.describe import describe
     from gputree.export.text import text_lines
 
@@ -213,7 +211,6 @@ def _cp_text(estimator: Any) -> str:
 
 
 def _used(estimator: Any) -> list[str]:
-    """Names of the columns that the tree tests, in their order."""
     tree = estimator.tree_
     names = getattr(estimator, "feature_names_in_", None)
     tested = np.unique(tree.feature[~tree.is_leaf]).tolist()
@@ -221,7 +218,6 @@ def _used(estimator: Any) -> list[str]:
 
 
 def _root_risk(tree: Tree, risk: Risk) -> str:
-    """Cost of the root, over the weight of the rows."""
     from gputree.tree.weakest_links import node_risk
 
     cost, weight = float(node_risk(tree, risk)[0]), float(tree.weight[0])

@@ -256,7 +256,6 @@ class _CategoryWarnings:
         self._warned: set[str] = set()
 
     def warn(self, batch: Any) -> None:
-        """Warn of columns of a batch that were not warned of."""
         found = unknown_categories(self._estimator, batch.select(self._columns))
         for name in sorted(found.keys() - self._warned):
             say(f"warning: {found[name]}")

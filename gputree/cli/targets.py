@@ -33,7 +33,6 @@ class _Append(argparse.Action):
     """Take the names of columns, all different."""
 
     def __call__(self, parser: Any, namespace: Any, values: Any, option: Any = None) -> None:
-        """Take the next name."""
         if namespace.target is None:
             namespace.target, namespace.more_targets = values, []
         elif values in (namespace.target, *namespace.more_targets):

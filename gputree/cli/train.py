@@ -163,7 +163,6 @@ def _train(arguments: argparse.Namespace) -> None:
 
 
 def _train_on(arguments: argparse.Namespace, files: list[str]) -> None:
-    """Read the table, grow the model, write and score it."""
     from gputree.cli.resampling import resampling, score_table
     from gputree.compilation.waits import waiting
 
@@ -216,7 +215,6 @@ def _limit(
 
 
 def _check_together(arguments: argparse.Namespace) -> None:
-    """Refuse options that do not go together, before a table is read."""
     if arguments.rules and arguments.soft_thresholds:
         raise UsageError(
             "--rules cannot be combined with --soft-thresholds: rules test thresholds exactly."
@@ -227,7 +225,6 @@ def _check_together(arguments: argparse.Namespace) -> None:
 
 
 def _estimator(arguments: argparse.Namespace, table: Training) -> Any:
-    """The estimator, with the options given."""
     kind = _kind(arguments, table.y)
     params = given_options(arguments)
     classes = classes_of(arguments, table.y, table.declared)
@@ -252,7 +249,11 @@ def _estimator(arguments: argparse.Namespace, table: Training) -> Any:
             "--rules cannot be combined with --costs of more than two classes: a rule has one kind "
             "of error. --class-weight weights the classes."
         )
-    return _rules(kind, params, arguments, table)
+    from gputree.rules import C45Rules
+
+    # not pruned by default
+    tree = kind(**{"pruning": None} | params, categorical_features=table.categorical_features)
+    return C45Rules(tree, n_jobs=arguments.n_jobs).set_params(**given_of_rules(arguments))
 
 
 def _require_classes(kind: Any, option: str) -> None:
@@ -285,18 +286,7 @@ def _refuse(name: str, arguments: argparse.Namespace, kind: Any) -> NoReturn:
     raise UsageError(f"{fault}.")
 
 
-def _rules(
-    kind: Any, params: dict[str, Any], arguments: argparse.Namespace, table: Training
-) -> Any:
-    """The rules of a tree of some kind, which is not pruned by default."""
-    from gputree.rules import C45Rules
-
-    tree = kind(**{"pruning": None} | params, categorical_features=table.categorical_features)
-    return C45Rules(tree, n_jobs=arguments.n_jobs).set_params(**given_of_rules(arguments))
-
-
 def _kind(arguments: argparse.Namespace, y: Labels) -> Any:
-    """The estimator's class, by the algorithm and the task."""
     task = task_of(arguments, y)
     for name, column in named_targets(arguments, columns_of(y)).items():
         if task == "regression" and column.dtype.kind not in "iuf":
@@ -317,7 +307,6 @@ def _kind(arguments: argparse.Namespace, y: Labels) -> Any:
 
 
 def _kinds() -> dict[str, tuple[Any, ...]]:
-    """The estimators of each algorithm."""
     from gputree import ensemble, estimators
     from gputree.rules import BoostedC45Rules
 

@@ -185,7 +185,6 @@ def _in_batches(arguments: argparse.Namespace, files: list[str]) -> Training:
 def _warn_of_memory(
     arguments: argparse.Namespace, private: int | None, files: list[str], batches: Any
 ) -> None:
-    """Warn if `--memory` cannot be kept."""
     if arguments.memory is None:
         return
     from gputree.datasets.sources import PARQUET

@@ -128,7 +128,6 @@ def _vary() -> None:
 
 
 def _classes(quantity: Any, n_classes: int) -> Any:
-    """Target of `n_classes` classes of equal size."""
     return np.argsort(np.argsort(quantity)) * n_classes // len(quantity)
 
 

@@ -111,7 +111,8 @@ class Orders:
 
     def of(self, f: int, cells: Cells, label: str) -> NDArray[Any] | None:
         """The categories of column f in their order; None where they have none."""
-        order = self.given.get(f, DECLARED if self.by_type and _is_ordered(cells) else None)
+        by_type = self.by_type and isinstance(cells, Coded) and cells.ordered
+        order = self.given.get(f, DECLARED if by_type else None)
         if order is None:
             return None
         assert isinstance(cells, Coded)
@@ -143,10 +144,6 @@ def declared_orders(ordered_categories: Any, X: Any) -> Orders:
     return Orders(given, True)
 
 
-def _is_ordered(cells: Cells) -> bool:
-    return isinstance(cells, Coded) and cells.ordered
-
-
 def _places(column: Any, X: Any) -> list[int]:
     """Places of the column of a name or an index."""
     if isinstance(column, str):
@@ -161,7 +158,6 @@ def _places(column: Any, X: Any) -> list[int]:
 
 
 def _levels(column: Any, order: Any) -> NDArray[Any]:
-    """Listed categories as `Columns.categories` holds them."""
     is_list = isinstance(order, Sequence) and not isinstance(order, str)
     if not is_list and not hasattr(order, "tolist"):  # of NumPy, or an index of pandas
         raise InputError(f"{_ALLOWED} Got {order!r} for {column!r}.")

@@ -310,7 +310,6 @@ def _require_memory(n: int, d: int, dtype: type[np.floating]) -> None:
 
 
 def _fits_float32(values: NDArray) -> bool:
-    """Return whether every number is exact as float32."""
     kind, size = values.dtype.kind, values.dtype.itemsize
     if kind == "b" or values.size == 0:
         return True

@@ -145,7 +145,6 @@ class Part(JITCodeLibrary):
         return self._codegen if self._is_made else _NoAddresses(self._codegen)
 
     def add_ir_module(self, ir_module: Any) -> None:
-        """Add lowered code."""
         names = ir_module.globals
         self._own |= frozenset(names)
         self._calls_back |= any(name.startswith(CALLED_BACK) for name in names)
@@ -169,7 +168,6 @@ class Part(JITCodeLibrary):
                 passes.run(function, builder)
 
     def add_linking_library(self, library: Any) -> None:
-        """Link a library of called functions."""
         self._calls_back |= getattr(library, "_calls_back", False)
         super().add_linking_library(library)
 

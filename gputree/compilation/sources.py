@@ -118,7 +118,6 @@ def _sum(module: str) -> str | None:
 
 
 def _source(module: str) -> str | None:
-    """Source of a module of the package."""
     return _text(module)[0]
 
 

@@ -248,7 +248,6 @@ class KernelStore:
 
 
 def _prefix(function: Callable) -> str:
-    """Prefix of the files of a kernel."""
     package, _, module = function.__module__.partition(".")
     return f"{module or package}.{function.__qualname__}-"
 

@@ -162,7 +162,6 @@ class Tier:
         return self._predict(arguments) <= allowed
 
     def _predict(self, arguments: tuple[Any, ...]) -> float:
-        """Predict the seconds of interpreting."""
         rate = self.rate or self.instructions * INTERPRETED
         return rate * (largest(arguments) + CALL)
 
@@ -197,7 +196,6 @@ class Tier:
             self.rate = max(seconds / size, (self.rate or first) / 2, first / 10)
 
     def _count(self, seconds: float) -> None:
-        """Count seconds of interpreting."""
         with _counting:
             self.seconds = max(self.seconds + seconds, 0.0)
             _state.interpreted = max(_state.interpreted + seconds, 0.0)

@@ -129,7 +129,6 @@ def _merge_up(parent, predictions, stop, target, weight, power, moments, as_leaf
 
 @borrowing
 def _merge(into, weight, mean, second, third, fourth):
-    """Merge moments into `into`."""
     if weight == 0.0:
         return
     whole = into.weight + weight

@@ -99,7 +99,6 @@ class Word(NamedTuple):
 
 
 def _lines(text: str) -> Iterator[tuple[int, str, list[Word]]]:
-    """Lines that have words: their numbers and the words."""
     for place, line in enumerate(_LINE_END.split(text), 1):
         if words := _words(line):
             yield place, line.strip(), words

@@ -279,7 +279,6 @@ def _as_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def _as_numbers(label: str, name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Text and booleans as numbers."""
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
     if pa.types.is_boolean(column.type):

@@ -96,7 +96,11 @@ def _cause(row: list[str], width: int, opened: Opened) -> str:
         return ". It looks like a title or a note: remove it"
     if width == 1:
         return f". If the first row, {_short(opened.names[0])}, is a title, remove it"
-    if len(row) == width + 1 and _all_wide(opened, width + 1) and not any(map(_last, opened.rows)):
+    if (
+        len(row) == width + 1
+        and _all_wide(opened, width + 1)
+        and not any(row[-1] for row in opened.rows)
+    ):
         mark = opened.dialect.delimiter
         return f". Rows end in {mark!r}, and the first does not: add one to it, or remove these"
     if len(row) == width + 1 and is_number(first) | (first != "") and _all_wide(opened, width + 1):
@@ -107,12 +111,7 @@ def _cause(row: list[str], width: int, opened: Opened) -> str:
     return ". Its last cells are missing, or a line break stands within a cell without quotes"
 
 
-def _last(row: list[str]) -> str:
-    return row[-1]
-
-
 def _all_wide(opened: Opened, width: int) -> bool:
-    """Return whether each of the first rows has `width` cells."""
     return bool(opened.rows) and all(len(row) == width for row in opened.rows)
 
 

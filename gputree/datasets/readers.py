@@ -211,7 +211,12 @@ def _read(source: Source, wanted: _Wanted, kinds: Kinds, form: FileFormat, verbo
         features = feature_names(
             label, table.column_names, target, wanted.columns, [*wanted.ignore, *left_out]
         )
-        of_index = _guesses_of_index(table, [c for c in left_out if c not in wanted.ignore])
+        declared = pandas_index(table.schema)
+        of_index = [
+            guess_of_index(name, name in declared, table[name].null_count == table.num_rows)
+            for name in left_out
+            if name not in wanted.ignore
+        ]
         table = table.select([*features, *targets])
         table = convert(label, undamaged(source, table), kinds)
     of_cells = [guess for guess in guesses if guess.column in features]
@@ -246,12 +251,6 @@ def _with_target(
     warn_of(label, guesses_of_classes(name, values))
     warn_of(label, guesses_of_quotes(pa.table({name: cells})))
     return replace(table, target=values, target_name=name, declared=declared_classes(cells))
-
-
-def _guesses_of_index(table: pa.Table, left_out: Sequence[str]) -> list[Guess]:
-    declared = pandas_index(table.schema)
-    empty = {name for name in left_out if table[name].null_count == table.num_rows}
-    return [guess_of_index(name, name in declared, name in empty) for name in left_out]
 
 
 def _guesses_about(

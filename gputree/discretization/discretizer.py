@@ -154,8 +154,8 @@ class MDLPDiscretizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         task = new_mdl_task(target, weight, self.classes_.size, rule)
         self.cut_points_ = _cut_columns(values, task, threads, bool(self.verbose))
         self.bin_edges_ = [
-            np.concatenate([[low], cuts, [high]])
-            for cuts, (low, high) in zip(self.cut_points_, _ranges(values), strict=True)
+            np.concatenate([[np.fmin.reduce(column)], cuts, [np.fmax.reduce(column)]])
+            for cuts, column in zip(self.cut_points_, values.T, strict=True)
         ]
         self.n_bins_ = np.array([cuts.size + 1 for cuts in self.cut_points_])
         return self
@@ -270,7 +270,6 @@ class MDLPDiscretizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
 
 def _cut_columns(values: NDArray, task: MdlTask, threads: int, verbose: bool) -> list[Floats]:
-    """Cut points of every column."""
     bar = new_bar(values.shape[1], verbose, desc="cutting columns")
 
     def cut(f: int) -> Floats:
@@ -284,8 +283,3 @@ def _cut_columns(values: NDArray, task: MdlTask, threads: int, verbose: bool) ->
     finally:
         if bar is not None:
             bar.close()
-
-
-def _ranges(values: NDArray) -> list[tuple[float, float]]:
-    """The minimum and the maximum value of every column; NaN where it has none."""
-    return [(float(np.fmin.reduce(column)), float(np.fmax.reduce(column))) for column in values.T]

@@ -93,7 +93,6 @@ class OverPartitions(ClientParameters, TableEstimator):
         return self._fit_partitions(X, y, sample_weight)
 
     def _fit_partitions(self, X: Any, y: Any, sample_weight: Any) -> Any:
-        """Read, and grow on the workers."""
         return super()._fit_afresh(X, y, sample_weight)
 
     def _fit_gathered(self, X: Any, y: Any, sample_weight: Any) -> Any:
@@ -236,7 +235,6 @@ class ClassifierOverPartitions(OverPartitions, TableClassifier):
         self.n_classes_ = self.classes_.size
 
     def _by_class(self, found: Look) -> Floats | None:
-        """Weight of each class."""
         if self.class_weight is None:
             return None
         assert found.counts is not None

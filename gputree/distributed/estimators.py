@@ -15,6 +15,8 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from gputree.backends.sharded.coding import code_rows, fit_all
+from gputree.backends.sharded.dask import count_rows
+from gputree.backends.sharded.histograms import add_up
 from gputree.backends.sharded.rows import Read, join_ends
 from gputree.backends.sharded.tasks import Tasks
 from gputree.base.dtypes import Floats
@@ -132,7 +134,6 @@ class DaskDecisionTreeClassifier(ClassifierOverPartitions, _DaskTree, DecisionTr
     _plain = DecisionTreeClassifier
 
     def _fit_afresh(self, X: Any, y: Any, sample_weight: Any) -> Self:
-        """Read, grow and prune."""
         if self.misclassification_costs is not None:
             raise InputError(
                 f"{type(self).__name__} takes no 'misclassification_costs': weight the classes by "
@@ -293,11 +294,6 @@ class Extent(NamedTuple):
     weights: tuple[float, float]
 
 
-def count_rows(part: Read) -> int:
-    """Rows of a partition."""
-    return len(part.target)
-
-
 def weights_of(part: Read) -> Floats:
     """The weights of the rows of a partition."""
     return np.ones(len(part.target)) if part.weight is None else part.weight
@@ -320,11 +316,6 @@ def drawn_rows(part: Read, span: tuple[int, int], ends: Floats | None, given: Or
 def class_weights(part: Read, n_classes: int) -> Floats:
     """The weight of each class."""
     return np.bincount(part.target, part.weight, minlength=n_classes).astype(np.float64)
-
-
-def add_up(found: list[Floats]) -> Floats:
-    """The weights of the classes in some partitions."""
-    return np.sum(found, axis=0)
 
 
 def weighed_by_class(part: Read, by_class: Floats) -> Read:

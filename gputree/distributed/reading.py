@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from gputree.backends.binning import Bins
 from gputree.backends.devices import missing_columns, resolve_device, to_host
+from gputree.backends.sharded.histograms import add_up
 from gputree.backends.sharded.rows import Read, join_ends, join_measures, measure
 from gputree.backends.sharded.tasks import Tasks
 from gputree.base.dtypes import Bools, Floats, Int64s, Weight
@@ -313,17 +314,13 @@ def category_counts(tasks: Tasks, rowsets: Rowsets) -> Callable[[int], Int64s]:
 
     def count(f: int) -> Int64s:
         size = int(rowsets.columns.n_categories[f])
-        return tasks.combine(_count_codes, _add, rowsets.parts, f, size)
+        return tasks.combine(_count_codes, add_up, rowsets.parts, f, size)
 
     return count
 
 
 def _count_codes(part: Read, f: int, size: int) -> Int64s:
     return count_codes(part.values[:, f], size)
-
-
-def _add(found: list[Int64s]) -> Int64s:
-    return np.sum(found, axis=0)
 
 
 def grow_tree(

@@ -77,7 +77,6 @@ def agreements(
 
 
 def _sum(is_counted: Bools, weight: Weight) -> float:
-    """Weight of the rows that are counted, or their number."""
     return float(np.count_nonzero(is_counted) if weight is None else weight[is_counted].sum())
 
 

@@ -12,7 +12,7 @@ from sklearn.base import clone
 from gputree.editing.history import Edit, Skipped, forbid_objects, read_history
 from gputree.editing.nodes import EditedNodes, State
 from gputree.errors import InputError
-from gputree.estimators.arguments import cut_of, finite
+from gputree.estimators.arguments import cut_of, finite, place_of
 from gputree.export.describe import describe
 from gputree.export.text import text_lines
 from gputree.growth.assembly import graft
@@ -88,7 +88,7 @@ class TreeEditor(EditedNodes):
         Missing values go to the side where the gain is larger. C4.5 and ID3 have a branch for
         each category.
         """
-        name = self._names[self._feature(column)]
+        name = self._names[place_of(self._names, column)]
         edit: Edit = {"edit": "split", "path": self._path(self._find(node)), "column": name}
         if threshold is not None:
             edit["threshold"] = threshold if isinstance(threshold, str) else finite(threshold, name)
@@ -156,7 +156,7 @@ class TreeEditor(EditedNodes):
         )
 
     def _split(self, edit: Edit) -> State:
-        node, feature = self._at(edit["path"]), self._feature(edit["column"])
+        node, feature = self._at(edit["path"]), place_of(self._names, edit["column"])
         allowed = self._subtrees.allowed(self._tree, node)
         if allowed is not None and not allowed[feature]:
             raise InputError(

@@ -39,13 +39,7 @@ from gputree.export.html import losses_of, page_data, routed
 from gputree.inputs.targets import forbid_targets
 from gputree.inputs.validation import check_table, check_weights
 from gputree.prediction.losses import RoutedRows, encode_target, node_loss, require_known_labels
-from gputree.pruning import (
-    PenalizedLoss,
-    Pessimistic,
-    Pruner,
-    ReducedError,
-    ValidationPrePruning,
-)
+from gputree.pruning import PenalizedLoss, Pessimistic, Pruner, ReducedError, ValidationPrePruning
 from gputree.tree import Tree
 from gputree.tree.branches import add_up
 from gputree.tree.weakest_links import weakest_links
@@ -294,7 +288,7 @@ class EditedNodes:
         """
         if bins < 1:
             raise InputError(f"bins must be 1 or more, got {bins}.")
-        subtrees, feature = self._subtrees, self._feature(column)
+        subtrees, feature = self._subtrees, place_of(self._names, column)
         rows = subtrees.rows(self._tree, self._find(node))
         is_target = self._tree.task == "regression"
         counted = Counted(
@@ -319,9 +313,6 @@ class EditedNodes:
     @property
     def _names(self) -> list[Any]:
         return names_of(self._estimator)
-
-    def _feature(self, column: Any) -> int:
-        return place_of(self._names, column)
 
     def _routed(self) -> RoutedRows | None:
         """Validation rows at the nodes where they stop."""

@@ -34,13 +34,8 @@ class EditingSession:
     """Replies to the requests of one page, which edits and saves one tree.
 
     A request is an object with an ``action`` and its arguments; a reply is an object, of a request
-    that fails with an ``error`` alone: the tree is as before.
-
-    Parameters
-    ----------
-    editor : TreeEditor
-    save : function of the edited estimator, or None
-        May return a line that says where it has saved it.
+    that fails with an ``error`` alone: the tree is as before. `save` may return a line that says
+    where it has saved the edited estimator.
     """
 
     def __init__(self, editor: TreeEditor, save: Callable[[Any], Any] | None = None) -> None:
@@ -202,16 +197,7 @@ _HEADERS = {
 
 
 class EditingServer(ThreadingHTTPServer):
-    """Serves the page of one session until the page is closed.
-
-    Parameters
-    ----------
-    session : EditingSession
-    title : str
-        Title of the page.
-    language : "en", "zh" or None, default=None
-        Of its labels; None for that of the browser.
-    """
+    """Serves the page of one session until the page is closed; `language` as of `TreeWidget`."""
 
     daemon_threads = True
 

@@ -76,7 +76,7 @@ class TableRows:
             n_columns = column_count(forest.max_features, table.shape[1])
             bins, exact = table.max_bins or int(grower.max_bins), forest.splitter != "binned"
             ranks = whole and exact and device == "cpu" and threads < 2 * n_trees
-            if not (ranks and on_device.rank_for(n_columns, threads)):
+            if not (ranks and on_device.rank_for(n_columns, n_trees, threads)):
                 on_device.prepare(bins, threads, exact, n_columns)
             return device
 

@@ -17,9 +17,7 @@ from gputree.base.threads import n_threads
 from gputree.errors import InputError
 from gputree.estimators.arguments import explained
 from gputree.estimators.coded_table import CodedTable
-from gputree.estimators.column_warnings import (
-    warn_of_winners,
-)
+from gputree.estimators.column_warnings import warn_of_winners
 from gputree.estimators.reporting import Reporting, column_usage
 from gputree.estimators.table_estimator import TableEstimator
 from gputree.evaluation import Lines
@@ -50,7 +48,6 @@ class BaseDecisionTree(Reporting, TableEstimator):
     _shares_codes: ClassVar[bool] = False
 
     def _fit_afresh(self, X: Any, y: Any, sample_weight: Any) -> Self:
-        """Validate, grow and prune."""
         # of the file, or the pruner, of a former fit
         for name in ("missing_marks_", "reading_", "cp_table_", "edits_"):
             self.__dict__.pop(name, None)

@@ -154,7 +154,6 @@ def _rows_of(size: int, values: NDArray) -> int:
 
 
 def _learn(batches: Batches, reader: Reader, bar: ReadingProgress) -> _Seen:
-    """The first pass."""
     sizes: list[int] = []
     sums: list[list[int]] = []
     targets = BatchTargets()
@@ -368,7 +367,6 @@ def _reserve(file: Any, size: int, folder: str | os.PathLike[str] | None) -> Non
 
 
 def _put(file: Any, values: NDArray, folder: str | os.PathLike[str] | None) -> None:
-    """Write values, which are contiguous."""
     try:
         file.write(values.data)
     except OSError as error:

@@ -184,7 +184,6 @@ class Boosted(BoostedParameters, Reporting, TableClassifier):
         raise NotImplementedError
 
     def _tree_of(self, member: Any) -> Tree:
-        """The tree that a member is, or is from."""
         raise NotImplementedError
 
     def _confidences(self, member: Any, values: NDArray | SparseRows) -> Floats:

@@ -161,7 +161,10 @@ class C45Classifier(MultiwayTree, C45Parameters):
         self.winnowed_ = np.zeros(self.n_features_in_, np.bool_)
         if not self.winnow:
             super()._grow_and_prune(table, target, weight, given)
-            return self._soften(table, target, weight)
+            if self.soft_thresholds:
+                values = np.ascontiguousarray(to_host(table.values))
+                self.tree_ = soften(self.tree_, values, target, weight)
+            return
         grower = coded_grower(self, C45Classifier, table.shape[0])
         table, target, weight = with_weight(table, target, weight)
         kept = winnow(grower, table, target, weight, self.random_state)
@@ -173,11 +176,6 @@ class C45Classifier(MultiwayTree, C45Parameters):
         tree = super()._grow_tree(table, target, weight, n)
         tree = collapse_splits(tree) if self.collapse else tree
         return replace(tree, smoothing=1.0) if self.laplace else tree
-
-    def _soften(self, table: Table, target: NDArray, weight: Weight) -> None:
-        if self.soft_thresholds:
-            values = np.ascontiguousarray(to_host(table.values))
-            self.tree_ = soften(self.tree_, values, target, weight)
 
     def _device(self) -> str:
         forbid_binary_splits_on_cuda(self)

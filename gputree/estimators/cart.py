@@ -34,12 +34,7 @@ from gputree.estimators.documentation import (
     document,
 )
 from gputree.estimators.forced_splits import grow_forced
-from gputree.estimators.growing import (
-    UNLIMITED_DEPTH,
-    Options,
-    grow_tree,
-    grow_whole_trees,
-)
+from gputree.estimators.growing import UNLIMITED_DEPTH, Options, grow_tree, grow_whole_trees
 from gputree.estimators.growing_ranked import grow_ranked, is_ranked
 from gputree.estimators.growing_stacked import grow_stacked_trees
 from gputree.estimators.growing_targets import grow_targets
@@ -72,7 +67,6 @@ class Cart(TreeParameters, BaseDecisionTree):
     _lacks = CART_LACKS
 
     def _fit_afresh(self, X: Any, y: Any, sample_weight: Any) -> Self:
-        """Validate, grow and prune."""
         self._forbid_two_prunings()
         return super()._fit_afresh(X, y, sample_weight)
 

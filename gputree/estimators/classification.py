@@ -145,7 +145,6 @@ class TableClassifier(LogProbabilities, ClassifierMixin, TableEstimator):
 
     @property
     def _has_targets(self) -> bool:
-        """Return whether the classifier is fitted to several targets."""
         return isinstance(getattr(self, "classes_", None), list)
 
     def __sklearn_tags__(self) -> Any:

@@ -349,7 +349,6 @@ def _warn_of_mixed_columns(caller: str, table: Table, reader: TableReader) -> No
 
 
 def _coded(table: Table) -> Table:
-    """Code a whole table."""
     n_threads = most_threads()
     try:
         table.on(table.device or "cpu", n_threads).prepare(table.max_bins or MAX_BINS, n_threads)

@@ -367,5 +367,4 @@ def _look_at_targets(y: Floats, weights: Weights, targets: Targets, subject: str
 
 
 def _sample(n: int) -> Int64s:
-    """Rows at even distances."""
     return np.linspace(0, n - 1, min(n, SAMPLE_ROWS)).astype(np.int64)

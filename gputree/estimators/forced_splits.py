@@ -85,7 +85,6 @@ def _read(given: Any) -> dict[str, Any]:
 
 
 def _node(tree: Tree, path: tuple[int, ...]) -> int:
-    """Node at the end of a path of ordinals."""
     node = 0
     for ordinal in path:
         node = int(tree.first_child[node]) + ordinal

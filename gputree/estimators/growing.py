@@ -37,18 +37,8 @@ from gputree.columns import Columns
 from gputree.criteria.named import class_impurity, fix, new_criterion, target_impurity
 from gputree.errors import InputError
 from gputree.estimators.column_warnings import warn_if_coarse
-from gputree.estimators.growing_categories import (
-    CategoricalSplit,
-    add_category_tests,
-    search_of,
-)
-from gputree.growth.assembly import (
-    GrownNodes,
-    WholeTrees,
-    number_whole,
-    over_leaves,
-    renumber,
-)
+from gputree.estimators.growing_categories import CategoricalSplit, add_category_tests, search_of
+from gputree.growth.assembly import GrownNodes, WholeTrees, number_whole, over_leaves, renumber
 from gputree.growth.frontier import best_first_leaves, bound_answers
 from gputree.growth.grower import GrowthPlan, grow_roots, is_small_root
 from gputree.inputs.tables import Table
@@ -104,15 +94,9 @@ def grow_tree(
     sample_weight: Weight,
     options: Options,
 ) -> Grown:
-    """Grow a CART tree.
+    """Grow a CART tree on class codes, or float64 targets, of shape (n,).
 
-    Parameters
-    ----------
-    table : Table of n rows
-    target : class codes, or float64 targets, of shape (n,)
-    sample_weight : float64 or integer array of shape (n,), or None
-        Not negative; rows of weight zero take no part.
-    options : Options
+    Weights are float64 or integers; rows of weight zero take no part.
     """
     device_table = table.on(options.device, options.n_threads)
     target, sample_weight = over_stored(table.rows, len(table.source), target, sample_weight)
@@ -335,7 +319,6 @@ def coded_again(table: DeviceTable) -> int:
 
 
 def _plan(options: Options, coded_again: int, histogram_bytes: int) -> GrowthPlan:
-    """The plan of growth by some options."""
     return GrowthPlan(
         max_bins=options.max_bins,
         exact=options.exact,

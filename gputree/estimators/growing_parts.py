@@ -10,13 +10,7 @@ from gputree.arithmetic.fixed_point import Weights
 from gputree.backends.binning import MAX_BINS, Bins
 from gputree.backends.sharded import coding
 from gputree.backends.sharded.dask import spread
-from gputree.backends.sharded.rows import (
-    Read,
-    Rounding,
-    RowSummary,
-    in_units,
-    weight_units,
-)
+from gputree.backends.sharded.rows import Read, Rounding, RowSummary, in_units, weight_units
 from gputree.backends.sharded.tasks import Tasks
 from gputree.columns import Columns
 from gputree.criteria.named import fix

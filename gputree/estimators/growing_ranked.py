@@ -45,13 +45,7 @@ _NOT_IN_MEMORY = "it is grown from a table in memory, on the CPU: not in batches
 
 
 def is_ranked(estimator: Any) -> bool:
-    """Return True if an estimator grows over ranked lists; raise for what these do not take.
-
-    Raises
-    ------
-    ValueError
-        Another parameter is not for its criterion, or `quantile` is not.
-    """
+    """Return True if an estimator grows over ranked lists; raise for what these do not take."""
     criterion = estimator.criterion
     if criterion != "quantile" and getattr(estimator, "quantile", 0.5) != 0.5:
         raise InputError(

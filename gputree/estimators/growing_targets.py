@@ -23,11 +23,7 @@ from gputree.estimators.growing import (
     new_limits,
     over_stored,
 )
-from gputree.estimators.growing_ranked import (
-    grow_lists,
-    require_targets,
-    tree_of_lists,
-)
+from gputree.estimators.growing_ranked import grow_lists, require_targets, tree_of_lists
 from gputree.growth.assembly import over_leaves
 from gputree.inputs.tables import Table
 
@@ -35,13 +31,7 @@ _ON_CPU = "trees of several targets are grown on the CPU"
 
 
 def forbid_with_targets(options: Options) -> None:
-    """Raise for what trees of several targets do not take.
-
-    Raises
-    ------
-    ValueError
-        Names the parameter, and what to write.
-    """
+    """Raise for what trees of several targets do not take."""
     refused = (
         (options.device != "cpu", f"device={options.device!r}", f"{_ON_CPU}. Write device='cpu'."),
         (
@@ -68,16 +58,10 @@ def forbid_with_targets(options: Options) -> None:
 def grow_targets(
     table: Table, target: NDArray[Any], sample_weight: NDArray | None, options: Options
 ) -> Grown:
-    """Grow a CART tree of several targets, as `gputree.estimators.growing.grow_tree` does.
+    """Grow a CART tree of k targets, as `gputree.estimators.growing.grow_tree` does, on the CPU.
 
-    Parameters
-    ----------
-    table : Table of n rows
-        The tree is grown on the CPU. Of a table in batches, one column after the other is read.
-    target : float64 array of shape (n, k), or class codes
-        Of ``options.target_classes`` classes each, where these are given.
-    sample_weight : float64 or integer array of shape (n,), or None
-    options : Options
+    `target` is float64 (n, k), or has codes of ``options.target_classes`` classes each. Of a table
+    in batches, one column after the other is read.
     """
     forbid_with_targets(options)
     if options.draws_cuts and table.sharding is not None:
@@ -143,7 +127,6 @@ def _class_statistics(
 def _add_classes(
     begin: NDArray, end: NDArray, target: NDArray, weight: NDArray, sums: NDArray
 ) -> None:
-    """Add up the class weights of leaves."""
     for leaf in range(begin.size):
         for i in range(begin[leaf], end[leaf]):
             for j in range(target.shape[1]):

@@ -59,7 +59,6 @@ class MultiwayTree(LabelParameters, MultiwayParameters, TreeClassifier):
         }
 
     def _device(self) -> str:
-        """Device on which the tree is grown: "cpu" or "cuda"."""
         return resolve_device(self.device, bool(self.verbose))
 
 

@@ -91,7 +91,6 @@ class Reporting:
         return reports if k > 1 else reports[0]
 
     def _report_size(self) -> dict[str, int]:
-        """Size of the model, by unit."""
         raise NotImplementedError
 
     def _report_tables(self, X: Any, y: NDArray[Any], weight: Weight) -> dict[str, Lines]:

@@ -18,11 +18,7 @@ from sklearn.utils.metaestimators import available_if
 
 from gputree.backends.devices import InfinityError
 from gputree.base.dtypes import Floats, Weight
-from gputree.base.sklearn import (
-    InvalidParameterError,
-    fit_context,
-    validate_parameter_constraints,
-)
+from gputree.base.sklearn import InvalidParameterError, fit_context, validate_parameter_constraints
 from gputree.columns.cells import as_table
 from gputree.columns.options import declared_nominal
 from gputree.compilation.waits import on_screen, waiting
@@ -46,7 +42,8 @@ from gputree.pruning import Pruner, get_pruner
 # Takes a function that returns the attributes fitted so far; True if a callback ends the fit.
 EndOfPart = Callable[[Callable[[], dict[str, Any]]], bool]
 
-# The whole fit's context, and the callbacks that are to be torn down: names of scikit-learn's.
+# The whole fit's context, and callbacks that are to be torn down: scikit-learn reads them when a
+# fit has ended, by an error, too.
 _DURING_FIT = ("_callback_fit_ctx", "_skl_callbacks_to_teardown")
 
 
@@ -85,7 +82,6 @@ class CallbackSupport:
         return returned
 
     def _most_parts(self) -> int:
-        """Maximum number of parts of a fit."""
         return 0
 
     @property
@@ -128,10 +124,6 @@ class CallbackSupport:
             return bool(stops)
 
         return end
-
-    def _of_fit(self) -> dict[str, Any]:
-        """Attributes that scikit-learn reads when a fit has ended, by an error, too."""
-        return {name: vars(self)[name] for name in _DURING_FIT if name in vars(self)}
 
 
 # Criteria of trees of several targets.
@@ -210,7 +202,7 @@ class TableEstimator(Descending, CallbackSupport, BaseEstimator):
                 except InfinityError as error:
                     raise error.named(getattr(self, "feature_names_in_", None)) from error
         except BaseException:
-            during = self._of_fit()
+            during = {name: vars(self)[name] for name in _DURING_FIT if name in vars(self)}
             self.__dict__.clear()
             self.__dict__.update(before, **during)
             raise
@@ -224,7 +216,6 @@ class TableEstimator(Descending, CallbackSupport, BaseEstimator):
             self.target_names_in_ = names
 
     def _fit_afresh(self, X: Any, y: Any, sample_weight: Any) -> Self:
-        """Validate and fit."""
         raise NotImplementedError
 
     def _check_target(self, y: Any, n_rows: int) -> NDArray[Any]:

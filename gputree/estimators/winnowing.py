@@ -41,7 +41,6 @@ class RowWeights(NamedTuple):
 
     @property
     def values(self) -> Floats:
-        """The weights, of shape (n,)."""
         return np.multiply(self.units, self.unit, dtype=np.float64)
 
 

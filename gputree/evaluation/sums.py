@@ -93,7 +93,6 @@ class ClassSums(NamedTuple):
 
     @property
     def rows(self) -> int:
-        """Number of rows."""
         return self.hits.n
 
     @property
@@ -145,7 +144,6 @@ class NumberSums(NamedTuple):
 
     @property
     def rows(self) -> int:
-        """Number of rows."""
         return self.target.n
 
     @property

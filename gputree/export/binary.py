@@ -135,7 +135,6 @@ def as_binary(model: Model) -> Binary:
 
 
 def _tests(split: Split) -> list[_Test]:
-    """The chain of tests of one split."""
     missing, unseen = _end(split, split.missing), _end(split, split.unseen)
     ends = [_End(child, False) for child in split.children]
     if split.threshold is None:

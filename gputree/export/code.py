@@ -151,13 +151,14 @@ def export_c(
         for column, categories in zip(model.feature_names, model.categories, strict=True)
     ]
     begin = np.append(0, np.cumsum([len(c) for c in words]))
+    ordered = np.isin(np.arange(len(words)), list(model.ordered))
     classes = _c_words("classes", _values(model.classes) or [])
     text = [
         _c_strings(f"{name}_features", list(map(str, model.feature_names))),
         _c_strings(f"{name}_classes", classes),
         _c_strings(f"{name}_words", [word for column in words for word in column]),
         _c_numbers(f"{name}_words_begin", begin),
-        _c_numbers(f"{name}_ordered", _is_ordered(model)),
+        _c_numbers(f"{name}_ordered", ordered.astype(np.int64)),
     ]
     for key, values in _columns(flat).items():
         text.append(_c_numbers(f"{name}_{'codes' if key == 'CODE' else key.lower()}", values))
@@ -180,11 +181,6 @@ def _columns(flat: Flat) -> dict[str, np.ndarray]:
     fields["SPREADS"] = flat.spreads.astype(np.int64)
     fields["VALUE"] = flat.value.ravel()
     return fields
-
-
-def _is_ordered(model: Model) -> np.ndarray:
-    """1 for each column of ordered categories."""
-    return np.isin(np.arange(len(model.categories)), list(model.ordered)).astype(np.int64)
 
 
 def _values(categories: Any) -> list[Any] | None:

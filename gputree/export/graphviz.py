@@ -101,7 +101,6 @@ def _statements(shown: Description, whole: Description, by_weight: bool) -> Iter
 
 
 def _edge(shown: Description, node: int, by_weight: bool) -> Iterator[str]:
-    """The attributes of the edge that leads to a node."""
     tree, condition = shown.tree, shown.condition(node)
     words = [] if condition.operator in ("=", "in", "is") else [condition.operator]
     words.append(condition.operand.strip("{}") if condition.operator == "in" else condition.operand)

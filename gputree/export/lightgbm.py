@@ -168,7 +168,6 @@ def _shape(binary: Binary, rows: Int64s) -> str:
 
 
 def _rows(tree: Tree) -> Int64s:
-    """Rows of each node, by their weights where these are integers."""
     whole = (tree.weight == np.floor(tree.weight)).all() and tree.weight[0] < 1 << 31
     return tree.weight.astype(np.int64) if whole else tree.n_rows
 

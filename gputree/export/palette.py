@@ -184,8 +184,6 @@ def _installed(add_new: bool) -> list[Any]:
             with contextlib.suppress(Exception):  # whatever a broken file raises
                 manager.addfont(path)
     fonts = [font for font in manager.ttflist if not _STANDS_IN.match(font.name)]
-    return sorted(fonts, key=_order)
-
-
-def _order(font: Any) -> tuple[bool, bool, bool, str]:
-    return font.style != "normal", not _is_regular(font), "Serif" in font.name, font.name
+    return sorted(
+        fonts, key=lambda f: (f.style != "normal", not _is_regular(f), "Serif" in f.name, f.name)
+    )

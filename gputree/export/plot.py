@@ -155,7 +155,6 @@ def _lay_out(ax: Any, tree: Tree, labels: list[str], bar: float) -> _Layout:
 
 
 def _extent(probe: Any, label: str) -> tuple[float, float]:
-    """Width and height of a text in points."""
     probe.set_text(label)
     box = probe.get_window_extent()
     return box.width * 72 / probe.figure.dpi, box.height * 72 / probe.figure.dpi

@@ -318,7 +318,6 @@ def _scale(ax: Any, alphas: Floats) -> None:
 
 
 def _label_leaves(ax: Any, table: NDArray[Any]) -> None:
-    """The number of leaves above, of as many trees as fit."""
     place = ax.transData.transform(np.column_stack([table["alpha"], table["xerror"]]))[:, 0]
     rows = _apart(place)
     upper = ax.twiny()

@@ -217,7 +217,6 @@ def _colors_of(estimator_or_tree: Any, tree: Tree, y: Any) -> Any:
 
 
 def _numbers(y: NDArray[Any]) -> Floats:
-    """Targets of a regression tree."""
     try:
         return y.astype(np.float64)
     except (TypeError, ValueError):
@@ -250,7 +249,6 @@ def _draw_rows(
 
 
 def _name(ax: Any, described: Description, across: _Axis, up: _Axis) -> None:
-    """Names of the columns, their categories and the classes."""
     from matplotlib.patches import Patch
 
     def plain(text: str) -> str:

@@ -33,7 +33,6 @@ class SqlDialect(NamedTuple):
     deepest: int = DEEPEST  # CASE inside CASE; deeper trees are one CASE, a condition a leaf
 
     def name(self, name: str) -> str:
-        """An identifier."""
         if "\0" in name or not name:
             raise InputError(f"SQL cannot represent the name {name!r}.")
         return self.quote + name.replace(self.quote, self.quote * 2) + self.quote
@@ -79,7 +78,6 @@ class Literals:
         return pattern.format(self.columns[feature])
 
     def literals(self, feature: int, codes: Int32s) -> list[str]:
-        """The categories of some codes."""
         categories = self.names.categories[feature]
         if categories is not None and categories.dtype.kind == "O":
             texts = sum(isinstance(word, str) for word in categories)
@@ -91,7 +89,6 @@ class Literals:
         return list(map(self.literal, self.names.words(feature, codes)))
 
     def literal(self, value: Any) -> str:
-        """A label or category."""
         if isinstance(value, bool):
             return self.dialect.truth[value]
         if isinstance(value, int):

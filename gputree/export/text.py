@@ -198,7 +198,6 @@ def to_dict(
 
 
 def _answer(model: Model, prediction: Any, decimals: int | None) -> Any:
-    """A mean target, or the label of a class."""
     if model.classes is None:
         return float(format_number(prediction, decimals))
     label = model.classes[prediction]

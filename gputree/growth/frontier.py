@@ -91,13 +91,11 @@ class Frontier:
         return int((self.end - self.begin).sum())
 
     def take(self, nodes: NDArray[Any]) -> Frontier:
-        """Return the given nodes, by mask or place."""
         if nodes.dtype == bool and nodes.all():
             return self
         return self._take(nodes)
 
     def slice(self, first: int, last: int) -> Frontier:
-        """Return the nodes ``first .. last``."""
         return self._take(slice(first, last))
 
     def _take(self, nodes: Any) -> Frontier:
@@ -130,7 +128,6 @@ class LevelHistograms:
 
     @classmethod
     def none(cls) -> LevelHistograms:
-        """Return an empty set of histograms."""
         return cls(None, np.empty(0, np.int64))
 
     def slots_of(self, nodes: Int64s) -> Int64s:

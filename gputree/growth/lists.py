@@ -306,7 +306,6 @@ class Expansion(NamedTuple):
 
     @classmethod
     def none(cls, n_classes: int) -> Expansion:
-        """No split."""
         none, reals, weights = np.empty(0, np.int64), np.empty(0), np.empty((0, n_classes), int)
         feature, code = none.astype(np.int32), none.astype(np.uint32)
         return cls(none, feature, reals, reals, reals, np.array([0]), code, none, weights)

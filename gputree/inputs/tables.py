@@ -93,14 +93,15 @@ class Table:
         self._lock = Lock()
 
     def __getstate__(self) -> dict[str, Any]:
-        state = {**vars(self), "source": to_host(self.source)}
-        del state["_lock"]
+        state = {**vars(self), "stored": to_host(self.source)}
+        del state["_lock"], state["source"]
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
+        state = dict(state)
+        source = state.pop("stored")  # the name in pickles of older builds
+        self.source = writable(source) if isinstance(source, np.ndarray) else source
         vars(self).update(state, _lock=Lock())
-        if isinstance(self.source, np.ndarray):
-            self.source = writable(self.source)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -110,7 +111,7 @@ class Table:
 
     @property
     def stored(self) -> Any:
-        """All rows as a matrix, NumPy's or CuPy's."""
+        """Matrix of all rows, NumPy's or CuPy's."""
         return self.source.dense if isinstance(self.source, SparseRows) else self.source
 
     @property
@@ -258,7 +259,8 @@ def read_table(
     numeric = isinstance(categorical_features, str) and categorical_features == "auto"
     numeric = (numeric or categorical_features is None) and columns is None
     numeric = numeric and not isinstance(ordered_categories, Mapping)
-    if numeric and not every_nominal and order == "C" and is_sparse(X):
+    numbers = getattr(X, "dtype", None) != np.bool_ or categorical_features is None
+    if numeric and numbers and not every_nominal and order == "C" and is_sparse(X):
         check_features(X)
         _limit_rows(caller, X)
         return Table(SparseRows.of(X), Columns.numeric(X.shape[1]))
@@ -312,7 +314,6 @@ class TableReader:
         return self._declared
 
     def know(self, columns: Columns, names: NDArray | None) -> None:
-        """Take types, categories and names of the columns."""
         self.columns_, self._names = columns, names
 
     def values(self, X: Any, *, learn: bool) -> NDArray:

@@ -17,12 +17,7 @@ Classes = NDArray[Any] | list[NDArray[Any]]
 
 
 def target_columns(y: Any) -> list[Any] | None:
-    """Columns of `y` where it has several, each of its type; None where it has one.
-
-    Parameters
-    ----------
-    y : array-like or data frame of shape (n_rows,) or (n_rows, n_outputs)
-    """
+    """Columns of `y` where it has several, each of its type; None where it has one."""
     if isinstance(y, list | tuple):
         return _columns_of_rows(y)
     shape: Any = getattr(y, "shape", ())

@@ -57,7 +57,6 @@ def contents_of(boosted: Boosted) -> Contents:
 
 
 def _joined(sets: list[RuleSet]) -> Rules:
-    """The rules of all trials, over one list of conditions."""
     return rules_of(
         ([ruleset.rules.conditions[i] for i in ruleset.rules.of(rule).tolist()], int(label))
         for ruleset in sets
@@ -133,7 +132,6 @@ def _restore(
     defaults: list[int],
     arrays: dict[str, NDArray],
 ) -> None:
-    """Give the trials their rules."""
     rules = rules_in(arrays, boosted.columns_, boosted.n_classes_)
     if sum(n_rules) != rules.label.size:
         raise InputError(f"n_rules must add up to {rules.label.size}, the rules of all trials.")

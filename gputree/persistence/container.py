@@ -155,7 +155,6 @@ class ArchiveFolder:
 
     @staticmethod
     def member(folder: str, name: str) -> str:
-        """The member of an array."""
         return f"{folder}/{name}.npy"
 
     def __contains__(self, name: str) -> bool:

@@ -306,14 +306,10 @@ def _columns(header: dict[str, Any], trees: Sequence[Tree]) -> Columns:
     columns = Columns(coded & ~ordered, tuple(categories))
     for tree in trees:
         _check_tests(tree, columns)
-        if ordered.any() and columns.nominal[tree.feature[_thresholds(tree)]].any():
+        numeric = ~tree.is_leaf & ~tree.tests_categories
+        if ordered.any() and columns.nominal[tree.feature[numeric]].any():
             raise InputError("a threshold cuts categories that are not among the ordered ones.")
     return columns
-
-
-def _thresholds(tree: Tree) -> Bools:
-    """The nodes that compare numbers."""
-    return ~tree.is_leaf & ~tree.tests_categories
 
 
 def _check_tests(tree: Tree, columns: Columns) -> None:

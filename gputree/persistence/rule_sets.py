@@ -114,7 +114,6 @@ def rules_in(arrays: dict[str, NDArray], columns: Columns, n_classes: int) -> Ru
 
 
 def _check_codes(arrays: dict[str, NDArray], columns: Columns) -> None:
-    """Raise ValueError unless sets hold categories of their columns, in ascending order."""
     begin, code = arrays["code_begin"], arrays["code"]
     _check_bounds("code_begin", begin, code.size, arrays["kind"].size)
     sizes = np.diff(begin)

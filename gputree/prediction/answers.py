@@ -166,7 +166,6 @@ def mix(descent: Descent, stop: Int32s, out: Floats, predictions: Floats) -> Non
 
 @inner
 def _copy(values: NDArray, size: int) -> NDArray:
-    """Copy `values` to an array of the given size."""
     longer = np.empty(size, values.dtype)
     for i in range(values.size):
         longer[i] = values[i]
@@ -236,7 +235,7 @@ def take(
     paths = None
     if isinstance(values, SparseRows) and descent.nodes.target is None:
         paths = tree.derive(_zero_paths, values.dtype)
-        paths = paths if paths.is_faster(values) else None
+        paths = paths if paths.is_better(values) else None
 
     def block(begin: int, end: int) -> None:
         if paths is None:

@@ -11,10 +11,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, check_random_state
 
 from gputree.base.dtypes import Floats, Values, Weight
-from gputree.base.sklearn import (
-    Interval,
-    check_sample_weight,
-)
+from gputree.base.sklearn import Interval, check_sample_weight
 from gputree.base.texts import fill
 from gputree.base.threads import n_threads
 from gputree.errors import InputError, InputTypeError

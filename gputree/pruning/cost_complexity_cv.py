@@ -30,10 +30,7 @@ from gputree.prediction.losses import (
     route,
 )
 from gputree.pruning.base import Pruner, Rows, require_tree
-from gputree.pruning.cost_complexity import (
-    CostComplexity,
-    nested_sequence,
-)
+from gputree.pruning.cost_complexity import CostComplexity, nested_sequence
 from gputree.tree import Tree
 from gputree.tree.weakest_links import Risk, node_risk, weakest_links
 
@@ -244,7 +241,6 @@ def _loss_along(
 
 
 def _choose(table: NDArray[Any], rule: Rule) -> int:
-    """Row of the chosen tree; rows are ordered by size, the smallest first."""
     best = int(np.argmin(table["xerror"]))
     if rule == "min":
         return best

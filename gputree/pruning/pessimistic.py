@@ -131,7 +131,6 @@ def _rounds(n: int, n_threads: int) -> list[int]:
 
 
 def _scratch(nodes: NDArray, n_classes: int, entries: NDArray) -> SortScratch:
-    """Allocate buffers to sort a copy of `entries`."""
     n_children = int(nodes["n_children"].max())
     return SortScratch(
         ordinal=np.empty(entries.size, np.int32),

@@ -50,23 +50,12 @@ class Condition(NamedTuple):
 
 
 class Rules(NamedTuple):
-    """Many rules as arrays, over one list of conditions.
+    """Many rules as arrays, over one list of conditions."""
 
-    Attributes
-    ----------
-    conditions : list of U different Condition
-    begin : int64 array of shape (R + 1,)
-        Rule r has the conditions ``condition[begin[r] : begin[r + 1]]``.
-    condition : int64 array
-        Indices of `conditions`, in the order of a path.
-    label : int64 array of shape (R,)
-        Code of the class that each rule predicts.
-    """
-
-    conditions: list[Condition]
-    begin: Int64s
-    condition: Int64s
-    label: Int64s
+    conditions: list[Condition]  # all different
+    begin: Int64s  # (R + 1,): rule r has ``condition[begin[r] : begin[r + 1]]``
+    condition: Int64s  # indices of `conditions`, in the order of a path
+    label: Int64s  # (R,): code of the class that each rule predicts
 
     @property
     def sizes(self) -> Int64s:

@@ -357,7 +357,6 @@ def forbid_parted_answers(tree: Any) -> None:
 
 
 def _rows(tree: Any, X: Any, y: Any, sample_weight: Any) -> WeightedRows:
-    """Training rows that have weight, in the form of the tree's tests."""
     values, target, weight = encode(tree, X, to_host(y), to_host(sample_weight))
     require_known_labels(y, target)
     weight = tree._combine_weights(weight, target)

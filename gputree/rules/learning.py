@@ -31,7 +31,10 @@ def order_classes(covers: Coverage, label: Int64s, rows: WeightedRows) -> list[i
     order: list[int] = []
     gone = np.zeros(rows.label.size, np.bool_)
     rest = np.unique(label).tolist()
-    covered = {c: np.unique(_rows_of(covers, np.flatnonzero(label == c))) for c in rest}
+    covered = {}
+    for c in rest:
+        of_class = map(covers.of, np.flatnonzero(label == c).tolist())
+        covered[c] = np.unique(np.concatenate([covers.rows[:0], *of_class]))
     while rest:
         best = min(rest, key=lambda c: _harm(covered[c], c, rows))  # ties: the first
         order.append(best)
@@ -39,10 +42,6 @@ def order_classes(covers: Coverage, label: Int64s, rows: WeightedRows) -> list[i
         gone[covered.pop(best)] = True
         covered = {c: found[~gone[found]] for c, found in covered.items()}
     return order
-
-
-def _rows_of(covers: Coverage, rules: Int64s) -> Int32s:
-    return np.concatenate([covers.rows[:0], *(covers.of(rule) for rule in rules.tolist())])
 
 
 def _harm(found: Int32s, label: int, rows: WeightedRows) -> int:
@@ -220,7 +219,6 @@ def _chosen(
     n_categories: Int64s,
     options: LearningOptions,
 ) -> Int64s:
-    """Choose the rules that describe their classes in the smallest number of bits."""
     bits = rule_bits(rules, rows, n_categories, options.redundancy)
     found = [np.empty(0, np.int64)]
     for label in np.unique(rules.label).tolist():

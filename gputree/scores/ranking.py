@@ -248,7 +248,6 @@ def _all_scores(
 
 
 def _names(table: ScoredTable, given: Sequence[str] | None) -> NDArray[Any]:
-    """Names of the columns: those given, or of a data frame, or x0, x1, ..."""
     d = table.rows.shape[1]
     if given is None:
         names = table.rows.names

@@ -210,7 +210,6 @@ class ScoredTable(NamedTuple):
 
     @property
     def nominal(self) -> Bools:
-        """Columns of categories."""
         return self.rows.columns.nominal
 
     def of(self, target: Target) -> ScoredTable:
@@ -254,7 +253,6 @@ def branch_columns(table: ScoredTable, target: Target, numeric: Numeric) -> list
 
 
 def _branch(table: ScoredTable, f: int, target: Target, numeric: Numeric) -> Branched:
-    """Return the branches of column f."""
     none = np.empty(0)
     if table.nominal[f]:
         code, missing = _last_if_missing(table.rows.column(f))

@@ -90,7 +90,6 @@ class TreeArrays:
 
     @property
     def n_outputs(self) -> int:
-        """Number of targets."""
         if self.task == "regression":
             return self.statistics.shape[1]
         return len(self.target_classes) or 1

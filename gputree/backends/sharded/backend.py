@@ -264,7 +264,6 @@ def _table(summary: TableSummary, counts: NDArray, categories: Int64s) -> tuple[
 
 
 def _scratch(summary: TableSummary, count: int) -> Scratch:
-    """Scratch with the sums of `count` categories."""
     scratch = new_scratch(summary.table, summary.task, 1, sorted_=False)
     assert scratch is not None
     size = count + 2

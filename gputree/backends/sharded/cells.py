@@ -63,13 +63,11 @@ class Intervals(NamedTuple):
     missing: Int64s  # (k, channels) of missing values
 
     def take(self, places: NDArray[Any] | slice) -> Intervals:
-        """Return the given intervals."""
         fields: list[Any] = [field[places] for field in self]
         return Intervals(*fields)
 
     @classmethod
     def join(cls, found: list[Intervals]) -> Intervals:
-        """Concatenate intervals."""
         fields: list[Any] = [np.concatenate(field) for field in zip(*found, strict=True)]
         return cls(*fields)
 

@@ -67,57 +67,29 @@ ARRAYS = 6
 
 
 class Sizes(NamedTuple):
-    """Sizes that decide how a table is divided into shards.
-
-    Attributes
-    ----------
-    rows, columns : int
-    stride : int
-        Bytes of a row of codes.
-    value_bytes : int
-        Of a value; 0 where all cuts are by code.
-    result_bytes : int
-        Of the largest result of one node: a histogram, the statistics of a column's categories.
-    """
+    """Sizes that decide how a table is divided into shards."""
 
     rows: int
     columns: int
-    stride: int
-    value_bytes: int
-    result_bytes: int
+    stride: int  # bytes of a row of codes
+    value_bytes: int  # of a value; 0 where all cuts are by code
+    result_bytes: int  # of the largest of a node: a histogram, statistics of categories
 
 
 class Plan(NamedTuple):
-    """Division of a table into shards, and the shards that stay on the device.
+    """Division of a table into shards, and the shards that stay on the device."""
 
-    Attributes
-    ----------
-    rows : int
-        Of a shard, except the last.
-    staying : int
-        Number of first shards, which stay on the device.
-    valued : int
-        Number of these, the first again, whose values stay as well.
-    passing : int
-        Number of other shards that fit at once, with their values.
-    result_bytes : int
-        Of results that are on the device at once.
-    """
-
-    rows: int
-    staying: int
-    valued: int
-    passing: int
-    result_bytes: int
+    rows: int  # of a shard, except the last
+    staying: int  # number of first shards, which stay on the device
+    valued: int  # number of these, the first again, whose values stay as well
+    passing: int  # number of other shards that fit at once, with their values
+    result_bytes: int  # of results that are on the device at once
 
 
 def share_out(task: Task, sizes: Sizes) -> Plan:
     """Divide the limit `task.max_device_memory`, or a fraction of the free memory.
 
-    Raises
-    ------
-    MemoryError
-        Not even shards of few rows fit; names the bytes that these need.
+    MemoryError, with the bytes that they need, where not even shards of few rows fit.
     """
     budget, tuned = budget_of(task.max_device_memory, 0), tuning.TUNING
     row = sizes.stride + statistics_bytes(task) + 4

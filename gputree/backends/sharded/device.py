@@ -264,7 +264,6 @@ class ShardCopies:
         self._fresh()
 
     def _fresh(self) -> None:
-        """Forget all copies."""
         size = bytes_of(*self._arrays(self.plan.rows))
         self._staying = Slots(self.plan.staying, size)
         self._passing = Slots(self.plan.passing, size)

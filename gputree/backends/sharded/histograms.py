@@ -62,7 +62,6 @@ class Candidates(NamedTuple):
 
     @classmethod
     def empty(cls, k: int, channels: int) -> Candidates:
-        """Allocate k candidates."""
         shapes = [(k,)] * 4 + [(k, channels)] * 2
         return cls(*(np.empty(shape, np.int64) for shape in shapes))
 

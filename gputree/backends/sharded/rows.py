@@ -200,7 +200,6 @@ class ShardRanges(NamedTuple):
         return self.last - self.first
 
     def take(self, nodes: NDArray[Any] | slice) -> ShardRanges:
-        """Return the ranges of the given nodes."""
         return ShardRanges(self.first[nodes], self.last[nodes])
 
     def shards(self) -> list[int]:

@@ -74,7 +74,6 @@ class Finished:
         feature: Int32s,
         shift: Int64s,
     ) -> None:
-        """Keep the categories that some nodes have in a column."""
         begin, end = subtrees.begin[node], subtrees.end[node]
         counts, code = backend.categories(begin, end, feature)
         ranges = zip((begin + shift[node]).tolist(), (end + shift[node]).tolist(), strict=True)
@@ -223,12 +222,10 @@ class SubtreeRoots(NamedTuple):
 
     @property
     def sizes(self) -> Int64s:
-        """Number of rows of each node."""
         sizes: Int64s = self.ranges.rows.sum(axis=1)
         return sizes
 
     def take(self, chosen: slice) -> SubtreeRoots:
-        """Return the given nodes."""
         bounds = self.bounds and self.bounds.take(chosen)
         return SubtreeRoots(
             self.ranges.take(chosen),

@@ -106,7 +106,6 @@ class TableSummary:
 
     @property
     def columns(self) -> int:
-        """Number of columns."""
         return int(self.table.missing.size)
 
     @property

@@ -55,7 +55,6 @@ class Tasks:
         return self.submit(same, given)
 
     def fetch(self, futures: Sequence[Any]) -> list[Any]:
-        """Return results on the client."""
         results: list[Any] = self.client.gather(list(futures))
         self.received += sum(map(bytes_of, results))
         return results
