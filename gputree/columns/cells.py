@@ -85,6 +85,8 @@ def as_table(X: Any, sparse: bool = False) -> Any:
 
 def dense(X: Any) -> NDArray[Any]:
     """A sparse matrix as an array; MemoryError if it would clearly exceed the memory."""
+    if X.dtype.kind == "c":
+        raise InputError(f"Complex data not supported\n{X!r}\n")
     require_memory(
         float(math.prod(X.shape)) * X.dtype.itemsize,
         f"Converting sparse X of shape {X.shape} to a dense array",

@@ -76,7 +76,8 @@ class SparseRows:
         new = np.ones(order.size, np.bool_)
         new[1:] = (row[1:] != row[:-1]) | (column[1:] != column[:-1])
         values = np.zeros(np.count_nonzero(new), X.dtype)
-        np.add.at(values, np.cumsum(new) - 1, X.data[order])  # one by one, as SciPy's `toarray`
+        with np.errstate(invalid="ignore"):  # one by one, as SciPy's `toarray`
+            np.add.at(values, np.cumsum(new) - 1, X.data[order])
         first = np.searchsorted(row[new], np.arange(X.shape[0] + 1))
         return cls(as_floats(values, "C"), column[new], first, X.shape[1])
 
