@@ -33,6 +33,7 @@ from gputree import (
     load_model,
     save_model,
 )
+from gputree.backends.cpu.table import CpuTable
 from gputree.ensemble.compact import CompactTree, Trees
 from gputree.ensemble.draws import Strata, bootstrap_counts, class_counts
 from gputree.ensemble.trees import TableRows
@@ -345,6 +346,22 @@ def test_ranks_of_a_whole_table_of_codes_grow_the_same_forest(tuning):
     forest = RandomForestClassifier(n_estimators=2, random_state=0).fit(X, labels)
     with tuned(tuning):
         assert_same_forest(forest, clone(forest).fit(X, labels))
+
+
+@pytest.mark.parametrize(
+    ("n_trees", "max_features", "digits", "shares"),
+    [(3, 3, 9, True), (2, 3, 9, False), (3, 4, 9, False), (3, 3, 1, False)],
+)
+def test_many_trees_share_the_ranks_of_a_larger_table(n_trees, max_features, digits, shares):
+    """If nodes draw at most half of the columns, which have more values than there are codes."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(600, 6)).round(digits)
+    y = (X[:, 0] > X[:, 1] * X[:, 2]).astype(int)
+    forest = RandomForestClassifier(n_trees, max_features=max_features, random_state=0).fit(X, y)
+    with tuned(TUNING._replace(ranked_cells=0, ranked_trees=3, copied_bytes=0, copied_rows=50)):
+        assert_same_forest(forest, clone(forest).fit(X, y))
+        table = CpuTable(X, np.zeros(6, np.bool_))
+        assert table.rank_for(max_features, n_trees, 1) == table.is_ranked == shares
 
 
 def test_scores_and_quantiles_are_of_trees_that_a_warm_start_kept():

@@ -30,7 +30,7 @@ _DRAWN = TUNING._replace(drawn_share=1, ranked_share=np.inf)
 DRAWN = [_DRAWN._replace(drawn_rows=rows) for rows in (np.inf, 0)]
 # Nodes that draw columns read ranks: of the table, or of some nodes at a time.
 RANKED = [
-    TUNING._replace(ranked_share=0.0, ranked_cells=cells, shared_ranked_cells=cells)
+    TUNING._replace(ranked_share=0.0, ranked_cells=cells, coded_ranked_cells=cells)
     for cells in (np.inf, 0)
 ]
 # Small nodes have copies of the ranks of their rows.

@@ -134,7 +134,7 @@ class CpuBackend:
         if self._grows_sparse or (self.data.is_ranked and self.table.codes.size == 0):
             return True
         shared = self.data.grows_many and self._is_coded
-        most = tuning.TUNING.shared_ranked_cells if shared else tuning.TUNING.ranked_cells
+        most = tuning.TUNING.coded_ranked_cells if shared else tuning.TUNING.ranked_cells
         return math.prod(self.data.shape) <= most
 
     @property

@@ -61,9 +61,9 @@ def rank_table(table: Table, n_threads: int) -> Ranks:
     for f, distinct in zip(columns.tolist(), chain.from_iterable(found), strict=True):
         ends[f] = distinct, distinct
     sizes = [lowest.size for lowest, _ in ends]
-    lowest, highest = map(np.concatenate, zip(*ends, strict=True))
-    if not table.by_code.any():
-        highest = lowest  # the same values: one copy in memory
+    lowest = highest = np.concatenate([low for low, _ in ends], dtype=np.float64)
+    if table.by_code.any():  # else one copy in memory
+        highest = np.concatenate([high for _, high in ends])
     return Ranks(rank, np.cumsum([0, *sizes]), lowest, highest, table.missing)
 
 
@@ -92,7 +92,8 @@ def rank_columns(values: NDArray, columns: Int64s, none: int, rank: NDArray) -> 
     if many.size:
         order, keys = sort_values(taken[many])
         number_sorted(taken, columns, many, order, keys, none, rank, found, counts)
-    return [of_one[:count].copy() for of_one, count in zip(found, counts, strict=True)]
+    found = found.astype(values.dtype)  # in less memory
+    return [of_one[:count] for of_one, count in zip(found, counts, strict=True)]
 
 
 def sort_values(values: NDArray) -> tuple[NDArray, NDArray]:

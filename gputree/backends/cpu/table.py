@@ -191,7 +191,7 @@ class CpuTable:
             return False
         if isinstance(self.source, SparseRows):
             return bool(np.count_nonzero(self.source.values) <= tuned.sparse_share * n * d)
-        most = min(tuned.sparse_share * n * d, tuned.shared_ranked_cells)
+        most = min(tuned.sparse_share * n * d, tuned.coded_ranked_cells)
         sample = self.source[:: max(n // 64, 1)]
         if np.count_nonzero(sample != 0) > 2 * tuned.sparse_share * sample.size:
             return False

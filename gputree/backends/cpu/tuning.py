@@ -67,9 +67,11 @@ class CpuTuning(NamedTuple):
     # Maximum rows x columns of tables that are ranked as a whole where nodes draw columns, whose
     # trees are then grown from the root on.
     ranked_cells: int = 1 << 20
-    # The same for the trees of a forest, which share the ranks: where cuts of at least
-    # `ranked_share` of the columns are by code, and else of at least `ranked_trees` trees.
-    shared_ranked_cells: int = 1 << 24
+    # The same for the trees of a forest, which share the ranks, where cuts of at least
+    # `ranked_share` of the columns are by code.
+    coded_ranked_cells: int = 1 << 24
+    # The same for at least `ranked_trees` trees where they are not. Ranks take 12 bytes a cell.
+    shared_ranked_cells: int = 1 << 22
     ranked_trees: int = 8
     # Minimum fraction of columns whose cuts are by code with which nodes of larger tables are
     # ranked some at a time, and nodes that draw few of many columns read ranks, too.
