@@ -17,10 +17,10 @@ from gputree.backends.cpu.drawn_values import (
     goes_left,
     take_columns,
 )
-from gputree.backends.cpu.jit import borrowing, where_given
 from gputree.backends.cpu.monotonic import number_allowed
 from gputree.backends.cpu.ranked.formulas import cut_of_sides, no_cut, precedes
 from gputree.base.dtypes import Int64s
+from gputree.compilation import borrowing, where_given
 
 
 class TableValues(NamedTuple):
