@@ -419,7 +419,7 @@ def test_parameters_of_pruners_are_told():
 
 def test_criteria_are_told(gputree):
     names = "; ".join(" or ".join(names) for names in CRITERIA.values())
-    assert f" {names} (cart, forests; " in " ".join(gputree("train", "--help")[1].split())
+    assert f" {names} (cart, forests); " in " ".join(gputree("train", "--help")[1].split())
 
 
 def test_every_pruner_can_be_asked_for(train):
