@@ -2,6 +2,8 @@
 
 import sys
 import warnings
+from threading import Lock
+from time import monotonic
 from types import TracebackType
 from typing import Any, Self
 
@@ -88,13 +90,45 @@ class ReadingProgress:
             self._bar.close()
 
 
-def new_bar(total: int | None, enabled: bool, **options: Any) -> Any:
-    """Return a bar of tqdm for a terminal or a notebook; None elsewhere, or if not `enabled`.
+# Seconds between lines, at least.
+LINE_SECONDS = 10.0
 
-    It is removed at the end: the result is what should stay on the screen.
+
+class Lines:
+    """Lines of text in place of a bar, now and then and at the end; threads may update it."""
+
+    def __init__(self, total: int, desc: str) -> None:
+        self._total, self._desc, self._n = total, desc, 0
+        self._start = self._last = monotonic()
+        self._lock = Lock()
+
+    def update(self) -> None:
+        """Count one more."""
+        with self._lock:
+            self._n += 1
+            now = monotonic()
+            if self._n == self._total or now - self._last >= LINE_SECONDS:
+                self._last = now
+                elapsed = f"{now - self._start:.1f} s"
+                print(f"{self._desc}: {self._n} of {self._total}, {elapsed}", file=sys.stderr)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        pass
+
+
+def new_bar(total: int | None, enabled: bool, lines: bool = False, **options: Any) -> Any:
+    """Return a bar of tqdm for a terminal or a notebook; None if not `enabled`.
+
+    It is removed at the end: the result is what should stay on the screen. Elsewhere, as in a pipe,
+    return `Lines`, or None if not `lines`.
     """
-    if not enabled or sys.stderr is None or not (sys.stderr.isatty() or in_notebook()):
+    if not enabled or sys.stderr is None:
         return None
+    if not (sys.stderr.isatty() or in_notebook()):
+        return Lines(total or 0, options["desc"]) if lines else None
     with warnings.catch_warnings():  # that bars are of text where there are no widgets
         warnings.simplefilter("ignore")
         from tqdm.auto import tqdm

@@ -19,7 +19,7 @@ def no_lanes() -> Any:
 
 
 def add_lanes(lanes: Any, array: Any, row: Any, column: Any) -> Any:
-    """Sums of lanes and the numbers from ``array[row, column]`` on; rows are contiguous."""
+    """Sums of lanes and the float32 numbers from ``array[row, column]`` on; rows are contiguous."""
     return lanes + array[row, column : column + LANES]
 
 
@@ -77,6 +77,7 @@ def _zeros(typing_context: Any) -> Any:
 
 
 def _add(typing_context: Any, lanes: Any, array: Any, row: Any, column: Any) -> Any:
+    from llvmlite import ir
     from numba import types
 
     from gputree.compilation.numba_internals import cgutils
@@ -88,8 +89,9 @@ def _add(typing_context: Any, lanes: Any, array: Any, row: Any, column: Any) -> 
         view = context.make_array(signature.args[1])(context, builder, array)
         width = cgutils.unpack_tuple(builder, view.shape)[1]
         place = builder.gep(view.data, [builder.add(builder.mul(row, width), column)])
-        place = builder.bitcast(place, vector.as_pointer())
-        return builder.fadd(lanes, builder.load(place, align=8))
+        of_numbers = ir.VectorType(ir.FloatType(), LANES)
+        numbers = builder.load(builder.bitcast(place, of_numbers.as_pointer()), align=4)
+        return builder.fadd(lanes, builder.fpext(numbers, vector))
 
     return kind(kind, array, types.intp, types.intp), generate
 

@@ -21,7 +21,7 @@ from gputree.compilation import tiers
 
 MESSAGE = "compiling kernels for this kind of table, once on this machine"
 
-# Seconds of compilation for which a process logs one warning, unless there is a callback `tell`.
+# Seconds of compilation for which a wait logs one warning, unless there is a callback `tell`.
 LONG = 2.0
 LONG_MESSAGE = (
     "gputree compiles kernels for this kind of table, once on this machine; then the fit goes on. "
@@ -40,6 +40,7 @@ class Wait:
         self.kernels = 0
         self.tell = tell
         self.reported = False
+        self.warned = False  # of long compilation; the process's wait, that any has
 
     def announce(self) -> None:
         """Announce once that kernels are compiled."""
@@ -52,7 +53,6 @@ class Wait:
 
 # First the process's wait, then those of nested `waiting` blocks; the outermost announces.
 _waits = [Wait()]
-_warned = False  # of long compilation, in this process
 
 
 @contextmanager
@@ -60,8 +60,8 @@ def waiting(tell: Callable[[str], object] | None = None) -> Iterator[Wait]:
     """Call `tell` once if kernels are compiled within the block, and count them.
 
     The logger "gputree" also has messages: of the first kernel (INFO), and of each (DEBUG); and
-    once in a process, if there is no `tell`, of compiling for more than `LONG` seconds (WARNING,
-    which Python writes to standard error where no handler is set).
+    once, if there is no `tell`, of compiling for more than `LONG` seconds (WARNING, which Python
+    writes to standard error where no handler is set).
     Compilations of other threads count as well, since all wait for them.
     """
     wait = Wait(tell)
@@ -106,10 +106,9 @@ def _outermost() -> Wait:
 
 def _warn_if_long(coming: float) -> None:
     """Log once that kernels are compiled, if that takes long and there is no `tell`."""
-    global _warned
     wait = _outermost()
-    if wait.tell is None and not _warned and wait.seconds + coming >= LONG:
-        _warned = True
+    if wait.tell is None and not wait.warned and wait.seconds + coming >= LONG:
+        wait.warned = _waits[0].warned = True
         _log.warning(LONG_MESSAGE)
 
 

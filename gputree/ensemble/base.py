@@ -157,7 +157,7 @@ class Forest(ForestParameters, Reporting, StandardErrors):
         numbers, threads = range(len(kept), self.n_estimators), n_threads(self.n_jobs)
         grower, at_once = rows.grower(len(numbers))
         grower.n_jobs = max(threads // at_once, 1)
-        bar = new_bar(len(numbers), bool(self.verbose), desc="trees", unit="tree")
+        bar = new_bar(len(numbers), bool(self.verbose), lines=True, desc="trees", unit="tree")
 
         def grow(t: int) -> CompactTree:
             tree, origin = copy(grower), self._origins[t]

@@ -28,13 +28,12 @@ def sparse_parts(
     All at once where all columns are numbers; with categories dense, in blocks.
     """
     check_features(X)
-    rows = SparseRows.of(X)
     if not any(words is not None for words in columns.categories):
-        yield rows
+        yield SparseRows.of(X)
         return
-    height = max(BLOCK_BYTES // (X.shape[1] * rows.dtype.itemsize), 1)
+    rows, height = X.tocsr(), max(BLOCK_BYTES // (X.shape[1] * X.dtype.itemsize), 1)
     for begin in range(0, X.shape[0], height):
-        block = rows[begin : begin + height]
+        block = rows[begin : begin + height].toarray()
         yield read_table(block, caller=caller, check_features=len, columns=columns).stored
 
 

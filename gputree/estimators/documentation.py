@@ -156,7 +156,8 @@ PARAMETERS = entries(
         Threads; None for all. The tree does not depend on it.
     verbose : int, default=0
         Show a progress bar on a terminal or in a notebook, and report the device of "auto" and the
-        compilation of kernels.
+        compilation of kernels. Elsewhere forests write the number of trees to standard error, at
+        most every 10 s and at the end.
     min_gain : float, default=0.0
         Minimum information gain of a split, in bits.
     class_weight : dict, "balanced" or None, default=None

@@ -258,7 +258,8 @@ def read_table(
     numeric = isinstance(categorical_features, str) and categorical_features == "auto"
     numeric = (numeric or categorical_features is None) and columns is None
     numeric = numeric and not isinstance(ordered_categories, Mapping)
-    if numeric and not every_nominal and order == "C" and is_sparse(X):
+    numbers = getattr(X, "dtype", None) != np.bool_ or categorical_features is None
+    if numeric and numbers and not every_nominal and order == "C" and is_sparse(X):
         check_features(X)
         _limit_rows(caller, X)
         return Table(SparseRows.of(X), Columns.numeric(X.shape[1]))

@@ -235,7 +235,7 @@ def take(
     paths = None
     if isinstance(values, SparseRows) and descent.nodes.target is None:
         paths = tree.derive(_zero_paths, values.dtype)
-        paths = paths if paths.is_faster(values) else None
+        paths = paths if paths.is_better(values) else None
 
     def block(begin: int, end: int) -> None:
         if paths is None:

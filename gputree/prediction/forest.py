@@ -206,7 +206,10 @@ def mean_answers(
 
 
 def leaves(
-    trees: Sequence[JoinedTrees], values: NDArray, n_threads: int = 1, before: Before = None
+    trees: Sequence[JoinedTrees],
+    values: NDArray | SparseRows,
+    n_threads: int = 1,
+    before: Before = None,
 ) -> Int32s:
     """Index of the node that each row reaches in each tree, of shape (n_rows, trees)."""
     out = np.empty((values.shape[0], len(trees)), NODE)
@@ -230,12 +233,12 @@ Reached = Callable[[int, int], Int32s]
 
 
 def _by_zeros(trees: Sequence[JoinedTrees], values: NDArray | SparseRows) -> Reached | None:
-    """Descent by paths of zeros, if rows are sparse and it is faster."""
+    """Descent by paths of zeros, if rows are sparse and it is better."""
     if not (isinstance(values, SparseRows) and isinstance(trees, PackedForest)):
         return None
     paths = trees.zero_paths(values.shape[1])
-    faster = paths is not None and paths.is_faster(values)
-    return partial(paths.descend, values) if paths is not None and faster else None
+    better = paths is not None and paths.is_better(values)
+    return partial(paths.descend, values) if paths is not None and better else None
 
 
 def descent_of(trees: Sequence[JoinedTrees], values: NDArray | SparseRows) -> tuple[Reached, Any]:

@@ -20,7 +20,8 @@ from gputree.base.dtypes import NO_LEAF, NO_TARGET, NODE, ROW, Bools, Floats, In
 from gputree.base.threads import run
 from gputree.compilation import borrowing, kernel
 from gputree.prediction.answers import Before, run_blocks
-from gputree.prediction.forest import JoinedTrees, descent_of, leaves
+from gputree.prediction.forest import JoinedTrees, PackedForest, descent_of, leaves
+from gputree.prediction.sparse import SparseRows
 
 # A level is reached if less than this fraction of it is missing: weights are rounded quotients, and
 # eight of ten rows of a leaf should reach 0.8.
@@ -55,8 +56,8 @@ class LeafTargets:
     @classmethod
     def of(
         cls,
-        trees: Sequence[JoinedTrees],
-        values: NDArray,
+        trees: PackedForest,
+        values: NDArray | SparseRows,
         target: Floats,
         weight: Weight,
         n_threads: int,
@@ -70,8 +71,8 @@ class LeafTargets:
         orders = [np.argsort(column, kind="stable") for column in columns]
         rows = np.stack([order[weight[order] > 0.0] for order in orders]).astype(ROW)
         leaf = np.empty((len(rows), len(trees), rows.shape[1]), NODE)
-        for t, tree in enumerate(trees):
-            leaf[:, t] = leaves([tree], values, n_threads)[rows, 0]
+        for t in range(len(trees)):
+            leaf[:, t] = leaves(trees.alone(t), values, n_threads)[rows, 0]
         found = zip(columns, rows, leaf, strict=True)
         return [cls(column[row], weight[row], row, of_row) for column, row, of_row in found]
 

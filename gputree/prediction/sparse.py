@@ -168,8 +168,10 @@ class ZeroPaths(NamedTuple):
             number[shift + node["child"] + ~above], number[shift + node["missing"]],
         )  # fmt: skip
 
-    def is_faster(self, rows: SparseRows) -> bool:
-        """Estimate whether rows descend faster than dense ones do."""
+    def is_better(self, rows: SparseRows) -> bool:
+        """Estimate if rows descend faster than dense ones do; True where those are large, too."""
+        if FEWEST_ROWS * rows.shape[1] * rows.dtype.itemsize > DENSE_BYTES:
+            return True
         splits = int(np.diff(self.first)[rows.column].sum())
         trees = self.root.size - 1
         levels = len(rows) * trees * np.log2(max(self.last.size / trees, 2))

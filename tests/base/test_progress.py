@@ -13,6 +13,7 @@ import tqdm.auto
 from table_files import write_table
 
 from gputree import RandomForestClassifier
+from gputree.base import progress
 from gputree.base.progress import Progress, in_notebook
 from gputree.datasets import load_iris, read_table, sources
 
@@ -113,6 +114,16 @@ def test_a_forest_counts_its_trees(monkeypatch):
     stream.truncate()
     forest.set_params(warm_start=True, n_estimators=7).fit(IRIS.data, IRIS.target)
     assert "2/2" in stream.getvalue()  # those that are new
+
+
+def test_a_forest_writes_lines_where_there_is_no_terminal(monkeypatch):
+    """At most one in some seconds, and one at the end."""
+    for seconds, lines in ((0.0, [1, 2, 3]), (1e9, [3])):
+        monkeypatch.setattr(progress, "LINE_SECONDS", seconds)
+        monkeypatch.setattr(sys, "stderr", stream := io.StringIO())
+        RandomForestClassifier(3, verbose=1, n_jobs=2).fit(IRIS.data, IRIS.target)
+        found = re.findall(r"^trees: (\d) of 3, \d+\.\d s$", stream.getvalue(), re.MULTILINE)
+        assert list(map(int, found)) == lines
 
 
 def test_what_is_no_notebook(monkeypatch):

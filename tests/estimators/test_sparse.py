@@ -1,9 +1,12 @@
 """Sparse matrices are taken as the dense arrays that they stand for."""
 
+import pickle
+
 import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse
+from sklearn.base import clone
 from sklearn.compose import make_column_transformer
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
@@ -13,6 +16,7 @@ from sklearn.utils import get_tags
 import gputree
 from gputree import CodedTable
 from gputree.base import memory
+from gputree.columns import cells
 from gputree.export import explain, shap_values
 from gputree.prediction import answers
 from gputree.prediction import sparse as rows_of_sparse
@@ -159,5 +163,76 @@ def test_tables_that_do_not_fit_are_refused_where_all_values_are_read(monkeypatc
     with pytest.raises(MemoryError, match=words):
         tree.fit(X, np.arange(1_000_000) % 2)
     assert not hasattr(tree, "tree_")
-    fitted = gputree.DecisionTreeClassifier().fit(X, np.arange(1_000_000) == X.indices[0])
-    assert fitted.predict(X[:5000]).sum() == 0
+    fitted = tree.fit(sparse.csr_array(np.eye(2, 1_000)), [0, 1])
+    assert fitted.predict(X[:5000]).sum() == 5000
+
+
+def of_few_values(kind, rng):
+    """A sparse matrix of many columns, in one of the forms that SciPy and users make."""
+    X = sparse.random_array((60, 70), density=0.05, format="coo", rng=rng)
+    X.data = rng.choice([-1.0, 1.0, 2.5], X.nnz)
+    row, column = X.coords
+    if kind == "missing":
+        X.data[::4] = np.nan
+        return X.tocsr()
+    if kind == "zeros":
+        X.data[::3] = -0.0
+        return X.tocsc()
+    if kind == "short":
+        return X.astype(np.int8).tolil()
+    if kind == "empty":
+        return sparse.csr_matrix((60, 70), dtype=np.float32)
+    if kind == "wide indices":
+        X = sparse.csr_matrix(X.astype(np.int64))
+        X.indices, X.indptr = X.indices.astype(np.int64), X.indptr.astype(np.int64)
+        for field in (X.data, X.indices, X.indptr):
+            field.flags.writeable = False
+        return X
+    order = rng.permutation(np.repeat(np.arange(row.size), 5))  # the order of sums counts
+    values = rng.normal(size=order.size) * 10 ** rng.uniform(0, 16, order.size)
+    row, column = row[order], column[order]
+    if kind == "repeated":
+        return sparse.coo_array((values, (row, column)), (60, 70))
+    by_row = np.argsort(row, kind="stable")
+    ends = np.searchsorted(row[by_row], np.arange(61))
+    return sparse.csr_array((values[by_row], column[by_row], ends), (60, 70))
+
+
+KINDS = ["missing", "zeros", "short", "empty", "wide indices", "repeated", "unsorted"]
+
+
+@pytest.mark.filterwarnings("ignore:Some inputs do not have OOB scores")
+@pytest.mark.parametrize("kind", KINDS)
+def test_fits_of_few_values_make_no_dense_table(kind, monkeypatch):
+    rng = np.random.default_rng(3)
+    X, labels, targets = of_few_values(kind, rng), rng.integers(0, 3, 60), rng.normal(size=60)
+    weight = rng.integers(0, 3, 60)
+    tree = gputree.DecisionTreeClassifier(max_leaf_nodes=9, class_weight="balanced")
+    forest = gputree.RandomForestRegressor(2, oob_score=True, quantreg=True, random_state=0)
+    forest.set_params(max_depth=4, max_features="sqrt")
+    dense = X.toarray()
+    true, trees = clone(tree).fit(dense, labels, weight), clone(forest).fit(dense, targets, weight)
+    monkeypatch.setattr(cells, "dense", lambda X: pytest.fail("a dense table is made"))
+    table = CodedTable(X)
+    for given in (X, table, pickle.loads(pickle.dumps(table))):
+        assert tree.fit(given, labels, weight).tree_.equals(true.tree_)
+        assert (tree.predict(given) == true.predict(dense)).all()
+    forest.fit(X, targets, weight)
+    assert all(one.tree_.equals(other.tree_) for one, other in zip(forest, trees, strict=True))
+    assert forest.oob_score_ == trees.oob_score_
+    np.testing.assert_array_equal(forest.predict_quantiles(X), trees.predict_quantiles(dense))
+
+
+def test_rows_of_a_sparse_table_are_those_of_the_dense_one():
+    rng = np.random.default_rng(3)
+    X, y = of_few_values("missing", rng), rng.normal(size=60)
+    tree, taken = gputree.DecisionTreeRegressor(max_depth=3), rng.permutation(60)[:40]
+    for rows in (taken, np.append(taken, taken[:5])):
+        found = tree.fit(CodedTable(X).take(rows), y[rows]).tree_
+        assert found.equals(tree.fit(X.toarray()[rows], y[rows]).tree_)
+
+
+@pytest.mark.parametrize("kind", ["repeated", "unsorted"])
+def test_cells_that_are_stored_repeatedly_are_sums_as_in_dense_tables(kind):
+    X = of_few_values(kind, np.random.default_rng(3))
+    assert (rows_of_sparse.SparseRows.of(X).dense == X.toarray()).all()

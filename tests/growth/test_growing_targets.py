@@ -457,7 +457,7 @@ def test_squares_of_sums_of_deviations(mode):
     def checked(k, n_missing):
         r = np.random.default_rng(k)
         width = bounds.padded(k)
-        deviation = np.zeros((40, width))
+        deviation = np.zeros((40, width), np.float32)
         deviation[:, :k] = r.normal(size=(40, k))
         elements = r.permutation(40).astype(np.int32)
         tied = r.random(40) < 0.3
@@ -465,7 +465,7 @@ def test_squares_of_sums_of_deviations(mode):
         square = np.full(40, np.nan)
         squares(elements, -n_missing, 40 - n_missing, deviation, square)
         order = np.roll(elements & lists.RANK, n_missing)
-        expected = (deviation[order].cumsum(axis=0) ** 2).sum(axis=1)
+        expected = (deviation[order].astype(np.float64).cumsum(axis=0) ** 2).sum(axis=1)
         is_cut = np.arange(40) >= n_missing
         is_cut[:-1] &= np.roll(elements, n_missing)[1:] >= 0
         is_cut[-1] = True

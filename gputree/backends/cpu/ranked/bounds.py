@@ -9,8 +9,9 @@ A decrease of entropy is at most that, with the deviation of each class over the
 p: ``sum q ln(q / p) <= sum (q - p)**2 / p`` on both sides (Gibbs and Su, On choosing and bounding
 probability metrics, 2002, theorem 5).
 
-Here d are sums in float64, in the order of the list, up to 16 of them in registers. Their errors
-are at most those of a sum of n terms, E in all: then ``N`` is off by at most ``SLACK N + error``
+Here d are sums in float64 of deviations in float32, which halves the memory that is read, in the
+order of the list, up to 16 of them in registers. Their errors are at most those of a sum of n
+terms and of these, E in all: then ``N`` is off by at most ``SLACK N + error``
 with ``error = E**2 (1 + 1 / SLACK)``, whatever the order.
 """
 
@@ -22,12 +23,15 @@ import numpy as np
 
 from gputree.backends.cpu.cut import admits
 from gputree.backends.cpu.ranked.lists import RANK
-from gputree.compilation import borrowing, jitable, pasted, pick
+from gputree.compilation import borrowing, jitable, pasted, pick, prefetch
 from gputree.compilation.lanes import LANES, add_lanes, add_squares, no_lanes, sum_of_lanes
 
 SLACK = 2.0**-20
-# Error of a sum of n terms, and of the terms, relative to n times the sum of their sizes.
-ROUNDING = 2.0**-51
+# Elements whose deviations are read ahead: of 100,000 rows, half of the time is waiting without it.
+AHEAD = 16
+# Error of a sum of n terms, and of the terms, relative to n times the sum of their sizes; that of
+# the terms in float32, relative to the sum, and of each that is next to 0.
+ROUNDING, OF_TERMS, OF_ZERO = 2.0**-51, 2.0**-24, 2.0**-149
 
 
 class Opened(NamedTuple):
@@ -59,7 +63,7 @@ def error_of(sizes, n, unit):
     """
     square = 0.0
     for j in range(sizes.size):
-        error = sizes[j] * (np.float64(n) + 8.0) * ROUNDING + unit
+        error = sizes[j] * ((np.float64(n) + 8.0) * ROUNDING + OF_TERMS) + n * OF_ZERO + unit
         square += error * error
     return square * (1.0 + 1.0 / SLACK)
 
@@ -72,6 +76,8 @@ def add_squares_of_sums(elements, first, last, deviation, c, square, registers):
     # these are the sums of the rows before element i
     for i in range(first, last):
         rank = np.int64(elements[i if i >= 0 else size + i] & RANK)
+        ahead = min(i + AHEAD, size - 1)
+        prefetch(deviation, np.int64(elements[ahead if ahead >= 0 else size + ahead] & RANK), c)
         sums = add_lanes(sums, deviation, rank, c)
         if registers > 1:
             more = add_lanes(more, deviation, rank, c + LANES)

@@ -51,7 +51,7 @@ def new_class_totals(criterion, rows, size):
     width = n_deviations(criterion)
     return Totals(
         np.empty(n_sums(criterion), np.int64), np.empty(0, np.int64), np.empty(2 * width),
-        np.zeros((size, padded(width))), np.empty(width),
+        np.zeros((size, padded(width)), np.float32), np.empty(width),
     )  # fmt: skip
 
 

@@ -51,7 +51,7 @@ class Totals(NamedTuple):
     sums: Int64s
     centre: Int64s
     rest: Floats
-    deviation: NDArray[np.float64]  # (rows, width)
+    deviation: NDArray[np.float32]  # (rows, width)
     size: Floats  # (width,) sums of the sizes of deviations
 
 
@@ -280,7 +280,7 @@ def cut_of_sides(criterion, limits, rows, s, totals, opened, sides, ranks, colum
 @formula(formulas.new_totals, *OF_NUMBERS, how=overload)
 def new_target_totals(criterion, rows, size):
     k = rows.target.shape[1]
-    deviation = np.zeros((size, padded(k)))
+    deviation = np.zeros((size, padded(k)), np.float32)
     return Totals(np.empty(k, np.int64), np.empty(k, np.int64), np.empty(k), deviation, np.empty(k))
 
 
