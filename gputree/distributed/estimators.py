@@ -222,6 +222,7 @@ class PartitionRows:
     rowsets: Rowsets
     weighted: bool
     grows_whole: bool = False
+    stacked: int = 1
     dtype: Any = None  # of rows to predict: not known
 
     @property

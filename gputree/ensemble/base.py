@@ -159,25 +159,37 @@ class Forest(ForestParameters, Reporting, StandardErrors):
         grower.n_jobs = max(threads // at_once, 1)
         bar = new_bar(len(numbers), bool(self.verbose), lines=True, desc="trees", unit="tree")
 
-        def grow(t: int) -> CompactTree:
+        def new_tree(t: int) -> Any:
             tree, origin = copy(grower), self._origins[t]
             tree.random_state = tree_seed(*origin.key)
             tree._warns = origin.number == 0  # the first one warns for all
+            return tree
+
+        def grow(t: int) -> CompactTree:
+            tree = new_tree(t)
             tree.tree_ = rows.grow(tree, t)
             tree._cut_back()
             return CompactTree.of(tree.tree_)
 
         def grow_some(some: Sequence[int]) -> list[CompactTree]:
-            grown = rows.grow_whole(copy(grower), some) if rows.grows_whole else None
+            grown = None
+            if rows.grows_whole:
+                grown = rows.grow_whole(copy(grower), some)
+            elif len(some) > 1:
+                grown = rows.grow_stacked([new_tree(t) for t in some], some)
             if grown is None and len(some) > 1:
-                return [tree for t in some for tree in grow_some([t])]
+                fewer = 1 if rows.grows_whole else len(some) // 2
+                parts = [some[a : a + fewer] for a in range(0, len(some), fewer)]
+                return [tree for part in parts for tree in grow_some(part)]
             grown = grown or [grow(t) for t in some]
             for _ in grown if bar is not None else ():
                 bar.update()  # one by one, so that each is shown
             return grown
 
-        most = BLOCK_ROWS // rows.n_rows if rows.grows_whole else 1
-        size = max(min(most, len(numbers) // (BLOCKS_PER_THREAD * at_once)), 1)
+        most, blocks_each = rows.stacked, 1
+        if rows.grows_whole:
+            most, blocks_each = BLOCK_ROWS // rows.n_rows, BLOCKS_PER_THREAD
+        size = max(min(most, len(numbers) // (blocks_each * at_once)), 1)
         together = BLOCKS_PER_THREAD * at_once * size if self._has_callbacks else len(numbers)
         with nullcontext() if bar is None else bar:
             for a in range(0, len(numbers), together):

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from gputree.backends.devices import within_memory
 from gputree.base.dtypes import Floats
 from gputree.base.threads import n_threads
 from gputree.ensemble.compact import CompactTree, Trees
@@ -39,6 +40,7 @@ class TableRows:
     weight: Weight
     devices: deque[str] = field(default_factory=deque)  # free ones; a tree takes the first
     grows_whole: bool = False  # some trees are grown in one call, each as a small node
+    stacked: int = 1  # number of trees that a device grows together
 
     @property
     def n_rows(self) -> int:
@@ -74,7 +76,7 @@ class TableRows:
             n_columns = column_count(forest.max_features, table.shape[1])
             bins, exact = table.max_bins or int(grower.max_bins), forest.splitter != "binned"
             ranks = whole and exact and device == "cpu" and threads < 2 * n_trees
-            if not (ranks and on_device.rank_for(n_columns, threads)):
+            if not (ranks and on_device.rank_for(n_columns, n_trees, threads)):
                 on_device.prepare(bins, threads, exact, n_columns)
             return device
 
@@ -83,6 +85,9 @@ class TableRows:
         self.devices = deque([device] * threads if device == "cpu" else [device, *others])
         at_once = min(len(self.devices), n_trees)
         self.grows_whole = device == "cpu" and whole
+        if device != "cpu" and grower._grows_stacked(table):
+            on_device: Any = table.on(device, threads)
+            self.stacked = on_device.stacked_trees(forest.max_device_memory)
         return grower, at_once
 
     def grow(self, tree: Any, t: int) -> Tree:
@@ -98,6 +103,24 @@ class TableRows:
         found = self.table.within_memory(self.forest.device, device, grow)
         self.devices.append(tree.device)  # the CPU, where the memory of a device did not suffice
         return found
+
+    def grow_stacked(self, trees: list[Any], numbers: Sequence[int]) -> list[CompactTree] | None:
+        """Grow trees by their estimators on a device, together; None where its memory lacks."""
+        device = self.devices.popleft()
+        for tree in trees:
+            tree.device = device
+
+        def grow(_: str) -> list[CompactTree]:
+            trees[0]._grow_stacked(self.table, self.target, map(self._weight, numbers), trees)
+            return [CompactTree.of(tree.tree_) for tree in trees]
+
+        try:
+            is_device = device != "cpu"
+            return within_memory("cuda", device, grow, lambda _: None) if is_device else None
+        except MemoryError:
+            return None
+        finally:
+            self.devices.append(device)
 
     def grow_whole(self, tree: Any, numbers: Sequence[int]) -> list[CompactTree] | None:
         """Grow trees by a copy of `tree` in one call; None where they need others."""

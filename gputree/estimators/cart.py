@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterable
 from numbers import Integral
 from typing import Any, Self
 
@@ -35,6 +36,7 @@ from gputree.estimators.documentation import (
 from gputree.estimators.forced_splits import grow_forced
 from gputree.estimators.growing import UNLIMITED_DEPTH, Options, grow_tree, grow_whole_trees
 from gputree.estimators.growing_ranked import grow_ranked, is_ranked
+from gputree.estimators.growing_stacked import grow_stacked_trees
 from gputree.estimators.growing_targets import grow_targets
 from gputree.estimators.parameters import (
     ClassificationParameters,
@@ -100,10 +102,24 @@ class Cart(TreeParameters, BaseDecisionTree):
 
     def _grows_whole(self, table: Table) -> bool:
         """Return True if trees on the rows of a table need no more than `grow_whole_trees` does."""
-        plain = self.max_leaf_nodes is None and self.ccp_alpha == 0.0
-        plain = plain and monotonic_signs(self, table.columns) is None
+        plain = self.ccp_alpha == 0.0 and not table.columns.nominal.any()
+        return plain and self._grows_stacked(table)
+
+    def _grows_stacked(self, table: Table) -> bool:
+        """Return True if trees need no more than `grow_stacked_trees` does."""
+        plain = self.max_leaf_nodes is None and monotonic_signs(self, table.columns) is None
         plain = plain and not is_ranked(self) and getattr(self, "n_outputs_", 1) == 1
-        return plain and not table.columns.nominal.any() and table.sharding is None
+        return plain and table.sharding is None
+
+    def _grow_stacked(
+        self, table: Table, target: NDArray, drawn: Iterable[Any], trees: list[Any]
+    ) -> None:
+        """Grow the trees of copies of this estimator on a device, with their `drawn` weights."""
+        options = [tree._options(len(target), table.shape[1], table.device) for tree in trees]
+        grown = grow_stacked_trees(table, target, drawn, options)
+        for tree, found in zip(trees, grown, strict=True):
+            tree.tree_ = found
+            tree._cut_back()
 
     def _grow_whole(
         self, table: Table, target: NDArray, drawn: list[Any], seeds: list[int]

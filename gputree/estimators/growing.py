@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,7 +11,15 @@ from numpy.typing import NDArray
 
 from gputree.arithmetic.fixed_point import Targets, Weights, fix_counts, fix_weights
 from gputree.backends import new_backend
-from gputree.backends.base import Backend, Limits, Monotonic, Rows, Subtrees, Task
+from gputree.backends.base import (
+    Backend,
+    DeviceTable,
+    Limits,
+    Monotonic,
+    Rows,
+    Subtrees,
+    Task,
+)
 from gputree.backends.binning import MAX_BINS
 from gputree.backends.interactions import Interactions
 from gputree.base.dtypes import (
@@ -32,7 +40,7 @@ from gputree.estimators.column_warnings import warn_if_coarse
 from gputree.estimators.growing_categories import CategoricalSplit, add_category_tests, search_of
 from gputree.growth.assembly import GrownNodes, WholeTrees, number_whole, over_leaves, renumber
 from gputree.growth.frontier import best_first_leaves, bound_answers
-from gputree.growth.grower import GrowthPlan, grow, is_small_root
+from gputree.growth.grower import GrowthPlan, grow_roots, is_small_root
 from gputree.inputs.tables import Table
 from gputree.tree import Tree
 from gputree.tree.statistics import bound_gains, bounded_gains
@@ -98,7 +106,7 @@ def grow_tree(
     task = new_task(target, weights, targets, device_table.categories, options)
     backend = new_backend(device_table, task, options.n_threads, entries)
     options = options._replace(max_bins=table.max_bins or options.max_bins)
-    again = int(np.count_nonzero(device_table.categories + device_table.missing > MAX_BINS))
+    again = coded_again(device_table)
     shape = (len(target) if entries is None else entries.size), table.shape[1]
     return grow_on(backend, shape, task.limits, again, weights, targets, options, table.columns)
 
@@ -112,6 +120,34 @@ class TreeUnits(NamedTuple):
     task: Task
 
 
+def tree_units(
+    table: Table, target: NDArray, weight: NDArray | None, options: Options
+) -> TreeUnits:
+    """Units of one of many trees."""
+    categories = table.on(options.device, options.n_threads).categories
+    labels, of_rows = over_stored(table.rows, len(table.source), target, weight)
+    entries, weights, targets = units_of(labels, of_rows, options)
+    task = new_task(labels, weights, targets, categories, options)
+    entries = np.arange(len(labels)) if entries is None else entries
+    return TreeUnits(entries, weights, targets, task)
+
+
+def alike(given: list[TreeUnits]) -> Iterator[tuple[list[int], list[TreeUnits]]]:
+    """Numbers of trees that one backend can grow, and their units."""
+    alike = defaultdict(list)
+    for t, of_tree in enumerate(given):
+        task = of_tree.task
+        alike[task.rows.weight is None, task.criterion, task.limits].append(t)
+    for numbers in alike.values():
+        yield numbers, [given[t] for t in numbers]
+
+
+def stacked_entries(units: list[TreeUnits]) -> tuple[Int64s, Int64s]:
+    """Numbers of entries of trees, and the entries of all, one tree after another."""
+    entries = [of_tree.entries for of_tree in units]
+    return np.array([of_one.size for of_one in entries]), np.concatenate(entries)
+
+
 def grow_whole_trees(
     table: Table, target: NDArray, drawn: list[NDArray | None], options: Options, keys: list[int]
 ) -> list[WholeTrees] | None:
@@ -123,21 +159,13 @@ def grow_whole_trees(
     """
     device_table = table.on(options.device, options.n_threads)
     options = options._replace(max_bins=table.max_bins or options.max_bins)
-    alike = defaultdict(list)  # numbers of trees, and their units
-    for t, weight in enumerate(drawn):
-        labels, of_rows = over_stored(table.rows, len(table.source), target, weight)
-        entries, weights, targets = units_of(labels, of_rows, options)
-        if weights.unit * weights.scale != 1.0:
-            return None
-        task = new_task(labels, weights, targets, device_table.categories, options)
-        entries = np.arange(len(labels)) if entries is None else entries
-        kind = task.rows.weight is None, task.criterion, task.limits
-        alike[kind].append((t, TreeUnits(entries, weights, targets, task)))
+    given = [tree_units(table, target, weight, options) for weight in drawn]
+    if any(of_tree.weights.unit * of_tree.weights.scale != 1.0 for of_tree in given):
+        return None
     trees: dict[int, WholeTrees] = {}
-    for group in alike.values():
-        numbers, units = zip(*group, strict=True)
-        sizes = np.array([of_tree.entries.size for of_tree in units])
-        entries, task = np.concatenate([of_tree.entries for of_tree in units]), units[0].task
+    for numbers, units in alike(given):
+        sizes, entries = stacked_entries(units)
+        task = units[0].task
         backend: Any = new_backend(device_table, task, options.n_threads, entries)
         shape = int(sizes.max()), table.shape[1]
         plan = _plan(options, 0, backend.most_histogram_bytes)
@@ -229,7 +257,7 @@ def grow_on(
     backend: Backend,
     shape: tuple[int, int],
     limits: Limits,
-    coded_again: int,
+    again: int,
     weights: Weights,
     targets: Targets | None,
     options: Options,
@@ -237,24 +265,57 @@ def grow_on(
 ) -> Grown:
     """Grow a CART tree on a backend, over (entries, columns).
 
-    Of `weights` and `targets`, units count; `coded_again` is that of `GrowthPlan`.
+    Of `weights` and `targets`, units count; `again` is `GrowthPlan.coded_again`.
     """
-    plan = _plan(options, coded_again, backend.most_histogram_bytes)
-    with Progress(shape[0], enabled=options.verbose) as progress:
-        nodes = grow(backend, shape, limits, plan, progress)
-    check_statistics(nodes.first_child.size, options.n_classes)
-    nodes, parent, depth = renumber(nodes)
-    leaf = nodes.first_child < 0
-    sums = over_leaves(
-        nodes.first_child, backend.node_statistics(nodes.begin[leaf], nodes.end[leaf])
+    roots = np.array([shape[0]]), np.array([options.key], np.uint64)
+    units = [(weights, targets)]
+    (tree,) = grow_together(backend, roots, limits, again, units, options, columns)
+    return Grown(tree, backend.report())
+
+
+def grow_together(
+    backend: Backend,
+    roots: tuple[Int64s, NDArray[np.uint64]],
+    limits: Limits,
+    again: int,
+    units: Iterable[tuple[Weights, Targets | None]],
+    options: Options,
+    columns: Columns,
+) -> list[Tree]:
+    """Grow CART trees of so many entries, one after another, with these keys and units.
+
+    `again` is `GrowthPlan.coded_again`.
+    """
+    n_features = columns.nominal.size
+    plan = _plan(options, again, backend.most_histogram_bytes)
+    with Progress(int(roots[0].sum()), enabled=options.verbose) as progress:
+        grown, first = grow_roots(backend, *roots, n_features, limits, plan, progress)
+    check_statistics(grown.first_child.size // first.size, options.n_classes)
+    numbered = [renumber(grown, root) for root in first.tolist()]
+    del grown
+    leaves = [nodes.first_child < 0 for nodes, *_ in numbered]
+    begin, end = (
+        np.concatenate([field[leaf] for field, leaf in zip(of_trees, leaves, strict=True)])
+        for of_trees in zip(*((nodes.begin, nodes.end) for nodes, *_ in numbered), strict=True)
     )
-    numbered = BinaryShape(parent, depth, nodes.end - nodes.begin, sums)
-    tree = numbered_tree(nodes, numbered, weights, targets, options, shape[1])
-    if columns.nominal.any():
-        tree = add_category_tests(tree, nodes, backend, columns)
-    if options.signs is not None:
-        tree = bound_answers(tree, options.signs)
-    return Grown(close_tree(tree, numbered, options), backend.report())
+    ends = np.cumsum([np.count_nonzero(leaf) for leaf in leaves])
+    of_leaves = np.split(backend.node_statistics(begin, end), ends[:-1])
+    trees = []
+    for (nodes, parent, depth), leaf_sums, fixed in zip(numbered, of_leaves, units, strict=True):
+        sums = over_leaves(nodes.first_child, leaf_sums)
+        shape = BinaryShape(parent, depth, nodes.end - nodes.begin, sums)
+        tree = numbered_tree(nodes, shape, *fixed, options, n_features)
+        if columns.nominal.any():
+            tree = add_category_tests(tree, nodes, backend, columns)
+        if options.signs is not None:
+            tree = bound_answers(tree, options.signs)
+        trees.append(close_tree(tree, shape, options))
+    return trees
+
+
+def coded_again(table: DeviceTable) -> int:
+    """See `GrowthPlan`."""
+    return int(np.count_nonzero(table.categories + table.missing > MAX_BINS))
 
 
 def _plan(options: Options, coded_again: int, histogram_bytes: int) -> GrowthPlan:

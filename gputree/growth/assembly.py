@@ -79,12 +79,13 @@ class WholeTrees(NamedTuple):
 
 
 class NodeTable:
-    """Nodes of the levels that are grown one by one; the root is node 0."""
+    """Nodes of the levels that are grown one by one; first the roots of trees of `sizes` rows."""
 
-    def __init__(self, n_rows: int) -> None:
+    def __init__(self, sizes: Int64s) -> None:
         self._levels: list[GrownNodes] = []
         self.n_nodes = 0
-        self._add(np.array([0]), np.array([n_rows]))
+        end = np.cumsum(sizes)
+        self._roots = self._add(end - sizes, end)
 
     def _add(self, begin: Int64s, end: Int64s) -> Int64s:
         m = begin.size
@@ -122,37 +123,39 @@ class NodeTable:
         level.first_child[places] = self.n_nodes + 2 * np.arange(nodes.size)
         return self._add(begin, end)
 
-    def join(self, roots: Int64s, subtrees: Subtrees | None) -> GrownNodes:
-        """Join all nodes, with each of `roots` replaced by its finished subtree."""
-        if subtrees is not None and self.n_nodes == 1:  # built from the root on
-            return GrownNodes._make(subtrees[1:])
+    def join(self, nodes: Int64s, subtrees: Subtrees | None) -> tuple[GrownNodes, Int64s]:
+        """Join all nodes, with each of `nodes` replaced by its finished subtree; and the roots."""
+        if subtrees is not None and nodes.size == self.n_nodes:  # built from the roots on
+            return GrownNodes._make(subtrees[1:]), subtrees.root
         top = GrownNodes._make(np.concatenate(field) for field in zip(*self._levels, strict=True))
         if subtrees is None:
-            return top
+            return top, self._roots
         shift = self.n_nodes
         child = subtrees.first_child
         below = GrownNodes(np.where(child < 0, NO_CHILD, child + shift), *subtrees[2:])
-        return GrownNodes._make(
-            _join(a, b, roots, subtrees.root) for a, b in zip(top, below, strict=True)
+        joined = GrownNodes._make(
+            _join(a, b, nodes, subtrees.root) for a, b in zip(top, below, strict=True)
         )
+        return joined, self._roots
 
 
-def _join(top: Any, below: Any, roots: Int64s, subtree_roots: Int64s) -> NDArray[Any]:
-    """Join one field of all nodes; those at `roots` take the values of the subtrees' roots."""
-    top[roots] = below[subtree_roots]
+def _join(top: Any, below: Any, nodes: Int64s, subtree_roots: Int64s) -> NDArray[Any]:
+    """Join one field of all nodes; some `nodes` take the values of the subtrees' roots."""
+    top[nodes] = below[subtree_roots]
     return np.concatenate([top, below])
 
 
-def breadth_first(first_child: NDArray[Any]) -> tuple[Int64s, Int32s]:
-    """Nodes reachable from the root, breadth-first, and their depths."""
-    order, depth = np.zeros(first_child.size, np.int64), np.zeros(first_child.size, NODE)
-    size = walk_levels(first_child.astype(np.int64, copy=False), order, depth)
+def breadth_first(first_child: NDArray[Any], root: int = 0) -> tuple[Int64s, Int32s]:
+    """Nodes reachable from a root, breadth-first, and their depths."""
+    order, depth = np.empty(first_child.size, np.int64), np.zeros(first_child.size, NODE)
+    size = walk_levels(first_child.astype(np.int64, copy=False), root, order, depth)
     return order[:size], depth[:size]
 
 
 @kernel
-def walk_levels(first_child: Int64s, order: Int64s, depth: Int32s) -> int:
-    """Write the nodes reachable from node 0, breadth-first, and their depths; return how many."""
+def walk_levels(first_child: Int64s, root: int, order: Int64s, depth: Int32s) -> int:
+    """Write the nodes reachable from `root`, breadth-first, and their depths; return how many."""
+    order[0] = root
     size = 1
     place = 0
     # The first `size` nodes are known, of these the children of the first `place`.
@@ -167,12 +170,12 @@ def walk_levels(first_child: Int64s, order: Int64s, depth: Int32s) -> int:
     return size
 
 
-def renumber(nodes: GrownNodes) -> tuple[GrownNodes, Int32s, Int32s]:
-    """Renumber `nodes` breadth-first: nodes, parents and depths, with the sentinels of a `Tree`.
+def renumber(nodes: GrownNodes, root: int = 0) -> tuple[GrownNodes, Int32s, Int32s]:
+    """Renumber a tree breadth-first: nodes, parents and depths, with the sentinels of a `Tree`.
 
     Breadth-first, the k-th node that is split has the children 2 k + 1 and 2 k + 2.
     """
-    order, depth = breadth_first(nodes.first_child)
+    order, depth = breadth_first(nodes.first_child, root)
     taken = GrownNodes._make(field[order] for field in nodes)
     is_leaf = taken.first_child < 0
     inner = np.flatnonzero(~is_leaf)

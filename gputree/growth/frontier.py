@@ -52,17 +52,18 @@ class Frontier:
     bounds: Bounds | None = None  # None without constraints
 
     @classmethod
-    def root(cls, n_rows: int, key: int, bounds: Bounds | None = None) -> Frontier:
-        """Return the frontier of the root."""
+    def roots(cls, sizes: Int64s, keys: Uint64s, bounds: Bounds | None = None) -> Frontier:
+        """Return the frontier of the roots of trees of `sizes` entries, one after another."""
+        end, none = np.cumsum(sizes), np.full(sizes.size, -1)
         return cls(
-            node=np.array([0]),
-            begin=np.array([0]),
-            end=np.array([n_rows]),
-            sibling_begin=np.array([0]),
-            sibling_end=np.array([0]),
-            key=np.array([key], np.uint64),
-            parent_slot=np.array([-1]),
-            path_gain=np.array([np.inf]),
+            node=np.arange(sizes.size),
+            begin=end - sizes,
+            end=end,
+            sibling_begin=none,
+            sibling_end=none,
+            key=keys,
+            parent_slot=none,
+            path_gain=np.full(sizes.size, np.inf),
             bounds=bounds,
         )
 
@@ -105,9 +106,8 @@ class Frontier:
 
     def sibling(self) -> Int64s:
         """Place of each node's sibling in the frontier, -1 where it is not there."""
-        # Children are numbered in pairs after the root: a first child has an odd number.
         place = np.full(self.size, -1)
-        first = np.flatnonzero((self.node[:-1] % 2 == 1) & (self.node[1:] == self.node[:-1] + 1))
+        first = np.flatnonzero(self.sibling_begin[:-1] == self.begin[1:])
         place[first] = first + 1
         place[first + 1] = first
         return place
@@ -116,7 +116,7 @@ class Frontier:
         """Nodes larger than their sibling; of two equals, the second child."""
         size = self.end - self.begin
         other = self.sibling_end - self.sibling_begin
-        return (size > other) | ((size == other) & (self.node % 2 == 0))
+        return (size > other) | ((size == other) & (self.begin > self.sibling_begin))
 
 
 @dataclass(frozen=True)

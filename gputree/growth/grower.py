@@ -10,7 +10,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gputree.backends.base import Ahead, Backend, Bounds, GrowsAhead, Larger, Limits, Splits
+from gputree.backends.base import (
+    Ahead,
+    Backend,
+    Bounds,
+    GrowsAhead,
+    Larger,
+    Limits,
+    Splits,
+    Uint64s,
+)
 from gputree.backends.binning import fewest_rows
 from gputree.backends.interactions import Interactions
 from gputree.base.dtypes import Int64s
@@ -45,11 +54,27 @@ def grow(
     backend: Backend, shape: tuple[int, int], limits: Limits, plan: GrowthPlan, progress: Progress
 ) -> GrownNodes:
     """Grow a tree over the backend's entries, all or some rows of its table: `shape` (n, d)."""
-    n_rows, columns = shape
-    coded = encode(backend, shape, plan)
-    table = NodeTable(n_rows)
+    roots = np.array([shape[0]]), np.array([plan.key], np.uint64)
+    return grow_roots(backend, *roots, shape[1], limits, plan, progress)[0]
+
+
+def grow_roots(
+    backend: Backend,
+    sizes: Int64s,
+    keys: Uint64s,
+    columns: int,
+    limits: Limits,
+    plan: GrowthPlan,
+    progress: Progress,
+) -> tuple[GrownNodes, Int64s]:
+    """Grow trees of `sizes` entries, one after another: all nodes, and which are roots.
+
+    Draws of each tree have a key of `keys`, in place of that of the plan.
+    """
+    coded = encode(backend, (int(sizes.max()), columns), plan)
+    table = NodeTable(sizes)
     best_first = BestFirst(plan.max_leaf_nodes)
-    frontier = Frontier.root(n_rows, plan.key, Bounds.of_roots(limits, plan.interactions))
+    frontier = Frontier.roots(sizes, keys, Bounds.of_roots(limits, plan.interactions, sizes.size))
     parents = LevelHistograms.none()
     aside: list[Frontier] = []
     # levels that backends split in advance, unless a limit depends on all of a level

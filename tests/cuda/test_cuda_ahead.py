@@ -1,7 +1,5 @@
 """Levels that a device splits one after another, which the host does not wait for."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from cuda_comparisons import compare_ahead, crowded
@@ -90,7 +88,7 @@ def test_splits_of_levels(cuda_device, criterion, weighted, exact):
     n, (cpu, cuda, whole) = len(sample.y), backends
     found = whole.grow_ahead(np.array([0]), np.array([n]), ROOT, 4, 20)
     for backend in (cpu, cuda):
-        root = replace(Frontier.root(n, 0), key=ROOT)
+        root = Frontier.roots(np.array([n]), ROOT)
         expected = level_by_level(backend, root, 4, 20)
         assert len(found) == len(expected) == 4
         for mine, theirs in zip(found, expected, strict=True):

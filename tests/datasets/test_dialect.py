@@ -48,11 +48,10 @@ def test_numbers_with_points_beside_decimal_commas_may_be_padded(write):
     assert read_table(path).columns.to_pydict() == {"a": [1.5, 2.25, None], "b": [1.5, 2.5, 3.0]}
 
 
-def columns_in_batches(path, text=(), missing=()):
+def columns_in_batches(path, text=()):
     names = read_names(path)
     numeric = [name for name in names if name not in text]
-    batches = read_batches(path, names, text=text, numeric=numeric, missing=missing)
-    return pa.concat_tables(batches)
+    return pa.concat_tables(read_batches(path, names, text=text, numeric=numeric))
 
 
 def test_each_column_tells_its_decimal_mark(write):

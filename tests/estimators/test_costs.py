@@ -67,11 +67,10 @@ def same_trees(a, b):
     return all(x.equals(y) for x, y in zip(trees_of(a), trees_of(b), strict=True))
 
 
-def naive_weights(y, costs, weight=None):
+def naive_weights(y, costs):
     """Multiply the weight of each row by the cost of errors of its class; keep the total."""
-    weight = np.ones(len(y)) if weight is None else weight
-    costly = np.array([w * sum(costs[k]) for w, k in zip(weight, y, strict=True)])
-    return costly * (weight.sum() / costly.sum())
+    costly = np.array([sum(costs[k]) for k in y])
+    return costly * (len(y) / costly.sum())
 
 
 # --------------------------------------------------------------------- growth

@@ -35,9 +35,9 @@ from gputree.check.cases import InParts
 
 
 @st.composite
-def grouped_problems(draw, max_rows=200):
+def grouped_problems(draw):
     """A criterion, a table for it, and groups that have all of its columns, some in several."""
-    criterion, sample = draw(random_problems(max_rows))
+    criterion, sample = draw(random_problems(200))
     d = sample.values.shape[1]
     groups = draw(st.lists(st.frozensets(st.integers(0, d - 1)), max_size=4))
     return criterion, sample, (*groups, frozenset(range(d)).difference(*groups))

@@ -317,7 +317,7 @@ def test_forests_of_several_targets_predict_as_well_as_those_of_scikit_learn(cri
     Y = np.stack([X[:, 0] + X[:, 1], X[:, 1] * X[:, 2]], axis=1) + 0.2 * rng.normal(size=(400, 2))
     found = []
     for kind in (ExtraTreesRegressor, ensemble.ExtraTreesRegressor):
-        given = {"n_estimators": 20, "max_depth": 7, "criterion": criterion, "random_state": 0}
+        given = {"n_estimators": 10, "max_depth": 7, "criterion": criterion, "random_state": 0}
         forest = kind(**given).fit(X[:300], Y[:300])
         found.append(forest.score(X[300:], Y[300:]))
     assert abs(found[0] - found[1]) < 0.06

@@ -22,10 +22,10 @@ ROUNDING = Fraction(1, 2**46)
 CRITERIA = ("gini", "entropy", "squared_error")
 
 
-def tied_sample(seed: int, criterion: str, weighted: bool, most_rows: int = 30) -> Sample:
+def tied_sample(seed: int, criterion: str, weighted: bool) -> Sample:
     """Columns, the same mirrored and the same again; half the tables have every row twice."""
     rng = np.random.default_rng(seed)
-    n, d = int(rng.integers(4, most_rows)), int(rng.integers(1, 4))
+    n, d = int(rng.integers(4, 30)), int(rng.integers(1, 4))
     columns = rng.integers(0, 5, (n, d)).astype(float)
     if rng.random() < 0.3:
         columns[rng.random((n, d)) < 0.2] = np.nan

@@ -1,7 +1,7 @@
 """Kernels that default tests compile, as interpreting them would take a sixth of all time."""
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from importlib import import_module
 from typing import Any
@@ -25,19 +25,28 @@ HOT = {
 }
 
 
+# Forms of arguments that few tests use are interpreted, up to this part of the time to compile.
+INTERPRETED = 0.3
+
+
 def compiled(kernel: Kernel) -> Callable[..., Any]:
-    """The kernel as a function that is compiled, without a message and without being counted."""
+    """The kernel as a function that is compiled if that pays, without a message."""
+    tier, interpret = kernel.tier, kernel.interpret
 
     @cache
     def dispatcher() -> Any:
         with pytest.MonkeyPatch.context() as patch:
             declare()  # where a module of tests fits models while it is collected
             patch.setattr(dispatchers, "_timed", lambda function, tier, compile_: compile_)
-            return dispatchers.of_kernel(kernel.py_func, tiers.Tier(kernel.py_func))
+            return dispatchers.of_kernel(kernel.py_func, tier)
 
     def call(*arguments: Any) -> Any:
         declare()  # as `_timed` would before it compiles
-        with tiers.compiling():
+        with suppress(tiers.NotCompiled):  # in this form
+            return dispatcher()(*arguments)
+        if tier.seconds + tier._predict(arguments) < INTERPRETED * tier.compiling_cost():
+            return interpret(*arguments)
+        with tier.compiling():
             return dispatcher()(*arguments)
 
     return call

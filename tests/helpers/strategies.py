@@ -105,16 +105,13 @@ def _column(rng: np.random.Generator, n: int) -> np.ndarray:
     return normal
 
 
-def random_sample(
-    seed: int, n: int, d: int, n_classes: int, weighted=False, missing=True
-) -> Sample:
+def random_sample(seed: int, n: int, d: int, n_classes: int, weighted=False) -> Sample:
     """A table of columns of all kinds; `n_classes` 0 for regression. Rows may repeat."""
     rng = np.random.default_rng(seed)
     values = np.stack([_column(rng, n) for _ in range(d)], axis=1)
     signal = np.tanh(values[:, 0]) + np.tanh(values[:, -1]) * np.tanh(values[:, d // 2])
-    if missing:
-        share = rng.choice([0.0, 0.1, 0.6], d)
-        values[rng.random((n, d)) < share] = np.nan
+    share = rng.choice([0.0, 0.1, 0.6], d)
+    values[rng.random((n, d)) < share] = np.nan
     noisy = signal + 0.5 * rng.normal(size=n)
     y = noisy if n_classes == 0 else _classes(noisy, n_classes)
     if n_classes == 0 and rng.random() < 0.5:
@@ -138,10 +135,9 @@ WEIGHTS = st.sampled_from([0.25, 0.5, 1.0, 1.5, 3.0])
 
 
 @st.composite
-def samples(draw, n_classes: int, weighted: bool, max_rows: int = 24) -> Sample:
+def samples(draw, n_classes: int, weighted: bool) -> Sample:
     """Small tables where everything ties; regression targets are eighths."""
-    n = draw(st.integers(2, max_rows))
-    d = draw(st.integers(1, 3))
+    n, d = draw(st.integers(2, 24)), draw(st.integers(1, 3))
     values = draw(arrays(np.float64, (n, d), elements=ELEMENTS))
     if n_classes:
         y = draw(arrays(np.uint8, n, elements=st.integers(0, n_classes - 1)))
@@ -152,21 +148,19 @@ def samples(draw, n_classes: int, weighted: bool, max_rows: int = 24) -> Sample:
 
 
 @st.composite
-def problems(draw, max_rows: int = 24, kinds=PROBLEMS) -> tuple[str, Sample]:
+def problems(draw, kinds=PROBLEMS) -> tuple[str, Sample]:
     """A criterion and a table for it."""
     criterion, weighted = draw(st.sampled_from(kinds))
     n_classes = 0 if is_regression(criterion) else draw(st.integers(1, 4))
-    return criterion, draw(samples(n_classes, weighted, max_rows))
+    return criterion, draw(samples(n_classes, weighted))
 
 
 @st.composite
-def monotonic_problems(
-    draw, max_rows: int = 200, kinds=PROBLEMS, tiny=None
-) -> tuple[str, Sample, np.ndarray]:
+def monotonic_problems(draw, max_rows: int = 200, kinds=PROBLEMS) -> tuple[str, Sample, np.ndarray]:
     """A criterion, a table of two classes or of targets for it, and a sign of each column."""
     criterion, weighted = draw(st.sampled_from(kinds))
     n_classes = 0 if is_regression(criterion) else 2
-    if draw(st.booleans()) if tiny is None else tiny:
+    if draw(st.booleans()):
         sample = draw(samples(n_classes, weighted))
     else:
         n, d = draw(st.integers(3, max_rows)), draw(st.integers(1, 5))

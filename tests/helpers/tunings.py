@@ -30,8 +30,12 @@ _DRAWN = TUNING._replace(drawn_share=1, ranked_share=np.inf)
 DRAWN = [_DRAWN._replace(drawn_rows=rows) for rows in (np.inf, 0)]
 # Nodes that draw columns read ranks: of the table, or of some nodes at a time.
 RANKED = [
-    TUNING._replace(ranked_share=0.0, ranked_cells=cells, coded_ranked_cells=cells)
+    TUNING._replace(ranked_share=0.0, ranked_cells=cells, shared_ranked_cells=cells)
     for cells in (np.inf, 0)
+]
+# Small nodes have copies of the ranks of their rows.
+RANKED += [
+    RANKED[0]._replace(copied_rows=rows, copied_bytes=0, copied_columns=np.inf) for rows in (6, 100)
 ]
 # Nodes read the values other than 0, from the root on; columns have bits or not.
 SPARSE = [

@@ -103,7 +103,8 @@ MODULE = re.compile(r"gputree\.(\w+(?:\.\w+)*)?\.?")
 
 def named_modules(source: str) -> Iterator[str]:
     """Names below `gputree` that a text in `source` consists of, or that its first part does."""
-    for node in ast.walk(ast.parse(source)):
+    quoted = re.search(r"[\"']gputree\.", source)  # few are parsed
+    for node in ast.walk(ast.parse(source)) if quoted else ():
         text = node.value if isinstance(node, ast.Constant) else None
         if isinstance(text, str) and (match := MODULE.fullmatch(text)):
             yield match[1] or ""

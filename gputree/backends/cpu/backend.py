@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import partial
 from typing import Any
 
@@ -129,12 +130,12 @@ class CpuBackend:
 
     @property
     def _is_ranked(self) -> bool:
-        """True if the table is small enough to be ranked as a whole."""
-        if self._grows_sparse:
+        """True if the table is ranked as a whole."""
+        if self._grows_sparse or (self.data.is_ranked and self.table.codes.size == 0):
             return True
         shared = self.data.grows_many and self._is_coded
-        most = tuning.TUNING.coded_ranked_cells if shared else tuning.TUNING.ranked_cells
-        return self.table.values.size <= most
+        most = tuning.TUNING.shared_ranked_cells if shared else tuning.TUNING.ranked_cells
+        return math.prod(self.data.shape) <= most
 
     @property
     def uncoded_cells(self) -> int:
@@ -196,7 +197,7 @@ class CpuBackend:
             if self._reads_ranks:
                 columns *= drawn / coded.size
                 if self._is_ranked and self.n_threads == 1:  # else threads share levels
-                    level_cells = max(tuned.ranked_cells, self.table.values.size)
+                    level_cells = max(tuned.ranked_cells, math.prod(self.data.shape))
         return Finishing(tuned.rows_per_statistic, columns, most, level_cells)
 
     @property

@@ -18,9 +18,11 @@ from numpy.typing import NDArray
 from gputree.arithmetic.bits import child_key
 from gputree.backends.base import Rows, Subtrees, Task
 from gputree.backends.binning import fewest_rows
+from gputree.backends.cpu import tuning
 from gputree.backends.cpu.block import share_blocks
 from gputree.backends.cpu.cut import new_draws, no_cut
 from gputree.backends.cpu.drawn_ranks import (
+    DrawnRanks,
     best_rank_cut,
     new_drawn_ranks,
     part_by_ranks,
@@ -66,6 +68,24 @@ class DrawnEntries(NamedTuple):
     spill: NDArray  # (m,) scratch
     target: NDArray  # (n,), or of one tree of regression after another
     weight: NDArray  # (n,), or of one tree after another; empty where all are one
+
+
+class Copy(NamedTuple):
+    """Copies of what the rows of a node have: the nodes below it read these, in a cache."""
+
+    row: NDArray  # (m,) of the table
+    entries: DrawnEntries  # of m rows
+    rank: NDArray  # (d x m,) column by column
+
+
+class Span(NamedTuple):
+    """Nodes on the stack that are grown together."""
+
+    first_row: int  # of the tree, among weights and targets of all trees
+    free: int  # next free node
+    size: int  # of the stack
+    bottom: int  # size of the stack at the end
+    few: int  # nodes of so many rows wait for a copy
 
 
 class InNode(NamedTuple):
@@ -165,15 +185,15 @@ def note_places(ranks, entries, s, t):
 
 
 @borrowing
-def grow_one(rules, criterion, entries, first_row, free, waiting, values, ranks, scratch, out):
-    """Grow the subtree of the node on top of the stack; returns the next free node."""
-    limits = rules.limits
+def grow_some(rules, criterion, entries, waiting, span, values, ranks, scratch, out):
+    """Grow nodes from the top of the stack, until one has few rows; returns the next `Span`."""
+    limits, first_row, free, bottom = rules.limits, span.first_row, span.free, span.bottom
     min_rows, bits = fewest_rows(limits), 0  # of a key, for the place of a row
     if ranks is not None:
         bits = 8 * ranks.keys.itemsize // 2
-    size = 1
+    size = span.size
     # Nodes below `free` have their entries, s .. t; the `size` on the stack may still be split.
-    while size > 0:
+    while size > bottom:
         size -= 1
         node, level, key = waiting.node[size], waiting.depth[size], waiting.key[size]
         bounded = at_place(limits.monotonic, limits, waiting.bounds, size)
@@ -181,6 +201,8 @@ def grow_one(rules, criterion, entries, first_row, free, waiting, values, ranks,
         s, t = out.begin[node], out.end[node]
         if level >= limits.max_depth or t - s < min_rows:
             continue
+        if t - s <= span.few:
+            return Span(first_row, free, size + 1, bottom, span.few)
         take_targets(rules, criterion, entries, first_row, s, t, scratch, ranks)
         channels = scratch.total.size
         if not rules.regression and channels > 2:
@@ -224,11 +246,66 @@ def grow_one(rules, criterion, entries, first_row, free, waiting, values, ranks,
             wait(waiting, size, free + side, below, active, child_key(key, side))
             size += 1
         free += 2
-    return free
+    return Span(first_row, free, size, bottom, span.few)
+
+
+@borrowing
+def take_copy(entries, copy, rank, first_row, regression, s, t, ranks, active):
+    """Copy what the rows at places ``s .. t`` have in the active columns, their targets, weights.
+
+    The places have numbers of rows in the copy then, which has the ranks `rank`.
+    """
+    first_target = np.uintp(first_row if regression else 0)
+    for i in range(np.uintp(t - s)):
+        row = np.uintp(entries.local[np.uintp(s) + i])
+        copy.row[i] = row
+        copy.entries.local[i] = i
+        copy.entries.target[i] = entries.target[first_target + row]
+        if entries.weight.size > 0:
+            copy.entries.weight[i] = entries.weight[np.uintp(first_row) + row]
+    for c in range(active):
+        f = ranks.draws.columns[c]
+        column, of_copy = ranks.table.rank[f], rank[f]
+        for i in range(np.uintp(t - s)):
+            of_copy[i] = column[np.uintp(copy.row[i])]
+
+
+@borrowing
+def put_copy(entries, copy, s, t, first, free, out):
+    """Write back the order of the rows that were copied, and places of nodes ``first .. free``."""
+    for i in range(np.uintp(t - s)):
+        entries.local[np.uintp(s) + i] = copy.row[np.uintp(copy.entries.local[i])]
+    for node in range(first, free):
+        out.begin[node] += s
+        out.end[node] += s
+
+
+@borrowing
+def grow_copied(rules, criterion, entries, copy, waiting, span, ranks, scratch, out):
+    """Grow the subtree of the node on top of the stack on a copy of its rows' ranks."""
+    top, table = span.size - 1, ranks.table
+    node, first_row = waiting.node[top], span.first_row
+    s, t = out.begin[node], out.end[node]
+    d = table.rank.shape[0]
+    rank = copy.rank[: d * (t - s)].reshape(d, t - s)
+    take_copy(entries, copy, rank, first_row, rules.regression, s, t, ranks, waiting.active[top])
+    of_copy = DrawnRanks(
+        Ranks(rank, table.first, table.lowest, table.highest, table.missing, table.sparse),
+        ranks.draws, ranks.binning, ranks.subsets, ranks.keys, ranks.order, ranks.counts,
+        ranks.cells, ranks.place, ranks.word,
+    )  # fmt: skip
+    out.begin[node], out.end[node] = 0, t - s
+    found = grow_some(
+        rules, criterion, copy.entries, waiting, Span(0, span.free, span.size, top, 0), None,
+        of_copy, scratch, out,
+    )  # fmt: skip
+    put_copy(entries, copy, s, t, span.free, found.free, out)
+    out.begin[node], out.end[node] = s, t
+    return Span(first_row, found.free, top, span.bottom, span.few)
 
 
 @kernel
-def grow_drawn(rules, channels, entries, nodes, columns, values, ranks, out):
+def grow_drawn(rules, channels, entries, nodes, columns, values, ranks, copy, out):
     """Grow the subtrees of all nodes, over so many columns; returns their number of nodes."""
     most = np.int64(0)
     for j in range(nodes.begin.size):
@@ -252,11 +329,33 @@ def grow_drawn(rules, channels, entries, nodes, columns, values, ranks, out):
         put_set(rules.interactions, nodes.means, j, waiting.columns)
         wait(waiting, 0, free, nodes.depth[j], columns, nodes.key[j])
         note_places(ranks, entries, nodes.begin[j], nodes.end[j])
-        free = grow_one(
-            rules, criterion, entries, nodes.first_row[j], free + 1, waiting, values, ranks,
-            scratch, out,
-        )  # fmt: skip
+        span = Span(nodes.first_row[j], free + 1, np.int64(1), np.int64(0), copy.row.size)
+        while span.size > 0:
+            span = grow_some(rules, criterion, entries, waiting, span, values, ranks, scratch, out)
+            if span.size > 0 and ranks is not None:
+                span = grow_copied(
+                    rules, criterion, entries, copy, waiting, span, ranks, scratch, out
+                )
+        free = span.free
     return free
+
+
+def copied_rows(ranks: Ranks | None, max_features: int) -> int:
+    """Maximum rows of nodes that have copies of ranks; 0 for none."""
+    tuned = tuning.TUNING
+    if ranks is None or ranks.rank.nbytes <= tuned.copied_bytes:
+        return 0
+    return tuned.copied_rows if len(ranks.rank) <= tuned.copied_columns * max_features else 0
+
+
+def new_copy(ranks: Ranks | None, entries: DrawnEntries, m: int) -> Copy:
+    """Scratch for copies of nodes of up to m rows."""
+    target, weight = np.empty(m, entries.target.dtype), np.empty(m, np.int64)
+    local = np.empty(m, entries.local.dtype)
+    rank = (
+        np.empty(0, np.uint16) if ranks is None else np.empty(len(ranks.rank) * m, ranks.rank.dtype)
+    )
+    return Copy(np.empty_like(local), DrawnEntries(local, entries.spill, target, weight), rank)
 
 
 def grow_of_drawn(
@@ -288,7 +387,8 @@ def grow_of_drawn(
     else:
         drawn = new_drawn_ranks(ranks, table, task, draws, most)
     channels = 3 if regression else max(task.n_classes, 2)
-    free = grow_drawn(rules, channels, entries, nodes, d, values, drawn, out)
+    copy = new_copy(ranks, entries, min(most, copied_rows(ranks, task.limits.max_features)))
+    free = grow_drawn(rules, channels, entries, nodes, d, values, drawn, copy, out)
     return Subtrees._make([out.root, *(field[:free] for field in out[1:])])
 
 

@@ -61,13 +61,10 @@ def rank_table(table: Table, n_threads: int) -> Ranks:
     for f, distinct in zip(columns.tolist(), chain.from_iterable(found), strict=True):
         ends[f] = distinct, distinct
     sizes = [lowest.size for lowest, _ in ends]
-    return Ranks(
-        rank,
-        np.cumsum([0, *sizes]),
-        np.concatenate([lowest for lowest, _ in ends]),
-        np.concatenate([highest for _, highest in ends]),
-        table.missing,
-    )
+    lowest, highest = map(np.concatenate, zip(*ends, strict=True))
+    if not table.by_code.any():
+        highest = lowest  # the same values: one copy in memory
+    return Ranks(rank, np.cumsum([0, *sizes]), lowest, highest, table.missing)
 
 
 def _rank_by_code(table: Table, f: int, none: int, rank: NDArray) -> tuple[Floats, Floats]:

@@ -24,6 +24,9 @@ from gputree.prediction.sparse import SparseRows
 # Columns whose samples are read together: those of a cache line.
 FITTED_COLUMNS = 16
 
+# Minimum rows in which distinct values are counted, to guess if a column has more than have codes.
+RANKED_SAMPLE = 1 << 10
+
 # Allocates the codes of (n, d) values.
 NewCodes = Callable[[tuple[int, int]], NDArray]
 
@@ -140,13 +143,21 @@ class CpuTable:
                 )
             return self._ranks[key]
 
-    def rank_for(self, max_features: int, n_threads: int) -> bool:
+    def rank_for(self, max_features: int, n_trees: int, n_threads: int) -> bool:
         """Rank the values if whole trees that draw `max_features` read ranks alone: see `ranks`.
 
         Returns True if so: then the table needs no codes.
         """
-        draws_some = max_features < self.missing.size
-        if not draws_some or draws_few(self.categories, max_features) or not self.is_small:
+        tuned, d = tuning.TUNING, self.missing.size
+        if max_features >= d or draws_few(self.categories, max_features):
+            return False
+        cells = math.prod(self.shape)
+        if cells > tuned.ranked_cells and not (
+            cells <= tuned.shared_ranked_cells
+            and n_trees >= tuned.ranked_trees
+            and 2 * max_features <= d
+            and self._has_wide_columns
+        ):
             return False
         self.ranks(0, True, False, n_threads)
         return True
@@ -157,9 +168,13 @@ class CpuTable:
         return None in self._ranks
 
     @property
-    def is_small(self) -> bool:
-        """Return whether the table is ranked as a whole where nodes draw columns."""
-        return math.prod(self.shape) <= tuning.TUNING.ranked_cells
+    def _has_wide_columns(self) -> bool:
+        """True if more columns have too many values for codes than `Tuning.ranked_share` says."""
+        if self.categories.any() or self.is_sparse:
+            return False
+        sample = np.sort(self.values[:: max(self.shape[0] // RANKED_SAMPLE, 1)], axis=0)
+        distinct = np.count_nonzero(sample[1:] > sample[:-1], axis=0)
+        return bool((distinct < binning.MAX_BINS).mean() < tuning.TUNING.ranked_share)
 
     @property
     def is_wide(self) -> bool:
@@ -176,7 +191,7 @@ class CpuTable:
             return False
         if isinstance(self.source, SparseRows):
             return bool(np.count_nonzero(self.source.values) <= tuned.sparse_share * n * d)
-        most = min(tuned.sparse_share * n * d, tuned.coded_ranked_cells)
+        most = min(tuned.sparse_share * n * d, tuned.shared_ranked_cells)
         sample = self.source[:: max(n // 64, 1)]
         if np.count_nonzero(sample != 0) > 2 * tuned.sparse_share * sample.size:
             return False

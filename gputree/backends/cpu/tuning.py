@@ -67,12 +67,19 @@ class CpuTuning(NamedTuple):
     # Maximum rows x columns of tables that are ranked as a whole where nodes draw columns, whose
     # trees are then grown from the root on.
     ranked_cells: int = 1 << 20
-    # The same for the trees of a forest, which share the ranks, where cuts of at least
-    # `ranked_share` of the columns are by code.
-    coded_ranked_cells: int = 1 << 24
+    # The same for the trees of a forest, which share the ranks: where cuts of at least
+    # `ranked_share` of the columns are by code, and else of at least `ranked_trees` trees.
+    shared_ranked_cells: int = 1 << 24
+    ranked_trees: int = 8
     # Minimum fraction of columns whose cuts are by code with which nodes of larger tables are
     # ranked some at a time, and nodes that draw few of many columns read ranks, too.
     ranked_share: float = 0.5
+    # Maximum rows of a node whose ranks, targets and weights are copied before its subtree is
+    # grown: where all ranks take more bytes than `copied_bytes`, a cache of a core, and the table
+    # has at most `copied_columns` columns for each one that a node draws.
+    copied_rows: int = 1 << 12
+    copied_bytes: int = 1 << 20
+    copied_columns: float = 8.0
 
     # Maximum fraction of values other than 0, and minimum number of columns, with which trees are
     # grown from the root on over these values alone.

@@ -37,13 +37,19 @@ class CudaBackend:
     """Primitives of `gputree.backends.base.Backend` on a CUDA device.
 
     The table and growth use at most `Task.max_device_memory` together. `n_threads` host threads
-    copy a table from the host; `entries` are the rows to grow on, None for all.
+    copy a table from the host; `entries` are the rows to grow on, None for all. With `stacked` they
+    are the rows of several trees, one after another, and the task has statistics of each entry.
     """
 
     name = "cuda"
 
     def __init__(
-        self, table: CudaTable, task: Task, n_threads: int, entries: Int64s | None = None
+        self,
+        table: CudaTable,
+        task: Task,
+        n_threads: int,
+        entries: Int64s | None = None,
+        stacked: bool = False,
     ) -> None:
         self.device = table.device
         self.stream = current_stream(self.device)
@@ -56,17 +62,24 @@ class CudaBackend:
         self.ahead_levels = tuning.TUNING.ahead_levels  # that are queued at once
         self.marked: list[Marked] = []  # nodes refined since the last partition
         self.larger = histograms_.ALL_COUNTED  # histograms that scoring subtracts
-        self._take(entries)
+        self.origin: Any = None  # (entries,) int32 rows of the table where these are stacked
+        self._take(entries, stacked)
 
     @on_own_device
-    def _take(self, entries: Int64s | None) -> None:
+    def _take(self, entries: Int64s | None, stacked: bool) -> None:
         """Copy the task's statistics and entries to the device; the table is not coded yet."""
         xp, task, source = cupy(), self.task, self.data
         n, d = source.shape
         value_bytes = source.values.nbytes if source.on_host else 0
-        memory = share_out(task, n, coding.row_stride(d), value_bytes, source.used_bytes)
+        code_bytes = n * coding.row_stride(d)
+        if stacked:
+            assert entries is not None
+            self.origin, n = to_device(entries, ROW), entries.size
+            entries = None
+            code_bytes += self.origin.nbytes
+        memory = share_out(task, n, code_bytes, value_bytes, source.used_bytes)
         numbers = xp.arange(n, dtype=ROW) if entries is None else to_device(entries, ROW)
-        table = source.bare(memory.keeps_values, self.n_threads)
+        table = source.bare(memory.keeps_values, self.n_threads).of_rows(self.origin)
         rows = DeviceRows.of(task.rows, task.n_classes)
         grower = Grower.over(task, table, rows, numbers, memory)
         self.grower = grower._replace(
@@ -91,7 +104,7 @@ class CudaBackend:
     def encode(self, max_bins: int) -> None:
         keeps_values = self.grower.memory.keeps_values
         table = self.data.coded(max_bins, self.task.exact, keeps_values, self.n_threads)
-        self.grower = self.grower._replace(table=table)
+        self.grower = self.grower._replace(table=table.of_rows(self.origin))
         self.counting = histograms_.choose_counting(self.grower)
 
     # ------------------------------------------------------- histograms

@@ -116,7 +116,7 @@ extern "C" __global__ void __launch_bounds__(32, 16) score_bins(
 // Grid: chunks of entries. The rows of node j begin at start[j], each with the key of its value in
 // a column, and its node.
 extern "C" __global__ void __launch_bounds__(256) list_rows(
-    const Bits* values, i64 columns, i64 column, const i32* entries, Chunks chunks,
+    const Bits* values, Table table, i64 column, const i32* entries, Chunks chunks,
     const i64* begin, const i64* start, u32* segment, Bits* keys, i32* items
 ) {
     const i64 c = blockIdx.x, j = chunks.owner[c];
@@ -124,7 +124,7 @@ extern "C" __global__ void __launch_bounds__(256) list_rows(
         const i64 position = start[j] + i - begin[j];
         segment[position] = u32(j);
         items[position] = entries[i];
-        keys[position] = key_of(values[i64(entries[i]) * columns + column]);
+        keys[position] = key_of(values[table.row_of(entries[i]) * table.columns + column]);
     }
 }
 

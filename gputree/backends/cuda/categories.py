@@ -245,7 +245,7 @@ def _sort_rows(grower: Grower, begin: Int64s, end: Int64s, column: int) -> Sorte
     n = int(start[-1])
     segments, items, keys = allocate((n, np.uint32), (n, np.int32), (n, table.bits))
     grower.kernels(
-        "categories", "list_rows", (chunks.number,), table.values, table.columns, column,
+        "categories", "list_rows", (chunks.number,), table.values, table.packed, column,
         grower.entries, chunks.packed, to_device(begin), to_device(start), segments, keys, items,
     )  # fmt: skip
     order = sort_segments(segments, keys)

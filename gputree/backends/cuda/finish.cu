@@ -25,10 +25,10 @@ extern "C" __global__ void __launch_bounds__(256) fill_lists(
     const i64 f = entry / rows, r = entry % rows, row = entries[places[r]];
     segments[entry] = u32(f * nodes + node[r]);
     if (table.by_code[f]) {
-        const i64 code = table.codes[row * table.stride + f];
+        const i64 code = table.codes_of(row)[f];
         keys[entry] = code == missing_bin_of(table, f) ? MISSING_KEY : Bits(code);
     } else {
-        keys[entry] = key_of(values[row * table.columns + f]);
+        keys[entry] = key_of(values[table.row_of(row) * table.columns + f]);
     }
 }
 

@@ -11,7 +11,7 @@ __device__ void add_entries(
     for (u32 item = threadIdx.x; item < items; item += blockDim.x) {
         const i64 row = entries[first + item / words];
         const i64 word = first_word + item % words;
-        u32 packed = ((const u32*)(table.codes + row * table.stride))[word];
+        u32 packed = ((const u32*)table.codes_of(row))[word];
         for (i64 f = 4 * word; f < 4 * word + 4 && f < table.columns; ++f) {
             const i64 bin = table.offset[f] - table.offset[4 * first_word] + (packed & 0xff);
             packed >>= 8;
@@ -73,11 +73,12 @@ extern "C" __global__ void __launch_bounds__(256) histogram_of_two(
     for (i64 i0 = chunks.first[c] + (threadIdx.x & ~31u); i0 < last; i0 += blockDim.x) {
         const i64 row = i0 + lane < last ? entries[i0 + lane] : entries[i0];
         const u32 one = i0 + lane < last ? 1u << 16 * u32(rows.target[row]) : 0;
+        const i64 origin = table.row_of(row);
         for (u32 k = lane / width; k < 32; k += READ_AT_ONCE * step) {
             u32 code[READ_AT_ONCE];
 #pragma unroll
             for (u32 a = 0; a < READ_AT_ONCE; ++a)
-                code[a] = codes[__shfl_sync(ALL_LANES, row, k + a * step) * table.stride];
+                code[a] = codes[__shfl_sync(ALL_LANES, origin, k + a * step) * table.stride];
 #pragma unroll
             for (u32 a = 0; a < READ_AT_ONCE; ++a)
                 atomicAdd(words + code[a] * 32 + lane, __shfl_sync(ALL_LANES, one, k + a * step));

@@ -77,6 +77,10 @@ class UploadedTable(NamedTuple):
         """Return the same columns with other codes."""
         return self._replace(codes=codes, packed=_pack_table(codes, self[3:10]))
 
+    def of_rows(self, origin: Any) -> UploadedTable:
+        """Return the same table for entries that are places in `origin` (N,), int32, its rows."""
+        return self._replace(packed=_pack_table(self.codes, self[3:10], origin))
+
     @property
     def stride(self) -> int:
         return self.codes.shape[1]
@@ -91,8 +95,8 @@ class UploadedTable(NamedTuple):
         return columns if self.stored is None else np.searchsorted(self.stored.columns, columns)
 
 
-def _pack_table(codes: Any, columns: Sequence[Any]) -> Packed:
-    return TABLE.pack(codes, codes.shape[1], columns[1].size, *columns)
+def _pack_table(codes: Any, columns: Sequence[Any], origin: Any = None) -> Packed:
+    return TABLE.pack(codes, codes.shape[1], columns[1].size, *columns, origin)
 
 
 class StoredColumns(NamedTuple):

@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from gputree.backends.base import Task
 from gputree.backends.cuda import tuning
 from gputree.backends.cuda.kernels import cupy
-from gputree.backends.lists import ListTask
 from gputree.base.memory import OutOfMemory
 
 # Maximum bytes of a level for each byte of its histograms: those, the ones of its parents, sums
@@ -29,6 +28,9 @@ SORTED_BYTES = 80
 
 # Bytes of an entry, and of its copy while nodes are partitioned.
 ENTRY_BYTES = 4 + 4
+
+# Bytes of an entry of one of several trees: these, its row, and at most four statistics.
+STACKED_BYTES = ENTRY_BYTES + 4 + 4 * 8
 
 INSTEAD = "Use device='cpu', or fewer rows or columns."
 
@@ -47,20 +49,22 @@ class Memory(NamedTuple):
         return self.gathered_pairs * GATHERED_BYTES
 
 
-def share_out(task: Task, rows: int, stride: int, value_bytes: int, used_bytes: int = 0) -> Memory:
+def share_out(
+    task: Task, rows: int, code_bytes: int, value_bytes: int, used_bytes: int = 0
+) -> Memory:
     """Divide the limit `task.max_device_memory`, or a fraction of the free memory.
 
-    A row has `stride` bytes of codes. The table has `value_bytes` of values on the host, and
-    already uses `used_bytes` on the device.
+    The task has statistics of so many rows. The table has `code_bytes` of codes, `value_bytes` of
+    values on the host, and already uses `used_bytes` on the device.
 
     Raises
     ------
     MemoryError
         The codes and targets do not fit.
     """
-    tuned, budget = tuning.TUNING, budget_of(task, used_bytes)
+    tuned, budget = tuning.TUNING, budget_of(task.max_device_memory, used_bytes)
     given = task.max_device_memory is not None
-    needed = rows * (stride + ENTRY_BYTES + statistics_bytes(task))
+    needed = code_bytes + rows * (ENTRY_BYTES + statistics_bytes(task))
     needed += set_bytes(task)
     if needed + tuned.least_work > budget:
         what = "max_device_memory allows" if given else "the free device memory is"
@@ -80,10 +84,10 @@ def share_out(task: Task, rows: int, stride: int, value_bytes: int, used_bytes: 
     )
 
 
-def budget_of(task: Task | ListTask, used_bytes: int) -> int:
-    """Bytes that a task may use, including `used_bytes`, which its table already uses."""
-    if task.max_device_memory is not None:
-        return task.max_device_memory
+def budget_of(max_device_memory: int | None, used_bytes: int) -> int:
+    """Bytes that growth may use, including `used_bytes`, which its table already uses."""
+    if max_device_memory is not None:
+        return max_device_memory
     xp = cupy()
     free = xp.cuda.Device().mem_info[0] + xp.get_default_memory_pool().free_bytes()
     return int(tuning.TUNING.default_share * (free + used_bytes))

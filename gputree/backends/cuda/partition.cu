@@ -67,21 +67,20 @@ extern "C" __global__ void __launch_bounds__(256) mark_sides(
     __syncthreads();
     for (i64 i = chunks.first[c] + threadIdx.x; i < chunks.last[c]; i += blockDim.x) {
         const i64 row = entries[i];
-        const i64 bin = table.codes[row * table.stride + f];
+        const Bits* value = values + table.row_of(row) * width + own_place;
+        const i64 bin = table.codes_of(row)[f];
         bool left = bin < cut_bin;
         if (bin == missing_bin) {
             left = missing_left;
         } else if (pair >= 0) {
-            const u32 value = table.by_code[f]
-                                ? u32(bin)
-                                : u32(value_of(key_of(values[row * width + own_place])));
-            left = goes_left(sides.code + start, sides.is_left + start, sides.count[pair], value);
+            const u32 code = table.by_code[f] ? u32(bin) : u32(value_of(key_of(*value)));
+            left = goes_left(sides.code + start, sides.is_left + start, sides.count[pair], code);
         } else if (bin == cut_bin) {
-            const Bits key = inside || look ? key_of(values[row * width + own_place]) : Bits(0);
+            const Bits key = inside || look ? key_of(*value) : Bits(0);
             left = !inside || value_of(key) <= threshold;
             if (look) atomicMax(&low, key);
         } else if (look && bin == next_bin) {
-            atomicMin(&high, key_of(values[row * width + own_place]));
+            atomicMin(&high, key_of(*value));
         }
         sided[i] = with_side(i32(row), left);
         if (left) atomicAdd(&left_rows, 1u);
@@ -164,10 +163,10 @@ extern "C" __global__ void __launch_bounds__(256) list_codes(
         const i64 row = entries[i];
         i64 code = -1;
         if (by_code[f]) {
-            const i64 bin = table.codes[row * table.stride + f];
+            const i64 bin = table.codes_of(row)[f];
             if (bin != missing_bin) code = i64(table.lowest[f * 256 + bin]);
         } else {
-            const Bits key = key_of(values[row * table.columns + f]);
+            const Bits key = key_of(values[table.row_of(row) * table.columns + f]);
             if (key != MISSING_KEY) code = i64(value_of(key));
         }
         keys[start[j] + i - begin[j]] = code < 0 ? ~u64(0) : u64(j) << 32 | u64(code);

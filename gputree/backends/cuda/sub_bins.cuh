@@ -25,10 +25,10 @@ struct Grid {
     __device__ i64 cell_of(
         const Table& table, i64 j, i64 f, i64 row, const Bits* values, Bits& bits
     ) const {
-        const i64 bin = table.offset[f] + table.codes[row * table.stride + f];
+        const i64 bin = table.offset[f] + table.codes_of(row)[f];
         const i64 index = j * table.offset[table.columns] + bin;
         if (place[index] < 0) return -1;
-        bits = values[row * table.columns + f];
+        bits = values[table.row_of(row) * table.columns + f];
         const i64 first = start[j * table.columns + f] + place[index];
         return first + sub_bin_in(low[bin], scale[bin], taken[index], bits);
     }

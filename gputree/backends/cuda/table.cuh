@@ -10,6 +10,13 @@ struct Table {  // codes, and properties of its columns
     const i64* categories;   // of categorical columns, 0 of numeric ones
     const double* highest;  // (columns, 256): value of each bin
     const double* lowest;
+    const i32* origin;  // of rows of several trees: rows of the table; null where rows are these
+
+    __device__ __forceinline__ i64 row_of(i64 row) const { return origin ? origin[row] : row; }
+
+    __device__ __forceinline__ const u8* codes_of(i64 row) const {
+        return codes + row_of(row) * stride;
+    }
 };
 
 // The bin of missing values of a column, -1 where it has none.

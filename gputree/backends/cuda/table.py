@@ -9,11 +9,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree.backends.cuda import encode as coding
+from gputree.backends.cuda import tuning
 from gputree.backends.cuda.kernels import Kernels
 from gputree.backends.cuda.layout import UploadedTable
 from gputree.backends.cuda.machine import device_of, on_own_device
+from gputree.backends.cuda.memory import STACKED_BYTES, budget_of
 from gputree.backends.cuda.source import Source, new_source
 from gputree.base.dtypes import Int64s
+
+# Entries of trees that are grown together are numbered in 31 bits.
+MOST_ROWS = np.iinfo(np.int32).max
 
 
 class CudaTable:
@@ -61,6 +66,16 @@ class CudaTable:
         with self._lock:
             codes = sum(table.codes.nbytes for table in self._coded.values())
             return codes + sum(source.used_bytes for source in self._sources.values())
+
+    @on_own_device
+    def stacked_trees(self, max_device_memory: int | None) -> int:
+        """Number of trees to grow together on the rows of this table, within a memory limit."""
+        n, d = self.shape
+        used = self.used_bytes
+        free = budget_of(max_device_memory, used) - tuning.TUNING.least_work
+        free -= max(n * coding.row_stride(d) + (self.values.nbytes if self.on_host else 0), used)
+        most = min(tuning.TUNING.stacked_trees, MOST_ROWS // n)
+        return int(np.clip(free // 2 // (n * STACKED_BYTES), 1, most))
 
     @on_own_device
     def bare(self, keeps_values: bool, n_threads: int) -> UploadedTable:

@@ -28,6 +28,8 @@ class CudaTuning(NamedTuple):
     # Levels that are queued before the host reads their splits, and nodes of one; not measured.
     ahead_levels: int = 8
     ahead_nodes: int = 4096
+    # Trees of a forest that are grown together, if the memory suffices; not measured.
+    stacked_trees: int = 32
     # Maximum number of rows whose categories are listed at once.
     listed_rows: int = 1 << 25
     # Approximate number of threads that inspect a table.

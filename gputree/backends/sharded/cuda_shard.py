@@ -91,7 +91,7 @@ def share_out(task: Task, sizes: Sizes) -> Plan:
 
     MemoryError, with the bytes that they need, where not even shards of few rows fit.
     """
-    budget, tuned = budget_of(task, 0), tuning.TUNING
+    budget, tuned = budget_of(task.max_device_memory, 0), tuning.TUNING
     row = sizes.stride + statistics_bytes(task) + 4
     # two shards pass at a time, with values and work
     passing_row = 2 * (row + sizes.columns * sizes.value_bytes) + ENTRY_BYTES
@@ -198,7 +198,7 @@ class Cached:
     def _rows(self, extra: int) -> tuple[UploadedTable, DeviceRows]:
         """Return the rows on the device, with `extra` bytes of memory left free."""
         size, work = shard_bytes(self.host)
-        budget = budget_of(self.host.task, COPIES.nbytes)
+        budget = budget_of(self.host.task.max_device_memory, COPIES.nbytes)
         if size + work > budget:
             raise MemoryError(
                 f"A part of {len(self.rows_of):,} rows needs at least {size + work:,} bytes of "
@@ -319,7 +319,7 @@ class CudaGrower:
         work += ALIGNED_BYTES + set_bytes(task)
         row = SORTED_BYTES * pairs_of_row(task, self.table.categories)
         with _turn:
-            budget = budget_of(task, COPIES.nbytes)
+            budget = budget_of(task.max_device_memory, COPIES.nbytes)
             if size + work + row * int((end - begin).max(initial=0)) > budget:
                 return self.host.finish(begin, end, depth, keys, bounds)
             COPIES.make_room(size + work + row * n, budget)

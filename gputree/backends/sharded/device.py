@@ -81,7 +81,7 @@ def _fits(table: ShardedTable, task: Task) -> bool:
     n, d = table.shape
     size, used = table.whole.values.nbytes, table.on_device.used_bytes
     try:
-        shared = memory.share_out(task, n, row_stride(d), size, used)
+        shared = memory.share_out(task, n, n * row_stride(d), size, used)
     except MemoryError:
         return False
     has_many = (table.categories + table.missing > MAX_BINS).any()
@@ -196,7 +196,7 @@ class DeviceShards:
 
     def subtrees(self, nodes: SubtreeRoots) -> Iterator[tuple[Subtrees, Finished]]:
         gathered, task = tuning.TUNING.gathered_bytes, self.summary.task
-        free_bytes = memory.budget_of(task, 0) - cuda_tuning.TUNING.least_work
+        free_bytes = memory.budget_of(task.max_device_memory, 0) - cuda_tuning.TUNING.least_work
         most = max(min(gathered, free_bytes // GATHERED_SHARE), 1)
         if self.copies is None:  # not coded: few rows
             return self.host.subtrees_on("cpu", nodes, most)

@@ -27,7 +27,8 @@ from gputree.compilation import borrowing, jitable, pasted, pick, prefetch
 from gputree.compilation.lanes import LANES, add_lanes, add_squares, no_lanes, sum_of_lanes
 
 SLACK = 2.0**-20
-# Elements whose deviations are read ahead: of 100,000 rows, half of the time is waiting without it.
+# Elements between the one that is added and the one whose deviations are prefetched: without it,
+# half of the time on 100,000 rows is waiting.
 AHEAD = 16
 # Error of a sum of n terms, and of the terms, relative to n times the sum of their sizes; that of
 # the terms in float32, relative to the sum, and of each that is next to 0.

@@ -164,6 +164,14 @@ def most_promising(square, n, needed):
 
 
 @borrowing
+def last_of(square, n, needed):
+    """Number of the last of n cuts with a bound that reaches `needed`, or -1."""
+    while n > 0 and square[n - 1] < needed:
+        n -= 1
+    return n - 1
+
+
+@borrowing
 def score_of_cut(criterion, elements, first, last, rows, s, totals, whole, left):
     """Score of the cut after element `last`; `left` become the sums of the rows before it."""
     size, moved = elements.size, np.int64(0)
@@ -233,7 +241,7 @@ def sweep(
         left[j] = 0
     # `left` are the sums of the rows before element i, of weight `moved`; missing ones move first,
     # as elements below 0; `best` is the score to beat, and `place` the cut that reached it
-    for i in range(first, known):
+    for i in range(first, first + last_of(square, known - first, needed) + 1):
         rank = s + np.int64(elements[i if i >= 0 else size + i] & RANK)
         units = np.int64(pick(rows.weight, rank, 1))
         add_targets(criterion, left, 0, rows, rank, units)

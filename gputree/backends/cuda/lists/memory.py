@@ -49,7 +49,7 @@ class Ledger:
 
     def __init__(self, task: ListTask) -> None:
         self.is_given = task.max_device_memory is not None
-        self.budget = budget_of(task, 0)
+        self.budget = budget_of(task.max_device_memory, 0)
         self.used = 0
 
     @property
