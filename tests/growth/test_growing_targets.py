@@ -17,7 +17,7 @@ from gputree.compilation.tiers import forced
 from gputree.criteria import multi_output
 from gputree.criteria.named import CRITERIA
 from gputree.estimators.growing import grow_tree
-from gputree.estimators.growing_targets import grow_targets
+from gputree.estimators.growing_ranked import grow_targets
 
 GINI, ENTROPY = CRITERIA["classification"][:2]
 EVERY = ["squared_error", "poisson", GINI, ENTROPY]
