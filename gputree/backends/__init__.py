@@ -103,11 +103,13 @@ def new_backend(
     return get_backend(table.name)(table, task, n_threads, entries)
 
 
-def new_stacked_backend(table: Any, task: Task, n_threads: int, entries: Int64s) -> Backend:
-    """Return the backend of several trees on a table on a device: see `CudaBackend`."""
+def new_stacked_backend(
+    table: Any, task: Task, n_threads: int, entries: Int64s, trees: int
+) -> Backend:
+    """Return the backend that grows `trees` together on a table on a device: see `CudaBackend`."""
     from gputree.backends.cuda.backend import CudaBackend
 
-    return CudaBackend(table, task, n_threads, entries, stacked=True)
+    return CudaBackend(table, task, n_threads, entries, trees)
 
 
 def new_table(

@@ -41,7 +41,7 @@ def grow_stacked_trees(
         fields = zip(*(of_tree.task.rows for of_tree in units), strict=True)
         rows = Rows._make(None if of[0] is None else np.concatenate(of) for of in fields)
         task = replace(units[0].task, rows=rows)
-        backend = new_stacked_backend(device_table, task, first.n_threads, entries)
+        backend = new_stacked_backend(device_table, task, first.n_threads, entries, sizes.size)
         roots = sizes, np.array([options[t].key for t in numbers], np.uint64)
         fixed = [(of_tree.weights, of_tree.targets) for of_tree in units]
         grown = grow_together(backend, roots, task.limits, again, fixed, first, table.columns)

@@ -93,14 +93,15 @@ class Table:
         self._lock = Lock()
 
     def __getstate__(self) -> dict[str, Any]:
-        state = {**vars(self), "source": to_host(self.source)}
-        del state["_lock"]
+        state = {**vars(self), "stored": to_host(self.source)}
+        del state["_lock"], state["source"]
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
+        state = dict(state)
+        source = state.pop("stored")  # the name in pickles of older builds
+        self.source = writable(source) if isinstance(source, np.ndarray) else source
         vars(self).update(state, _lock=Lock())
-        if isinstance(self.source, np.ndarray):
-            self.source = writable(self.source)
 
     @property
     def shape(self) -> tuple[int, int]:

@@ -1,5 +1,6 @@
 """A growth that a device has not enough memory for: an error, or with "auto" the CPU's tree."""
 
+import gc
 import importlib
 from collections.abc import Callable
 from typing import Any
@@ -18,6 +19,7 @@ from gputree import (
 )
 from gputree.backends import devices
 from gputree.backends.cuda import memory as device_memory
+from gputree.ensemble.trees import TableRows
 
 TREES = [
     DecisionTreeClassifier(max_depth=4),
@@ -40,17 +42,20 @@ def auto(emulated_device: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def refuse(emulated_device: str, monkeypatch: pytest.MonkeyPatch) -> Callable[[int], list[int]]:
-    """``refuse(k)``: the device refuses allocation k from now on; return sizes, which are added."""
+def refuse(emulated_device: str, monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[int]]:
+    """``refuse(k)``: the device refuses allocation k from now on; return sizes, which are added.
+
+    With ``upto`` all from k to that one.
+    """
     refused = importlib.import_module("cupy").cuda.memory.OutOfMemoryError
     add = type(memory).add
 
-    def refuse(k: int) -> list[int]:
+    def refuse(k: int, upto: int = 0) -> list[int]:
         sizes: list[int] = []
 
         def limited(self: Any, host: Any, *others: Any, **named: Any) -> None:
             sizes.append(host.nbytes)
-            if len(sizes) == k:
+            if k <= len(sizes) <= max(k, upto):
                 raise refused(f"Out of memory allocating {host.nbytes:,} bytes")
             add(self, host, *others, **named)
 
@@ -74,10 +79,11 @@ def test_auto_goes_on_with_the_cpu(auto, refuse, monkeypatch, model, part):
     """Nothing stays on the device, whichever allocation is refused; the tree is the same."""
     sizes = refuse(0)
     fit(model, "cuda")
+    gc.collect()
     count, before = len(sizes), memory.live
     kept = []
     monkeypatch.setattr(device_memory, "release", lambda: kept.append(memory.live))
-    refuse(1 + int(part * (count - 1)))
+    refuse(1 + int(part * (count - 1)), 10**9 if model is FOREST else 0)
     with pytest.warns(RuntimeWarning, match=GOES_ON) as warned:
         found = fit(model, "auto")
     assert len(warned) == 1
@@ -89,9 +95,28 @@ def test_auto_goes_on_with_the_cpu(auto, refuse, monkeypatch, model, part):
 
 @pytest.mark.parametrize("model", [TREES[0], TREES[2], FOREST], ids=lambda m: type(m).__name__)
 def test_cuda_says_what_is_lacking(refuse, model):
-    refuse(2)
+    refuse(2, 10**9)
     with pytest.raises(MemoryError, match=r"^The CUDA device has not enough .* [\d,]+ bytes\. Use"):
         fit(model, "cuda")
+
+
+@pytest.mark.parametrize("k", [1, 8])
+def test_fewer_trees_are_grown_together(refuse, monkeypatch, k):
+    """Where the memory does not suffice for a batch, its halves are grown."""
+    numbers: list[int] = []
+    grow = TableRows.grow_stacked
+
+    def noted(rows: TableRows, trees: list[Any], *others: Any) -> Any:
+        numbers.append(len(trees))
+        return grow(rows, trees, *others)
+
+    monkeypatch.setattr(TableRows, "grow_stacked", noted)
+    forest = RandomForestClassifier(4, random_state=0)
+    refuse(k)
+    found = fit(forest, "cuda")
+    assert numbers == [4, 2, 2]
+    pairs = zip(trees_of(found), trees_of(fit(forest, "cpu")), strict=True)
+    assert all(tree.equals(expected) for tree, expected in pairs)
 
 
 @pytest.mark.parametrize("model", [TREES[0], TREES[2]], ids=lambda m: type(m).__name__)

@@ -37,8 +37,8 @@ class CudaBackend:
     """Primitives of `gputree.backends.base.Backend` on a CUDA device.
 
     The table and growth use at most `Task.max_device_memory` together. `n_threads` host threads
-    copy a table from the host; `entries` are the rows to grow on, None for all. With `stacked` they
-    are the rows of several trees, one after another, and the task has statistics of each entry.
+    copy a table from the host; `entries` are the rows to grow on, None for all. If they are of some
+    `trees` that are grown together, one after another, the task has statistics of each entry.
     """
 
     name = "cuda"
@@ -49,7 +49,7 @@ class CudaBackend:
         task: Task,
         n_threads: int,
         entries: Int64s | None = None,
-        stacked: bool = False,
+        trees: int = 0,
     ) -> None:
         self.device = table.device
         self.stream = current_stream(self.device)
@@ -63,17 +63,16 @@ class CudaBackend:
         self.marked: list[Marked] = []  # nodes refined since the last partition
         self.larger = histograms_.ALL_COUNTED  # histograms that scoring subtracts
         self.origin: Any = None  # (entries,) int32 rows of the table where these are stacked
-        self._take(entries, stacked)
+        self._take(entries, trees)
 
     @on_own_device
-    def _take(self, entries: Int64s | None, stacked: bool) -> None:
+    def _take(self, entries: Int64s | None, trees: int) -> None:
         """Copy the task's statistics and entries to the device; the table is not coded yet."""
         xp, task, source = cupy(), self.task, self.data
         n, d = source.shape
         value_bytes = source.values.nbytes if source.on_host else 0
         code_bytes = n * coding.row_stride(d)
-        if stacked:
-            assert entries is not None
+        if trees and entries is not None:
             self.origin, n = to_device(entries, ROW), entries.size
             entries = None
             code_bytes += self.origin.nbytes
@@ -83,7 +82,9 @@ class CudaBackend:
         rows = DeviceRows.of(task.rows, task.n_classes)
         grower = Grower.over(task, table, rows, numbers, memory)
         self.grower = grower._replace(
-            place=categorical_places(table.host), interactions=pack_interactions(task)
+            place=categorical_places(table.host),
+            interactions=pack_interactions(task),
+            trees=max(trees, 1),
         )
 
     @property

@@ -182,6 +182,7 @@ class Grower(NamedTuple):
     interactions: Packed  # sets of columns that may split nodes, which `pack_interactions` sends
     place: Any  # `categorical_places` of the table, or None where subsets are not searched
     workspace: Workspace
+    trees: int = 1  # that are grown together
 
     @classmethod
     def over(
@@ -230,7 +231,7 @@ class Grower(NamedTuple):
     def most_nodes(self) -> int:
         """Maximum number of nodes whose splits are searched at once."""
         limits = self.task.limits
-        of_depth = 1 << min(max(limits.max_depth - 1, 0), 62)
+        of_depth = self.trees << min(max(limits.max_depth - 1, 0), 62)
         of_rows = max(self.entries.size // max(limits.min_samples_split, 2), 1)
         of_memory = max(
             self.memory.histogram_bytes // max(self.table.cells * self.cell_bytes, 1), 1
