@@ -1,6 +1,7 @@
 """One tree of several targets, beside one tree a target and scikit-learn.
 
     python -m benchmarks.several_targets [k ...]          # 2 and 10 targets
+    python -m benchmarks.several_targets --one [k ...]    # one thread each, in processor time
     python -m benchmarks.several_targets TABLE.csv ...    # of real tables, in processor time
 
 100,000 x 28 normal numbers; targets are sums of the columns and noise, or their signs (multilabel).
@@ -57,20 +58,20 @@ def measure(name: str, X: NDArray, targets: NDArray, n_jobs: int) -> None:
                 for j in range(min(k, ONES))
             ]
             peer = getattr(sklearn_tree, kind)(max_depth=depth)
-            theirs = seconds(lambda m=peer, y=y: m.fit(X, y), clock, 1 if n_jobs > 1 else 3)
+            theirs = seconds(lambda m=peer, y=y: m.fit(X, y), clock, 1 if len(X) == ROWS else 3)
             times = k * np.mean(ones) / several, theirs / several
             ratios = " | ".join(f"{ratio:.1f}" for ratio in times)
             print(f"| {name} | {kind} | {k} | {depth or 'full'} | {several:.3f} | {ratios} |")
             sys.stdout.flush()
 
 
-def normal_numbers(counts: list[int]) -> None:
+def normal_numbers(counts: list[int], n_jobs: int) -> None:
     """Measure sums of normal numbers."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(ROWS, COLUMNS))
     for k in counts:
         y = X @ rng.normal(size=(COLUMNS, k)) + 3.0 * rng.normal(size=(ROWS, k))
-        measure("normal", X, y, 2)
+        measure("normal", X, y, n_jobs)
 
 
 def real_table(path: str) -> None:
@@ -89,11 +90,13 @@ def main(arguments: list[str]) -> None:
         "| table | kind | targets | depth | s | one tree a target | scikit-learn |\n"
         "|---|---|---|---|---|---|---|"
     )
+    n_jobs = 1 if "--one" in arguments else 2
+    arguments = [argument for argument in arguments if argument != "--one"]
     files = [argument for argument in arguments if not argument.isdigit()]
     for path in files:
         real_table(path)
     if len(files) < len(arguments) or not files:
-        normal_numbers([int(k) for k in arguments if k.isdigit()] or [2, 10])
+        normal_numbers([int(k) for k in arguments if k.isdigit()] or [2, 10], n_jobs)
 
 
 if __name__ == "__main__":

@@ -28,7 +28,7 @@ def model(gputree, tmp_path):
 
 @pytest.mark.parametrize("kind", [ValueError, TypeError, RuntimeError, KeyError, ImportError])
 def test_a_fault_of_growth_is_none_of_the_user(gputree, tmp_path, monkeypatch, kind):
-    monkeypatch.setattr("gputree.estimators.growing.grow", fault(kind("of 3 rows")))
+    monkeypatch.setattr("gputree.estimators.growing.grow_roots", fault(kind("of 3 rows")))
     status, output, errors = gputree(*TRAIN, "-o", tmp_path / "m")
     first, *trace, error, last = errors.splitlines()
     assert (status, output) == (70, "")
@@ -61,7 +61,7 @@ def test_faults_of_other_commands(gputree, model, monkeypatch, command, place):
 
 def test_a_mistake_deep_down_is_one_of_the_user(fails, tmp_path, monkeypatch):
     """Distinguish mistakes of users by the class of the error, not by its place."""
-    monkeypatch.setattr("gputree.estimators.growing.grow", fault(InputError("of 3 rows")))
+    monkeypatch.setattr("gputree.estimators.growing.grow_roots", fault(InputError("of 3 rows")))
     assert fails(*TRAIN, "-o", tmp_path / "m") == "gputree: error: of 3 rows\n"
 
 
@@ -76,7 +76,7 @@ def test_debug_shows_all_tracebacks(gputree, tmp_path, place):
 
 
 def test_debug_shows_where_an_interrupt_came(gputree, tmp_path, monkeypatch):
-    monkeypatch.setattr("gputree.estimators.growing.grow", fault(KeyboardInterrupt()))
+    monkeypatch.setattr("gputree.estimators.growing.grow_roots", fault(KeyboardInterrupt()))
     status, _, errors = gputree(*TRAIN, "-o", tmp_path / "m", "--debug")
     assert status == 130
     assert errors.startswith("Traceback")

@@ -84,7 +84,7 @@ def test_trees_are_those_of_the_cpu(together, case):
 @pytest.mark.parametrize("bootstrap", [True, False])
 @pytest.mark.parametrize("forest", [OF_CLASSES, OF_TARGETS], ids=["classes", "targets"])
 def test_weights(together, forest, bootstrap):
-    """They draw rows, or weigh them, and rows of weight zero take no part."""
+    """Draw rows by weights, or sum these up; rows of weight zero take no part."""
     target = y if forest is OF_CLASSES else X[:, 1] * X[:, 0]
     assert_same_trees(*both(clone(forest).set_params(bootstrap=bootstrap), X, target, WEIGHT))
     assert together == [forest.n_estimators]
@@ -99,7 +99,7 @@ def test_limits_that_depend_on_other_nodes(together):
 
 @pytest.mark.parametrize(("most", "numbers"), [(1, []), (2, [2, 2]), (32, [5])])
 def test_batches(together, monkeypatch, most, numbers):
-    """Any number at once; the last tree may be alone."""
+    """Grow any number of trees at once; the last one may be alone."""
     tune(monkeypatch, "cuda", stacked_trees=most)
     assert_same_trees(*both(OF_CLASSES, X, y))
     assert together == numbers
@@ -130,7 +130,7 @@ def test_further_trees_and_rows_out_of_the_bag(together):
 
 
 def test_rows_of_a_coded_table(together):
-    """Some rows of a table whose codes are on the device."""
+    """Rows of a table whose codes are on the device, but not all."""
     rows = np.flatnonzero(rng.random(N_ROWS) < 0.8)
     of_rows = (CodedTable(X, max_bins=16, device=device).take(rows) for device in ("cpu", "cuda"))
     forests = [clone(OF_CLASSES).fit(table, y[rows]) for table in of_rows]
@@ -140,7 +140,7 @@ def test_rows_of_a_coded_table(together):
 
 @pytest.mark.parametrize(("limit", "most"), [(1, 1), (17 * MB, 2), (18 * MB, 17), (1 << 40, 32)])
 def test_number_of_trees_within_memory(cuda_device, limit, most):
-    """Half of the bytes that the table and the least work leave; 44 a row of a tree."""
+    """Half of the bytes that the table and 16 MB of work leave; 44 a row of a tree."""
     table = CudaTable(np.zeros((1000, 6), np.float32), np.zeros(6, np.bool_))
     bytes_left = limit - 16 * MB - 1000 * (8 + 24)
     assert table.stacked_trees(limit) == int(np.clip(bytes_left // 88_000, 1, 32))

@@ -102,7 +102,7 @@ def test_cuda_says_what_is_lacking(refuse, model):
 
 @pytest.mark.parametrize("k", [1, 8])
 def test_fewer_trees_are_grown_together(refuse, monkeypatch, k):
-    """Where the memory does not suffice for a batch, its halves are grown."""
+    """Halves of a batch are grown if the memory does not suffice for it."""
     numbers: list[int] = []
     grow = TableRows.grow_stacked
 

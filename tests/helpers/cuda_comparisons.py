@@ -9,12 +9,19 @@ import pytest
 from category_oracle import Case, draw_case
 from devices import tune
 from mixed_tables import MixedTable
+from sklearn.base import clone
 from strategies import Sample, make_task, random_sample
 from tunings import finishing
 from twin_lists import grow_both_ways
 from twins import assert_equal, assert_same_bins, assert_same_tree, fit_both, table
 
-from gputree import C45Classifier, DecisionTreeClassifier, ID3Classifier
+from gputree import (
+    C45Classifier,
+    DecisionTreeClassifier,
+    ID3Classifier,
+    RandomForestClassifier,
+    RandomForestRegressor,
+)
 from gputree.backends.base import Monotonic
 from gputree.backends.cuda import encode, finish, kernels
 from gputree.backends.cuda.memory import Copies
@@ -151,6 +158,30 @@ def compare_ahead() -> None:
                 assert_same_tree(sample, task, finish_rows=finish_rows, max_bins=9)
     sample = crowded(1200)
     assert_same_tree(sample, make_task("gini", sample, max_depth=4), finish_rows=1, max_bins=2)
+
+
+def compare_forests() -> None:
+    """Grow trees of a forest together: with and without weights, categories, missing values."""
+    rng = np.random.default_rng(4)
+    X = rng.normal(size=(290, 4)).round(2)
+    many = np.column_stack([X[:, :2], rng.integers(0, 280, 290)])
+    X[rng.random(X.shape) < 0.1] = np.nan
+    y = np.nan_to_num(X[:, 0]) + np.nan_to_num(X[:, 1]) ** 2 + 0.3 * rng.normal(size=290)
+    classes = {"bootstrap": False, "max_features": 2}
+    for kind, values, options in (
+        (RandomForestClassifier, X, {**classes, "max_bins": 8}),
+        (RandomForestClassifier, many, {**classes, "categorical_features": [2]}),
+        (RandomForestRegressor, X, {"max_samples": 1200, "max_bins": 8}),
+    ):
+        target = y > 0.5 if kind is RandomForestClassifier else y
+        forest = kind(3, random_state=1, max_depth=4, **options)
+        with finishing(20):
+            expected, found = (
+                clone(forest).set_params(device=device).fit(values, target)
+                for device in ("cpu", "cuda")
+            )
+        for one, other in zip(expected.estimators_, found.estimators_, strict=True):
+            assert one.tree_.equals(other.tree_)
 
 
 def compare_inspection() -> None:
@@ -341,6 +372,7 @@ COMPARISONS = {
     "limits": compare_limits,
     "places": compare_places,
     "ahead": compare_ahead,
+    "forests": compare_forests,
     "inspection": compare_inspection,
     "bins": compare_bins,
 }

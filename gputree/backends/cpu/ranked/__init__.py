@@ -12,5 +12,5 @@
     list f     | 2   0   3   1 |     row 9 has the lowest value of column f
 
 Nodes of many rows are searched by column, in several threads; smaller ones become subtrees in one
-call each. Neither changes the tree.
+call each. Neither changes the tree. Cuts that are drawn need no lists.
 """

@@ -1,5 +1,6 @@
-"""Cuts that are drawn: one of each column, as those of one target (`drawn_values`). No column is
-sorted, counted or partitioned.
+"""Cuts that are drawn: one of each column, as those of one target (`drawn_values`).
+
+No column is sorted, counted or partitioned: the sums of both sides of a cut are added up.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.backends.cpu.cut import draw_columns, list_columns, tie_rank
+from gputree.backends.cpu.cut import admits, draw_columns, list_columns, new_cut, tie_rank
 from gputree.backends.cpu.drawn_values import (
     BLOCK_COLUMNS,
     Drawn,
@@ -19,8 +20,13 @@ from gputree.backends.cpu.drawn_values import (
 )
 from gputree.backends.cpu.monotonic import number_allowed
 from gputree.backends.cpu.ranked.formulas import cut_of_sides, no_cut, precedes
+from gputree.backends.cpu.ranked.losses import RankedCut, Targets, units_of
+from gputree.backends.cpu.ranked.sums import add_targets, score_of
 from gputree.base.dtypes import Int64s
-from gputree.compilation import borrowing, where_given
+from gputree.compilation import borrowing, pick, where_given
+from gputree.criteria.dispatch import formula
+from gputree.criteria.multi_output import OF_SUMS
+from gputree.criteria.pinball import Pinball
 
 
 class TableValues(NamedTuple):
@@ -39,6 +45,72 @@ def new_drawn(table, columns, size):
         table.values, d, np.int64(1), table.categories, None, np.empty((k, size), kind),
         np.empty(k, np.int64), np.empty(k, kind), np.empty(k, kind), np.empty(k, np.int64), None,
     )  # fmt: skip
+
+
+@formula(cut_of_sides, *OF_SUMS)
+def cut_by_sums(criterion, limits, rows, s, totals, opened, sides, ranks, column, column_rank):
+    """Add up the side of fewer rows: the other one has the rest."""
+    size, left, listed, whole = ranks.size, sides.left, sides.weights, opened.whole
+    n, count, moved, none = np.int64(0), np.int64(0), np.int64(0), no_cut(criterion)
+    for i in range(size):
+        n += 1 + np.int64(ranks[i])
+    lighter = -np.int64(2 * n > size)
+    # the first `count` of `listed` are the rows of that side before row i
+    for i in range(size):
+        listed[count] = i
+        count += np.int64(ranks[i]) == lighter
+    for j in range(left.size):
+        left[j] = 0
+    for i in range(count):
+        row = s + listed[i]
+        units = np.int64(pick(rows.weight, row, 1))
+        add_targets(criterion, left, 0, rows, row, units)
+        moved += units
+    if lighter != 0:
+        moved = whole - moved
+        for j in range(left.size):
+            left[j] = totals.sums[j] - left[j]
+    if not admits(limits, n, size, moved, whole):
+        return none
+    value = score_of(criterion, totals, left, moved, whole)
+    return new_cut(value, column, False, 0, False, 0.0, column_rank) if value > -np.inf else none
+
+
+@borrowing
+def side_loss(criterion, rows, s, j, ranks, side, whole):
+    """Loss by target j, at their quantile, of the rows whose `ranks` are `side`, of weight `whole`.
+
+    With y the quantile, of weights and sums up to it and of all:
+    ``up * (sum - whole y) - (up + down) * (sum up to y - y * weight up to y)``.
+    """
+    parts, of = criterion.up + criterion.down, Targets(rows.target[j, s:], rows.weight, None, j, s)
+    below = total = under = y = np.int64(0)
+    # `below` and `under` are the weight and the sum before place p, or those up to the quantile
+    for p in range(ranks.size):
+        is_in = np.int64(ranks[pick(rows.order, (j, s + p), p)] == side)
+        units = is_in * units_of(of, p)
+        total += units * of.target[p]
+        if parts * below < criterion.up * whole:
+            y = of.target[p]
+            below += units
+            under += units * y
+    return criterion.up * (total - whole * y) - parts * (under - below * y)
+
+
+@formula(cut_of_sides, Pinball)
+def cut_by_loss(criterion, limits, rows, s, totals, opened, sides, ranks, column, column_rank):
+    size, n, moved, loss, whole = ranks.size, np.int64(0), np.int64(0), np.int64(0), opened
+    of = Targets(rows.target[0, s:], rows.weight, None, 0, s)
+    for p in range(size):
+        is_left = 1 + np.int64(ranks[p])
+        n += is_left
+        moved += is_left * units_of(of, p)
+    if not admits(limits, n, size, moved, whole):
+        return no_cut(criterion)
+    for j in range(rows.target.shape[0]):
+        loss += side_loss(criterion, rows, s, j, ranks, 0, moved)
+        loss += side_loss(criterion, rows, s, j, ranks, -1, whole - moved)
+    return RankedCut(loss, min(moved, whole - moved), column_rank, column, False, np.int64(0))
 
 
 @borrowing

@@ -429,43 +429,6 @@ def sweep(
     return cut
 
 
-@borrowing
-def side_loss(criterion, rows, s, j, ranks, side, whole):
-    """Loss by target j, at their quantile, of the rows whose `ranks` are `side`, of weight `whole`.
-
-    With y the quantile, of weights and sums up to it and of all:
-    ``up * (sum - whole y) - (up + down) * (sum up to y - y * weight up to y)``.
-    """
-    parts, of = criterion.up + criterion.down, Targets(rows.target[j, s:], rows.weight, None, j, s)
-    below = total = under = y = np.int64(0)
-    # `below` and `under` are the weight and the sum before place p, or those up to the quantile
-    for p in range(ranks.size):
-        is_in = np.int64(ranks[pick(rows.order, (j, s + p), p)] == side)
-        units = is_in * units_of(of, p)
-        total += units * of.target[p]
-        if parts * below < criterion.up * whole:
-            y = of.target[p]
-            below += units
-            under += units * y
-    return criterion.up * (total - whole * y) - parts * (under - below * y)
-
-
-@formula(formulas.cut_of_sides, Pinball)
-def cut_of_sides(criterion, limits, rows, s, totals, opened, sides, ranks, column, column_rank):
-    size, n, moved, loss, whole = ranks.size, np.int64(0), np.int64(0), np.int64(0), opened
-    of = Targets(rows.target[0, s:], rows.weight, None, 0, s)
-    for p in range(size):
-        is_left = 1 + np.int64(ranks[p])
-        n += is_left
-        moved += is_left * units_of(of, p)
-    if not admits(limits, n, size, moved, whole):
-        return formulas.no_cut(criterion)
-    for j in range(rows.target.shape[0]):
-        loss += side_loss(criterion, rows, s, j, ranks, 0, moved)
-        loss += side_loss(criterion, rows, s, j, ranks, -1, whole - moved)
-    return RankedCut(loss, min(moved, whole - moved), column_rank, column, False, np.int64(0))
-
-
 @pasted
 def side_of(totals, j):
     """Side of all rows of a node by target j."""

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.backends.cpu.cut import admits, narrow, new_cut, score_to_beat
+from gputree.backends.cpu.cut import narrow, new_cut, score_to_beat
 from gputree.backends.cpu.cut import precedes as cut_precedes
 from gputree.backends.cpu.ranked import formulas
 from gputree.backends.cpu.ranked.bounds import (
@@ -254,35 +254,6 @@ def sweep(
     if place < 0:
         return cut
     return new_cut(best, column, missing_left, place, False, 0.0, column_rank)
-
-
-@formula(formulas.cut_of_sides, *OF_SUMS)
-def cut_of_sides(criterion, limits, rows, s, totals, opened, sides, ranks, column, column_rank):
-    """Add up the side of fewer rows: the other one has the rest."""
-    size, left, listed, whole = ranks.size, sides.left, sides.weights, opened.whole
-    n, count, moved, none = np.int64(0), np.int64(0), np.int64(0), formulas.no_cut(criterion)
-    for i in range(size):
-        n += 1 + np.int64(ranks[i])
-    lighter = -np.int64(2 * n > size)
-    # the first `count` of `listed` are the rows of that side before row i
-    for i in range(size):
-        listed[count] = i
-        count += np.int64(ranks[i]) == lighter
-    for j in range(left.size):
-        left[j] = 0
-    for i in range(count):
-        row = s + listed[i]
-        units = np.int64(pick(rows.weight, row, 1))
-        add_targets(criterion, left, 0, rows, row, units)
-        moved += units
-    if lighter != 0:
-        moved = whole - moved
-        for j in range(left.size):
-            left[j] = totals.sums[j] - left[j]
-    if not admits(limits, n, size, moved, whole):
-        return none
-    value = score_of(criterion, totals, left, moved, whole)
-    return new_cut(value, column, False, 0, False, 0.0, column_rank) if value > -np.inf else none
 
 
 @formula(formulas.new_totals, *OF_NUMBERS, how=overload)
