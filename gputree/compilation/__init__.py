@@ -16,6 +16,7 @@ cached for all later processes. Some steps are not left to numba:
     prefetch instructions                 `declared`
 """
 
+from gputree.compilation.declared import PREFETCH_ROWS, prefetch
 from gputree.compilation.decorators import (
     borrowing,
     inner,
@@ -26,10 +27,13 @@ from gputree.compilation.decorators import (
     overload_borrowing,
     overload_pasted,
     pasted,
+    pick,
+    where_given,
     written_out,
 )
 
 __all__ = [
+    "PREFETCH_ROWS",
     "borrowing",
     "inner",
     "is_none",
@@ -39,5 +43,8 @@ __all__ = [
     "overload_borrowing",
     "overload_pasted",
     "pasted",
+    "pick",
+    "prefetch",
+    "where_given",
     "written_out",
 ]  # fmt: skip

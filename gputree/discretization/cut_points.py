@@ -35,11 +35,11 @@ from numpy.typing import NDArray
 
 from gputree.arithmetic.fixed_point import about_one, fix_weights
 from gputree.backends.binning import midpoints
-from gputree.backends.cpu.jit import borrowing, inner, kernel
 from gputree.backends.cpu.layout import NodeList
 from gputree.backends.cpu.lists.score import best_cut, new_scan
 from gputree.backends.cpu.sort import radix_argsort
 from gputree.base.dtypes import ROW, Floats, Int32s, Int64s, Values, Weight
+from gputree.compilation import borrowing, inner, kernel
 from gputree.criteria.entropy import Information, new_information
 from gputree.criteria.shared import log2, xlog2x
 

@@ -11,8 +11,8 @@ from strategies import PROBLEMS, is_regression, make_task, problems, random_samp
 from gputree import CodedTable, DecisionTreeClassifier
 from gputree.backends.base import Splits
 from gputree.backends.cpu import sub_bins
-from gputree.backends.cpu.jit import kernel
 from gputree.backends.cpu.table import CpuTable
+from gputree.compilation import kernel
 
 
 def split_at(device, sample, rows, f, place, missing_left):

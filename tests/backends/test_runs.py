@@ -11,8 +11,8 @@ from gputree.backends.base import Rows, SubsetSearch
 from gputree.backends.cpu import categories as categories_
 from gputree.backends.cpu import runs as runs_
 from gputree.backends.cpu import subsets
-from gputree.backends.cpu.jit import kernel
 from gputree.backends.cpu.runs import new_runs
+from gputree.compilation import kernel
 from gputree.criteria.dispatch import Gini
 
 

@@ -22,10 +22,10 @@ from numpy.typing import NDArray
 
 from gputree.backends.base import Task
 from gputree.backends.cpu import tuning
-from gputree.backends.cpu.jit import PREFETCH_ROWS, borrowing, kernel, prefetch
 from gputree.backends.cpu.layout import Table
 from gputree.backends.cpu.sort import new_sorter, sort_pairs
 from gputree.base.dtypes import CODE, Int64s
+from gputree.compilation import PREFETCH_ROWS, borrowing, kernel, prefetch
 
 # Blocks of more rows than this need 64-bit keys: ranks and indices exceed 16 bits.
 MANY_ROWS = 0xFFFF

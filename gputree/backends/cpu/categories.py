@@ -20,7 +20,6 @@ from gputree.backends.base import SubsetSearch, Task
 from gputree.backends.binning import MAX_BINS
 from gputree.backends.cpu import tuning
 from gputree.backends.cpu.cut import row_count
-from gputree.backends.cpu.jit import PREFETCH_ROWS, borrowing, inner, kernel, pick, prefetch
 from gputree.backends.cpu.layout import Table
 from gputree.backends.cpu.runs import (
     Listed,
@@ -38,6 +37,7 @@ from gputree.backends.cpu.sort import new_sorter, sort_pairs
 from gputree.backends.cpu.subsets import best_subset, mark_subset
 from gputree.base.dtypes import Int32s, Int64s
 from gputree.base.threads import even_spans, run
+from gputree.compilation import PREFETCH_ROWS, borrowing, inner, kernel, pick, prefetch
 from gputree.criteria import is_pure, restrict
 
 ONE, WORD_BITS, IN_WORD = np.uint64(1), np.uint64(6), np.uint64(63)

@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 from gputree.backends.base import Rows, Task
 from gputree.backends.cpu import tuning
 from gputree.backends.cpu.cut import count_row
-from gputree.backends.cpu.jit import kernel
 from gputree.backends.cpu.layout import EntrySource, Fine, Nodes, Scores, SearchRules, Table
 from gputree.backends.cpu.refine import candidate_rows
 from gputree.backends.cpu.sub_bins import FINE_BITS, FINE_CELLS, Finer, SubBinGrid, make_fine
 from gputree.backends.cpu.table import FineCodes
 from gputree.base.dtypes import Bools, Int64s
 from gputree.base.threads import even_spans, run
+from gputree.compilation import kernel
 
 # Width of the narrowest bin that is divided: the scale of narrower ones could overflow.
 NARROWEST = 1 << 24

@@ -10,9 +10,9 @@ import numpy as np
 
 from gputree.arithmetic.bits import mix
 from gputree.backends.binning import midpoint
-from gputree.backends.cpu.jit import borrowing, kernel, pasted, pick
 from gputree.backends.cpu.monotonic import column_in, keeps_order, number_allowed
 from gputree.base.dtypes import Bools, Int64s
+from gputree.compilation import borrowing, kernel, pasted, pick
 from gputree.criteria import add_row, begin, left_weight, move, score
 
 # Hashed with the node's key and the column to a rank.

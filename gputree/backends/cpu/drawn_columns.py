@@ -41,7 +41,6 @@ from gputree.backends.cpu.finish import (
     wait,
 )
 from gputree.backends.cpu.finish_scan import Scan, clear
-from gputree.backends.cpu.jit import borrowing, kernel, pasted
 from gputree.backends.cpu.layout import EntrySource
 from gputree.backends.cpu.monotonic import (
     allowed_on_stack,
@@ -55,6 +54,7 @@ from gputree.backends.cpu.monotonic import (
 from gputree.backends.cpu.nonzeros import put_places
 from gputree.backends.cpu.ranks import Ranks, rank_table
 from gputree.base.dtypes import Int64s
+from gputree.compilation import borrowing, kernel, pasted
 from gputree.criteria import add_row, begin, gain, is_pure, restrict, row_by_row
 
 # Rows of the nodes of a large table that are ranked together.

@@ -40,7 +40,6 @@ from gputree.backends.cpu.finish_scan import (
     scan_categories,
     scan_column,
 )
-from gputree.backends.cpu.jit import borrowing, pasted
 from gputree.backends.cpu.layout import Table
 from gputree.backends.cpu.monotonic import at_column, keeps_order
 from gputree.backends.cpu.nonzeros import (
@@ -52,6 +51,7 @@ from gputree.backends.cpu.nonzeros import (
 from gputree.backends.cpu.ranks import Ranks
 from gputree.backends.cpu.score import add_cell
 from gputree.base.dtypes import ROW, Int64s
+from gputree.compilation import borrowing, pasted
 from gputree.criteria import (
     add_row,
     begin,

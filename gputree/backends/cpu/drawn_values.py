@@ -37,11 +37,11 @@ from gputree.backends.cpu.cut import (
     tie_rank,
 )
 from gputree.backends.cpu.finish_scan import clear
-from gputree.backends.cpu.jit import borrowing
 from gputree.backends.cpu.layout import Node, Pairs, Table
 from gputree.backends.cpu.monotonic import at_column, keeps_order, number_allowed
 from gputree.backends.cpu.sort import Sorter, new_sorter, sort_pairs
 from gputree.base.dtypes import Int64s
+from gputree.compilation import borrowing
 from gputree.criteria import add_row, begin, move, score
 
 # Rows whose drawn columns are read one after the other: their values stay in the cache of a core.

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from gputree.arithmetic.bits import mix
 from gputree.backends import binning
 from gputree.backends.binning import GRID_CELLS, MAX_BINS, Bins
-from gputree.backends.cpu.jit import PREFETCH_ROWS, borrowing, kernel, prefetch
 from gputree.base.dtypes import Int64s
+from gputree.compilation import PREFETCH_ROWS, borrowing, kernel, prefetch
 
 # Maximum number of values that the sample missed, per column and span of rows; with more, the
 # column is sorted to place its bins anew.

@@ -29,7 +29,6 @@ from gputree.backends.cpu.finish_scan import (
     scan_column,
     weight_at,
 )
-from gputree.backends.cpu.jit import borrowing, inner, kernel, pasted
 from gputree.backends.cpu.layout import BinEnds, EntrySource
 from gputree.backends.cpu.monotonic import (
     allowed_on_stack,
@@ -44,6 +43,7 @@ from gputree.backends.cpu.monotonic import (
     put_set,
 )
 from gputree.base.dtypes import Floats, Int64s
+from gputree.compilation import borrowing, inner, kernel, pasted
 from gputree.criteria import add_row, begin, gain, is_pure, restrict, row_by_row
 
 

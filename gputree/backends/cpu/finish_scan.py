@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from gputree.backends.cpu.block import missing_rank
 from gputree.backends.cpu.cut import admits, new_cut, no_cut, precedes, score_to_beat, tie_rank
-from gputree.backends.cpu.jit import borrowing, pasted, written_out
 from gputree.backends.cpu.monotonic import at_column, keeps_order
 from gputree.backends.cpu.runs import (
     Listed,
@@ -26,6 +25,7 @@ from gputree.backends.cpu.runs import (
 )
 from gputree.backends.cpu.subsets import best_subset, mark_subset
 from gputree.base.dtypes import Int64s
+from gputree.compilation import borrowing, pasted, written_out
 from gputree.criteria import add_row, begin, may_exceed, move, restrict, score
 
 

@@ -21,8 +21,8 @@ import numpy as np
 
 from gputree.backends.base import Limits, Monotonic
 from gputree.backends.binning import child_bounds
-from gputree.backends.cpu.jit import borrowing, inner, overload_borrowing, where_given, written_out
 from gputree.base.dtypes import Int64s
+from gputree.compilation import borrowing, inner, overload_borrowing, where_given, written_out
 from gputree.criteria import add_row, begin, means
 
 

@@ -20,11 +20,11 @@ from gputree.backends.cpu import tuning
 from gputree.backends.cpu.block import missing_rank
 from gputree.backends.cpu.cut import admits, new_cut, score_to_beat, tie_rank
 from gputree.backends.cpu.finish_scan import clear, known_end
-from gputree.backends.cpu.jit import borrowing
 from gputree.backends.cpu.monotonic import at_column, keeps_order, lower_bound
 from gputree.backends.cpu.ranks import Ranks, rank_type
 from gputree.base.dtypes import Int64s
 from gputree.base.memory import require_memory
+from gputree.compilation import borrowing
 from gputree.criteria import add_row, may_exceed, move, move_cell, score
 from gputree.prediction.sparse import SparseRows
 

@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 
 from gputree.backends.binning import MAX_BINS
 from gputree.backends.cpu import tuning
-from gputree.backends.cpu.jit import PREFETCH_ROWS, borrowing, kernel, pick, prefetch
 from gputree.backends.cpu.layout import Table
 from gputree.backends.cpu.sub_bins import FINE_BITS
 from gputree.base.dtypes import Floats, Int32s, Int64s
 from gputree.base.threads import run, spans
+from gputree.compilation import PREFETCH_ROWS, borrowing, kernel, pick, prefetch
 from gputree.criteria import add_row
 
 

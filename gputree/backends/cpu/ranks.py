@@ -15,11 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree.backends.cpu.block import MANY_ROWS, missing_rank
-from gputree.backends.cpu.jit import kernel
 from gputree.backends.cpu.layout import Table
 from gputree.backends.cpu.sort import radix_argsort, to_keys
 from gputree.base.dtypes import Floats, Int64s
 from gputree.base.threads import run
+from gputree.compilation import kernel
 
 # Integers are ranked by counting where their range is at most so many values, per row.
 VALUES_PER_ROW = 4

@@ -27,15 +27,6 @@ from gputree.backends.cpu.cut import (
     row_count,
     tie_rank,
 )
-from gputree.backends.cpu.jit import (
-    PREFETCH_ROWS,
-    borrowing,
-    inner,
-    kernel,
-    pick,
-    prefetch,
-    written_out,
-)
 from gputree.backends.cpu.layout import Node, Pairs
 from gputree.backends.cpu.monotonic import allowed_in_node, at_column, at_node, number_allowed
 from gputree.backends.cpu.score import (
@@ -64,6 +55,15 @@ from gputree.backends.cpu.sub_bins import (
     new_work,
     put_found,
     scan_column,
+)
+from gputree.compilation import (
+    PREFETCH_ROWS,
+    borrowing,
+    inner,
+    kernel,
+    pick,
+    prefetch,
+    written_out,
 )
 from gputree.criteria import begin, bound, gain, is_pure
 

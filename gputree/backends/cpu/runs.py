@@ -14,9 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree.backends.base import MOST_CELLS
-from gputree.backends.cpu.jit import borrowing, pick, written_out
 from gputree.base.dtypes import Bools, Floats, Int32s, Int64s
-from gputree.compilation import jitable
+from gputree.compilation import borrowing, jitable, pick, written_out
 from gputree.criteria import add_row, left_weight
 
 

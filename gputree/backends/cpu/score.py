@@ -17,7 +17,6 @@ import numpy as np
 from gputree.backends.base import Task
 from gputree.backends.binning import MAX_BINS
 from gputree.backends.cpu.cut import admits, row_count
-from gputree.backends.cpu.jit import PREFETCH_ROWS, borrowing, kernel, pick, prefetch
 from gputree.backends.cpu.monotonic import (
     allowed_in_node,
     at_column,
@@ -26,6 +25,7 @@ from gputree.backends.cpu.monotonic import (
     may_split,
 )
 from gputree.base.dtypes import Floats
+from gputree.compilation import PREFETCH_ROWS, borrowing, kernel, pick, prefetch
 from gputree.criteria import Gini, add_row, begin, bound, left_weight, margin, score, tighten
 from gputree.criteria.gini import boundary_score, corner_score
 

@@ -14,8 +14,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.backends.cpu.jit import borrowing, inner, kernel, overload_borrowing
 from gputree.base.dtypes import Floats, Int32s, Int64s
+from gputree.compilation import borrowing, inner, kernel, overload_borrowing
 
 DIGIT_BITS = 11
 DIGITS = 1 << DIGIT_BITS

@@ -27,11 +27,11 @@ from numpy.typing import NDArray
 from gputree.backends.binning import MAX_BINS
 from gputree.backends.cpu.cut import count_row, new_cut, precedes, row_count, scan_bin, tie_rank
 from gputree.backends.cpu.encode import grid_cell
-from gputree.backends.cpu.jit import PREFETCH_ROWS, borrowing, inner, kernel, prefetch
 from gputree.backends.cpu.layout import Fine
 from gputree.backends.cpu.score import add_cell, admissible, column_bins, is_candidate, start_side
 from gputree.backends.cpu.sort import Sorter, new_sorter, sort_pairs
 from gputree.base.dtypes import Bools, Int64s
+from gputree.compilation import PREFETCH_ROWS, borrowing, inner, kernel, prefetch
 from gputree.criteria import begin, bound, score
 
 # A fine code is a bin and one of its 2**FINE_BITS sub-bins of equal width.

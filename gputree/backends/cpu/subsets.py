@@ -37,8 +37,8 @@ import numpy as np
 from gputree.arithmetic.bits import lowest_bit
 from gputree.backends.base import MOST_MOVED
 from gputree.backends.cpu.cut import admits, admits_rows
-from gputree.backends.cpu.jit import borrowing, pasted
 from gputree.backends.cpu.runs import holds_cells, is_less, is_lower, move_run, sort_runs
+from gputree.compilation import borrowing, pasted
 from gputree.criteria import begin, refused_score, score
 
 ORDERED, EXHAUSTIVE, ONE_VS_REST, MOVED, EVENTS_MOVED = 0, 1, 2, 3, 4

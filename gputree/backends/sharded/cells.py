@@ -21,7 +21,6 @@ from numpy.typing import NDArray
 from gputree.backends.base import Bounds, Uint64s
 from gputree.backends.binning import midpoint
 from gputree.backends.cpu.cut import count_row, new_cut, precedes, row_count, tie_rank
-from gputree.backends.cpu.jit import inner, kernel
 from gputree.backends.cpu.layout import Node
 from gputree.backends.cpu.monotonic import at_column, at_node
 from gputree.backends.cpu.refine import (
@@ -36,6 +35,7 @@ from gputree.backends.cpu.score import add_cell, admissible, column_bins, is_can
 from gputree.backends.cpu.sort import new_sorter, sort_pairs
 from gputree.backends.cpu.sub_bins import Spot, new_work
 from gputree.base.dtypes import Bools, Floats, Int64s
+from gputree.compilation import inner, kernel
 from gputree.criteria import begin, is_pure, score
 
 

@@ -23,11 +23,10 @@ from gputree.backends.base import Rows, Splits
 from gputree.backends.binning import MAX_BINS, Bins
 from gputree.backends.cpu.backend import CpuBackend
 from gputree.backends.cpu.cut import count_row, narrow
-from gputree.backends.cpu.jit import PREFETCH_ROWS, borrowing, kernel, pick, prefetch
 from gputree.backends.cpu.layout import Table
 from gputree.backends.sharded.rows import ShardRanges
 from gputree.base.dtypes import Floats, Int32s, Int64s
-from gputree.compilation import jitable
+from gputree.compilation import PREFETCH_ROWS, borrowing, jitable, kernel, pick, prefetch
 from gputree.tree.branches import concatenated_ranges
 
 Keys = NDArray[np.uint64]

@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 
 from gputree.arithmetic.fixed_point import fraction
 from gputree.backends.cpu import tuning
-from gputree.backends.cpu.jit import PREFETCH_ROWS, borrowing, kernel, pick, prefetch
 from gputree.backends.cpu.layout import (
     Assigned,
     Entries,
@@ -33,6 +32,7 @@ from gputree.backends.cpu.lists.score import score_columns
 from gputree.backends.lists import CandidateTests, ColumnCodes, ListTask, TestParts, Tests
 from gputree.base import threads
 from gputree.base.dtypes import MISSING_CODE, MOST_ROWS, ROW, Int64s
+from gputree.compilation import PREFETCH_ROWS, borrowing, kernel, pick, prefetch
 
 
 @kernel

@@ -6,10 +6,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gputree.backends.cpu.jit import borrowing, inner, kernel, pick, written_out
 from gputree.backends.cpu.layout import NodeList
 from gputree.backends.cpu.lists.sieve import best_cut_of_fractions, new_sieve, read_run
 from gputree.base.dtypes import MISSING_CODE, Int64s
+from gputree.compilation import borrowing, inner, kernel, pick, written_out
 from gputree.criteria.entropy import GAIN_BITS, TOLERANCE, in_steps, term
 
 

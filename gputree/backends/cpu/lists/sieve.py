@@ -15,8 +15,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gputree.backends.cpu.jit import borrowing, inner, pick
 from gputree.base.dtypes import Floats, Int64s
+from gputree.compilation import borrowing, inner, pick
 from gputree.criteria.entropy import GAIN_BITS, in_steps, term
 
 # Chords of the logarithm of mantissas 1 .. 2, by their first bits: intercepts (less the bias of

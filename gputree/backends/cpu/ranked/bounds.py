@@ -22,9 +22,8 @@ from typing import NamedTuple
 import numpy as np
 
 from gputree.backends.cpu.cut import admits
-from gputree.backends.cpu.jit import borrowing, pasted, pick, prefetch
 from gputree.backends.cpu.ranked.lists import RANK
-from gputree.compilation import jitable
+from gputree.compilation import borrowing, jitable, pasted, pick, prefetch
 from gputree.compilation.lanes import LANES, add_lanes, add_squares, no_lanes, sum_of_lanes
 
 SLACK = 2.0**-20

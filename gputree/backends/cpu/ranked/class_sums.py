@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from gputree.backends.cpu.jit import borrowing, inner, pick
 from gputree.backends.cpu.ranked import formulas
 from gputree.backends.cpu.ranked.bounds import Opened, error_of, padded
 from gputree.backends.cpu.ranked.lists import RANK
@@ -33,7 +32,7 @@ from gputree.backends.cpu.ranked.sums import (
     sum_targets,
     weight_of,
 )
-from gputree.compilation import overload
+from gputree.compilation import borrowing, inner, overload, pick
 from gputree.criteria.dispatch import formula
 from gputree.criteria.multi_output import (
     OF_CLASSES,

@@ -20,11 +20,10 @@ from numpy.typing import NDArray
 
 from gputree.arithmetic.bits import lowest_bit
 from gputree.backends.cpu.cut import admits, new_cut, score_to_beat
-from gputree.backends.cpu.jit import borrowing, kernel, pick
 from gputree.backends.cpu.ranked import formulas
 from gputree.backends.cpu.ranked.sums import add_targets, n_sums, score_of
 from gputree.base.dtypes import Int64s
-from gputree.compilation import overload, overload_pasted
+from gputree.compilation import borrowing, kernel, overload, overload_pasted, pick
 from gputree.criteria.dispatch import formula
 from gputree.criteria.multi_output import OF_SUMS
 

@@ -18,12 +18,12 @@ from gputree.backends.cpu.drawn_values import (
     goes_left,
     take_columns,
 )
-from gputree.backends.cpu.jit import borrowing, pick, where_given
 from gputree.backends.cpu.monotonic import number_allowed
 from gputree.backends.cpu.ranked.formulas import cut_of_sides, no_cut, precedes
 from gputree.backends.cpu.ranked.losses import RankedCut, Targets, units_of
 from gputree.backends.cpu.ranked.sums import add_targets, score_of
 from gputree.base.dtypes import Int64s
+from gputree.compilation import borrowing, pick, where_given
 from gputree.criteria.dispatch import formula
 from gputree.criteria.multi_output import OF_SUMS
 from gputree.criteria.pinball import Pinball

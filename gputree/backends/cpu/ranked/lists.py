@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.backends.cpu.jit import borrowing, inner, pick
 from gputree.backends.cpu.ranked.formulas import group_keys, search_subsets
 from gputree.backends.cpu.sort import radix_argsort
+from gputree.compilation import borrowing, inner, pick
 
 # An element of a list: a rank, and flags of a value that equals the one before, or is missing.
 TIED, MISSING, RANK = np.int32(-(2**31)), np.int32(2**30), np.int32(2**30 - 1)

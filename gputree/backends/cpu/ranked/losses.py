@@ -21,12 +21,11 @@ from numpy.typing import NDArray
 
 from gputree.arithmetic.bits import highest_bit, lowest_bit
 from gputree.backends.cpu.cut import admits
-from gputree.backends.cpu.jit import borrowing, pasted, pick, where_given
 from gputree.backends.cpu.ranked import formulas
 from gputree.backends.cpu.ranked.class_sums import project
 from gputree.backends.cpu.ranked.lists import RANK, partition_list, partition_values
 from gputree.base.dtypes import Int64s
-from gputree.compilation import overload
+from gputree.compilation import borrowing, overload, pasted, pick, where_given
 from gputree.criteria.dispatch import formula
 from gputree.criteria.pinball import Pinball
 

@@ -11,7 +11,6 @@ from gputree.arithmetic.bits import child_key
 from gputree.backends.base import Limits
 from gputree.backends.binning import fewest_rows, missing_goes_left
 from gputree.backends.cpu.cut import draw_columns, list_columns, tie_rank
-from gputree.backends.cpu.jit import borrowing, inner, kernel, pasted
 from gputree.backends.cpu.monotonic import (
     allowed_in_set,
     number_allowed,
@@ -57,6 +56,7 @@ from gputree.backends.cpu.ranked.lists import (
 )
 from gputree.backends.lists import NodeRows, RankedNodes
 from gputree.base.dtypes import Bools, Int64s
+from gputree.compilation import borrowing, inner, kernel, pasted
 
 
 class Ranked(NamedTuple):

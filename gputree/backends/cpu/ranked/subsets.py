@@ -11,7 +11,6 @@ import numpy as np
 
 from gputree.arithmetic.bits import lowest_bit
 from gputree.backends.cpu.cut import admits
-from gputree.backends.cpu.jit import borrowing
 from gputree.backends.cpu.ranked import formulas
 from gputree.backends.cpu.ranked.losses import (
     IN_WORD,
@@ -28,7 +27,7 @@ from gputree.backends.cpu.ranked.losses import (
     side_of,
     units_of,
 )
-from gputree.compilation import overload
+from gputree.compilation import borrowing, overload
 from gputree.criteria.dispatch import formula
 from gputree.criteria.multi_output import OF_SUMS
 from gputree.criteria.pinball import Pinball

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from gputree.backends.cpu.cut import narrow, new_cut, score_to_beat
 from gputree.backends.cpu.cut import precedes as cut_precedes
-from gputree.backends.cpu.jit import borrowing, pasted, pick
 from gputree.backends.cpu.ranked import formulas
 from gputree.backends.cpu.ranked.bounds import (
     ROUNDING,
@@ -26,7 +25,7 @@ from gputree.backends.cpu.ranked.bounds import (
 )
 from gputree.backends.cpu.ranked.lists import RANK, partition_values
 from gputree.base.dtypes import Floats, Int64s
-from gputree.compilation import overload, overload_pasted
+from gputree.compilation import borrowing, overload, overload_pasted, pasted, pick
 from gputree.criteria import dispatch
 from gputree.criteria.dispatch import formula
 from gputree.criteria.multi_output import (
