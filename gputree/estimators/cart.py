@@ -34,9 +34,9 @@ from gputree.estimators.documentation import (
     document,
 )
 from gputree.estimators.forced_splits import grow_forced
-from gputree.estimators.growing import UNLIMITED_DEPTH, Options, grow_tree, grow_whole_trees
+from gputree.estimators.growing import UNLIMITED_DEPTH, Options, grow_tree
+from gputree.estimators.growing_forests import grow_stacked_trees, grow_whole_trees
 from gputree.estimators.growing_ranked import grow_ranked, grow_targets, is_ranked
-from gputree.estimators.growing_stacked import grow_stacked_trees
 from gputree.estimators.parameters import (
     ClassificationParameters,
     LabelParameters,

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple
+from collections.abc import Iterable
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +16,6 @@ from gputree.backends.base import (
     Limits,
     Monotonic,
     Rows,
-    Subtrees,
     Task,
 )
 from gputree.backends.binning import MAX_BINS
@@ -38,12 +36,12 @@ from gputree.criteria.named import class_impurity, fix, new_criterion, target_im
 from gputree.errors import InputError
 from gputree.estimators.column_warnings import warn_if_coarse
 from gputree.estimators.growing_categories import CategoricalSplit, add_category_tests, search_of
-from gputree.growth.assembly import GrownNodes, WholeTrees, number_whole, over_leaves, renumber
+from gputree.growth.assembly import GrownNodes, over_leaves, renumber
 from gputree.growth.frontier import best_first_leaves, bound_answers
-from gputree.growth.grower import GrowthPlan, grow_roots, is_small_root
+from gputree.growth.grower import GrowthPlan, grow_roots
 from gputree.inputs.tables import Table
 from gputree.tree import Tree
-from gputree.tree.statistics import bound_gains, bounded_gains
+from gputree.tree.statistics import bounded_gains
 
 # Depths are 32-bit; no tree of fewer rows than that is deeper.
 UNLIMITED_DEPTH = np.iinfo(np.int32).max
@@ -109,105 +107,6 @@ def grow_tree(
     again = coded_again(device_table)
     shape = (len(target) if entries is None else entries.size), table.shape[1]
     return grow_on(backend, shape, task.limits, again, weights, targets, options, table.columns)
-
-
-class TreeUnits(NamedTuple):
-    """Rows that one of many trees is grown on, and their weights and targets in fixed point."""
-
-    entries: Int64s
-    weights: Weights
-    targets: Targets | None
-    task: Task
-
-
-def tree_units(
-    table: Table, target: NDArray, weight: NDArray | None, options: Options
-) -> TreeUnits:
-    """Units of one of many trees."""
-    categories = table.on(options.device, options.n_threads).categories
-    labels, of_rows = over_stored(table.rows, len(table.source), target, weight)
-    entries, weights, targets = units_of(labels, of_rows, options)
-    task = new_task(labels, weights, targets, categories, options)
-    entries = np.arange(len(labels)) if entries is None else entries
-    return TreeUnits(entries, weights, targets, task)
-
-
-def alike(given: list[TreeUnits]) -> Iterator[tuple[list[int], list[TreeUnits]]]:
-    """Numbers of trees that one backend can grow, and their units."""
-    alike = defaultdict(list)
-    for t, of_tree in enumerate(given):
-        task = of_tree.task
-        alike[task.rows.weight is None, task.criterion, task.limits].append(t)
-    for numbers in alike.values():
-        yield numbers, [given[t] for t in numbers]
-
-
-def stacked_entries(units: list[TreeUnits]) -> tuple[Int64s, Int64s]:
-    """Numbers of entries of trees, and the entries of all, one tree after another."""
-    entries = [of_tree.entries for of_tree in units]
-    return np.array([of_one.size for of_one in entries]), np.concatenate(entries)
-
-
-def grow_whole_trees(
-    table: Table, target: NDArray, drawn: list[NDArray | None], options: Options, keys: list[int]
-) -> list[WholeTrees] | None:
-    """Grow trees on the CPU, each from its root on as a small node, in one call where units agree.
-
-    `drawn` are the weights of the rows for each tree, and `keys` what its draws are hashed with.
-    Columns are numeric. Trees without classes have `Statistics` in place of their sums. None where
-    trees need levels, or weights are other than counts.
-    """
-    device_table = table.on(options.device, options.n_threads)
-    options = options._replace(max_bins=table.max_bins or options.max_bins)
-    given = [tree_units(table, target, weight, options) for weight in drawn]
-    if any(of_tree.weights.unit * of_tree.weights.scale != 1.0 for of_tree in given):
-        return None
-    trees: dict[int, WholeTrees] = {}
-    for numbers, units in alike(given):
-        sizes, entries = stacked_entries(units)
-        task = units[0].task
-        backend: Any = new_backend(device_table, task, options.n_threads, entries)
-        shape = int(sizes.max()), table.shape[1]
-        plan = _plan(options, 0, backend.most_histogram_bytes)
-        if not is_small_root(backend, shape, task.limits, plan):
-            return None
-        group_keys = np.array([keys[t] for t in numbers], np.uint64)
-        found = backend.grow_whole(sizes, group_keys, [of_tree.task for of_tree in units])
-        if found is None:
-            return None
-        grown, first_row = found
-        numbered = _number(grown, first_row, backend, list(units), options)
-        trees.update(zip(numbers, numbered, strict=True))
-    return [trees[t] for t in range(len(drawn))]
-
-
-def _number(
-    grown: Subtrees, first_row: NDArray, backend: Any, units: list[TreeUnits], options: Options
-) -> Iterator[WholeTrees]:
-    """Number trees that were grown together; see `grow_whole_trees`."""
-    sizes = grown.sizes
-    check_statistics(int(sizes.max()), options.n_classes)
-    whole = WholeTrees.empty(sizes, options.n_classes)
-    none = np.empty(0, np.int64)
-    rows = backend.rows._make(none if field is None else field for field in backend.rows)
-    number_whole(grown, sizes, first_row, rows, backend.entries, whole)
-    nodes, splits = (np.append(0, np.cumsum(of)) for of in (sizes, sizes // 2))
-    leaves = nodes - splits
-    ends: list[Any] = [nodes, splits, splits, splits, splits, leaves, leaves]
-    targets, found = units[0].targets, None
-    if targets is not None:
-        centres = [of_tree.targets.centre for of_tree in units if of_tree.targets is not None]
-        targets = targets._replace(centre=np.repeat(centres, sizes))  # type: ignore[arg-type]
-        found = _target_statistics(whole.sums, units[0].weights, targets, options.criterion)
-        roots = np.repeat(found.impurity[nodes[:-1]], sizes // 2)
-        bounds = found.impurity[whole.is_split], roots, whole.missing_left
-        whole = whole._replace(gain=bound_gains(whole.gain, *bounds))
-    for j in range(sizes.size):
-        of_nodes = slice(nodes[j], nodes[j + 1])
-        fields = [field[end[j] : end[j + 1]] for field, end in zip(whole, ends, strict=True)]
-        if found is not None:
-            fields[-1] = Statistics._make(field[of_nodes] for field in found)
-        yield WholeTrees._make(fields)
 
 
 def over_stored(
@@ -287,7 +186,7 @@ def grow_together(
     `again` is `GrowthPlan.coded_again`.
     """
     n_features = columns.nominal.size
-    plan = _plan(options, again, backend.most_histogram_bytes)
+    plan = new_plan(options, again, backend.most_histogram_bytes)
     with Progress(int(roots[0].sum()), enabled=options.verbose) as progress:
         grown, first = grow_roots(backend, *roots, n_features, limits, plan, progress)
     check_statistics(grown.first_child.size // first.size, options.n_classes)
@@ -318,7 +217,8 @@ def coded_again(table: DeviceTable) -> int:
     return int(np.count_nonzero(table.categories + table.missing > MAX_BINS))
 
 
-def _plan(options: Options, coded_again: int, histogram_bytes: int) -> GrowthPlan:
+def new_plan(options: Options, coded_again: int, histogram_bytes: int) -> GrowthPlan:
+    """Plan of growth on a backend with so many bytes for histograms."""
     return GrowthPlan(
         max_bins=options.max_bins,
         exact=options.exact,
@@ -418,7 +318,7 @@ def numbered_tree(
     if targets is None:
         found = _class_statistics(shape.sums, weights, options.criterion)
     else:
-        found = _target_statistics(shape.sums, weights, targets, options.criterion)
+        found = target_statistics(shape.sums, weights, targets, options.criterion)
     return tree_of_statistics(nodes, shape, found, options, n_features)
 
 
@@ -468,7 +368,7 @@ def _class_statistics(sums: Int64s, weights: Weights, criterion: str) -> Statist
     return Statistics(np.multiply(sums, unit, dtype=np.float64), whole * unit, impurity)
 
 
-def _target_statistics(
+def target_statistics(
     sums: Int64s, weights: Weights, targets: Targets, criterion: str
 ) -> Statistics:
     """Mean, weight and impurity of every node."""
