@@ -92,8 +92,9 @@ def rank_columns(values: NDArray, columns: Int64s, none: int, rank: NDArray) -> 
     if many.size:
         order, keys = sort_values(taken[many])
         number_sorted(taken, columns, many, order, keys, none, rank, found, counts)
-    found = found.astype(values.dtype)  # in less memory
-    return [of_one[:count] for of_one, count in zip(found, counts, strict=True)]
+    # copies, in less memory
+    ends = zip(found, counts, strict=True)
+    return [of_one[:count].astype(values.dtype) for of_one, count in ends]
 
 
 def sort_values(values: NDArray) -> tuple[NDArray, NDArray]:
