@@ -164,7 +164,7 @@ def compare_forests() -> None:
     """Grow trees of a forest together: with and without weights, categories, missing values."""
     rng = np.random.default_rng(4)
     X = rng.normal(size=(290, 4)).round(2)
-    many = np.column_stack([X[:, :2], rng.integers(0, 280, 290)])
+    many = np.column_stack([X[:, :2], rng.permutation(290) % 280])
     X[rng.random(X.shape) < 0.1] = np.nan
     y = np.nan_to_num(X[:, 0]) + np.nan_to_num(X[:, 1]) ** 2 + 0.3 * rng.normal(size=290)
     classes = {"bootstrap": False, "max_features": 2}
