@@ -44,7 +44,7 @@ from gputree.base.progress import Progress
 from gputree.compilation import tiers
 from gputree.criteria import Gini
 from gputree.growth.assembly import renumber
-from gputree.growth.grower import GrowthPlan, grow
+from gputree.growth.grower import GrowthPlan, grow_roots
 
 COLUMNS, CLASSES, MAX_BINS = 28, 2, 256
 VALUE, ENTRY, TARGET, KEY, SUM = 4, 4, 4, 4, 8  # bytes
@@ -145,9 +145,11 @@ def grow_once(device: str, values: Any, y: NDArray, case: Case, threads: int, st
     if staged and hasattr(backend, "ahead_levels"):
         backend.ahead_levels = 0  # levels that are queued together have no stages
     watch = Stopwatch(backend)
-    plan = GrowthPlan(MAX_BINS, task.exact, None, backend.most_histogram_bytes, None, 0)
+    plan = GrowthPlan(MAX_BINS, task.exact, None, backend.most_histogram_bytes, None)
     progress = Progress(case.rows, enabled=False)
-    nodes = grow(watch if staged else backend, values.shape, task.limits, plan, progress)
+    roots = np.array([case.rows]), np.zeros(1, np.uint64)
+    grower = watch if staged else backend
+    nodes, _ = grow_roots(grower, *roots, COLUMNS, task.limits, plan, progress)
     seconds = time.perf_counter() - started
     stages = {"arrive": arrived, **watch.seconds} if staged else {}
     return Run(seconds, stages, dict(watch.bytes), nodes.first_child.size, digest(nodes))

@@ -32,7 +32,7 @@ from gputree.compilation import numba_internals, store, tiers
 from gputree.compilation.declared import declare
 from gputree.growth import grower
 from gputree.growth.assembly import renumber
-from gputree.growth.grower import GrowthPlan, grow
+from gputree.growth.grower import GrowthPlan, grow_roots
 from gputree.persistence import load_model
 
 # The first example of a kernel compiles it.
@@ -239,7 +239,7 @@ def grow_tree(backend: Callable[..., Backend]) -> Callable[..., Grown]:
             device.encode(max_bins)
         budget = histograms * device.histogram_bytes
         plan = GrowthPlan(
-            max_bins, task.exact, max_leaf_nodes, budget, finish_rows, key,
+            max_bins, task.exact, max_leaf_nodes, budget, finish_rows,
             interactions=task.interactions,
         )  # fmt: skip
         progress = Progress(len(sample.y), enabled=False)
@@ -249,7 +249,9 @@ def grow_tree(backend: Callable[..., Backend]) -> Callable[..., Grown]:
             if n_threads > 1:  # nor more than one thread
                 m = min(tuning.TUNING.chunk_rows, 50)
                 devices.tune(patch, "cpu", chunk_rows=m, scored_cells=1)
-            nodes = grow(device, sample.values.shape, task.limits, plan, progress)
+            n, d = sample.values.shape
+            roots = np.array([n]), np.array([key], np.uint64)
+            nodes, _ = grow_roots(device, *roots, d, task.limits, plan, progress)
         return as_grown(nodes, device)
 
     return run

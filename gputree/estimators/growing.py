@@ -225,7 +225,6 @@ def new_plan(options: Options, coded_again: int, histogram_bytes: int) -> Growth
         max_leaf_nodes=options.max_leaf_nodes,
         histogram_bytes=histogram_bytes,
         finish_rows=None,
-        key=options.key,
         coded_again=coded_again,
         interactions=options.interactions,
     )

@@ -43,10 +43,13 @@ class TreeUnits(NamedTuple):
 
 
 def tree_units(
-    table: Table, target: NDArray, weight: NDArray | None, options: Options
+    table: Table,
+    categories: Int64s,
+    target: NDArray,
+    weight: NDArray | None,
+    options: Options,
 ) -> TreeUnits:
-    """Units of one of many trees."""
-    categories = table.on(options.device, options.n_threads).categories
+    """Units of one of many trees, over columns of so many `categories`."""
     labels, of_rows = over_stored(table.rows, len(table.source), target, weight)
     entries, weights, targets = units_of(labels, of_rows, options)
     task = new_task(labels, weights, targets, categories, options)
@@ -54,13 +57,13 @@ def tree_units(
     return TreeUnits(entries, weights, targets, task)
 
 
-def alike(given: list[TreeUnits]) -> Iterator[tuple[list[int], list[TreeUnits]]]:
+def group_alike(given: list[TreeUnits]) -> Iterator[tuple[list[int], list[TreeUnits]]]:
     """Numbers of trees that one backend can grow, and their units."""
-    alike = defaultdict(list)
+    groups = defaultdict(list)
     for t, of_tree in enumerate(given):
         task = of_tree.task
-        alike[task.rows.weight is None, task.criterion, task.limits].append(t)
-    for numbers in alike.values():
+        groups[task.rows.weight is None, task.criterion, task.limits].append(t)
+    for numbers in groups.values():
         yield numbers, [given[t] for t in numbers]
 
 
@@ -81,11 +84,12 @@ def grow_whole_trees(
     """
     device_table = table.on(options.device, options.n_threads)
     options = options._replace(max_bins=table.max_bins or options.max_bins)
-    given = [tree_units(table, target, weight, options) for weight in drawn]
+    categories = device_table.categories
+    given = [tree_units(table, categories, target, weight, options) for weight in drawn]
     if any(of_tree.weights.unit * of_tree.weights.scale != 1.0 for of_tree in given):
         return None
     trees: dict[int, WholeTrees] = {}
-    for numbers, units in alike(given):
+    for numbers, units in group_alike(given):
         sizes, entries = stacked_entries(units)
         task = units[0].task
         backend: Any = new_backend(device_table, task, options.n_threads, entries)
@@ -98,7 +102,7 @@ def grow_whole_trees(
         if found is None:
             return None
         grown, first_row = found
-        numbered = _number(grown, first_row, backend, list(units), options)
+        numbered = _number(grown, first_row, backend, units, options)
         trees.update(zip(numbers, numbered, strict=True))
     return [trees[t] for t in range(len(drawn))]
 
@@ -142,10 +146,12 @@ def grow_stacked_trees(
     first = options[0]._replace(max_bins=table.max_bins or options[0].max_bins)
     device_table = table.on(first.device, first.n_threads)
     again = coded_again(device_table)
-    pairs = zip(drawn, options, strict=True)
-    given = [_of_entries(tree_units(table, target, weight, of_one)) for weight, of_one in pairs]
+    given = [
+        _of_entries(tree_units(table, device_table.categories, target, weight, of_one))
+        for weight, of_one in zip(drawn, options, strict=True)
+    ]
     trees: dict[int, Tree] = {}
-    for numbers, units in alike(given):
+    for numbers, units in group_alike(given):
         sizes, entries = stacked_entries(units)
         fields = zip(*(of_tree.task.rows for of_tree in units), strict=True)
         rows = Rows._make(None if of[0] is None else np.concatenate(of) for of in fields)

@@ -45,17 +45,8 @@ class GrowthPlan(NamedTuple):
     max_leaf_nodes: int | None
     histogram_bytes: int  # memory limit of the histograms of one level
     finish_rows: int | None  # size up to which nodes are small; None to choose by cost
-    key: int  # seed of the columns drawn at each node
     coded_again: int = 0  # number of columns of more categories than bins
     interactions: Interactions | None = None
-
-
-def grow(
-    backend: Backend, shape: tuple[int, int], limits: Limits, plan: GrowthPlan, progress: Progress
-) -> GrownNodes:
-    """Grow a tree over the backend's entries, all or some rows of its table: `shape` (n, d)."""
-    roots = np.array([shape[0]]), np.array([plan.key], np.uint64)
-    return grow_roots(backend, *roots, shape[1], limits, plan, progress)[0]
 
 
 def grow_roots(
@@ -69,7 +60,7 @@ def grow_roots(
 ) -> tuple[GrownNodes, Int64s]:
     """Grow trees of `sizes` entries, one after another: all nodes, and which are roots.
 
-    Draws of each tree have a key of `keys`, in place of that of the plan.
+    `keys` are the seeds of the columns that trees draw at their nodes.
     """
     coded = encode(backend, (int(sizes.max()), columns), plan)
     table = NodeTable(sizes)

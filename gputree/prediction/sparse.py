@@ -87,16 +87,17 @@ class SparseRows:
     @cached_property
     def dense(self) -> Values:
         """The table as an array, made once; MemoryError if it would clearly exceed the memory."""
-        found: Values = cells.dense(csr_array((self.values, self.column, self.first), self.shape))
+        found: Values = cells.dense(self._matrix)
         return found
+
+    @property
+    def _matrix(self) -> csr_array:
+        return csr_array((self.values, self.column, self.first), self.shape)
 
     def take(self, rows: NDArray[Any]) -> SparseRows:
         """Select rows by their places, or by a mask."""
-        places = np.arange(len(self))[rows]
-        counts = np.diff(self.first)[places]
-        first = np.append(0, np.cumsum(counts))
-        stored = np.repeat(self.first[places] - first[:-1], counts) + np.arange(first[-1])
-        return SparseRows(self.values[stored], self.column[stored], first, self.shape[1])
+        taken = self._matrix[rows]
+        return SparseRows(taken.data, taken.indices, taken.indptr, self.shape[1])
 
     def __len__(self) -> int:
         return self.shape[0]

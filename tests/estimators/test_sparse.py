@@ -151,8 +151,9 @@ def test_errors_of_sparse_rows_are_those_of_dense_rows():
             with pytest.raises(ValueError) as error:  # noqa: PT011
                 tree.predict(given)
             errors.append(str(error.value))
-        assert errors[0] == errors[1] or X.dtype.kind == "c"  # with the matrix that was given
-        assert "Complex data not supported" in errors[0] or X.dtype.kind != "c"
+        if X.dtype.kind == "c":  # the matrix that was given follows
+            errors = [text.partition("\n")[0] for text in errors]
+        assert errors[0] == errors[1]
 
 
 @pytest.mark.parametrize("given", [{"splitter": "random"}, {"splitter": "binned"}])

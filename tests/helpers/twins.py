@@ -15,7 +15,7 @@ from gputree.backends.cuda.table import CudaTable
 from gputree.base.progress import Progress
 from gputree.growth import grower
 from gputree.growth.assembly import GrownNodes, renumber
-from gputree.growth.grower import GrowthPlan, grow
+from gputree.growth.grower import GrowthPlan, grow_roots
 
 HISTOGRAM_BYTES = 1 << 26
 
@@ -74,14 +74,16 @@ def grown(
 ) -> dict[str, Any]:
     """A tree, field by field: its nodes breadth-first, their statistics, the entries."""
     plan = GrowthPlan(
-        max_bins, task.exact, max_leaf_nodes, HISTOGRAM_BYTES, finish_rows, 7,
+        max_bins, task.exact, max_leaf_nodes, HISTOGRAM_BYTES, finish_rows,
         interactions=task.interactions,
     )  # fmt: skip
     with pytest.MonkeyPatch.context() as patch:
         if finish_rows is not None:  # or small tables never see a histogram
             patch.setattr(grower, "FEWEST_ROWS", 0)
         progress = Progress(len(sample.y), enabled=False)
-        nodes = grow(backend, sample.values.shape, task.limits, plan, progress)
+        n, d = sample.values.shape
+        roots = np.array([n]), np.array([7], np.uint64)
+        nodes, _ = grow_roots(backend, *roots, d, task.limits, plan, progress)
     nodes, parent, depth = renumber(nodes)
     statistics = backend.node_statistics(nodes.begin, nodes.end)
     others = {"parent": parent, "depth": depth, "statistics": statistics}
