@@ -13,9 +13,8 @@ from sklearn.utils import Bunch, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from gputree.backends.devices import resolve_device, to_host
-from gputree.base.dtypes import Floats, Int32s, Int64s, Weight
+from gputree.base.dtypes import Floats, Int32s, Weight
 from gputree.base.threads import n_threads
-from gputree.compilation import kernel
 from gputree.errors import InputError
 from gputree.estimators.arguments import (
     CART_LACKS,
@@ -128,12 +127,8 @@ class Cart(TreeParameters, BaseDecisionTree):
         d = table.shape[1]
         options = self._options(len(target), d, table.device)._replace(warns=False)
         draws = options.max_features < d or options.draws_cuts or options.random_ties
-        keys = np.zeros(len(seeds), np.int64)
-        if draws:
-            seed_columns(np.array(seeds), keys)
-            for t in np.flatnonzero(keys > MOST_KEY):
-                keys[t] = _column_key(seeds[t], drawn=True)
-        return grow_whole_trees(table, target, drawn, options, keys.astype(np.uint64))
+        keys = np.array([_column_key(seed, draws) for seed in seeds], np.uint64)
+        return grow_whole_trees(table, target, drawn, options, keys)
 
     @property
     def _formula(self) -> str:
@@ -201,8 +196,6 @@ class Cart(TreeParameters, BaseDecisionTree):
         return Bunch(ccp_alphas=path.ccp_alphas, impurities=path.impurities)
 
 
-MOST_KEY = int(np.iinfo(np.int32).max) - 1  # that a node's draws are hashed with
-
 _of_thread = threading.local()  # .generator
 
 
@@ -215,30 +208,7 @@ def _column_key(random_state: Any, drawn: bool) -> int:
         generator.seed(int(random_state))
     else:
         return 0
-    return int(generator.randint(MOST_KEY + 1))
-
-
-@kernel
-def seed_columns(seeds: Int64s, keys: Int64s) -> None:
-    """Write `_column_key` of each seed below 2**32: what MT19937 draws first, in 31 bits.
-
-    A key above `MOST_KEY` is refused by NumPy, which draws again.
-    """
-    low = 0xFFFFFFFF
-    for t in range(seeds.size):
-        word = seeds[t]
-        second = np.int64(0)
-        for i in range(1, 398):
-            word = (1812433253 * (word ^ (word >> 30)) + i) & low
-            if i == 1:
-                second = word
-        joined = (seeds[t] & 0x80000000) | (second & 0x7FFFFFFF)
-        drawn = word ^ (joined >> 1) ^ (0x9908B0DF * (joined & 1))
-        drawn ^= drawn >> 11
-        drawn ^= (drawn << 7) & 0x9D2C5680
-        drawn ^= (drawn << 15) & 0xEFC60000
-        drawn ^= drawn >> 18
-        keys[t] = drawn & 0x7FFFFFFF
+    return int(generator.randint(np.iinfo(np.int32).max))
 
 
 def _generator() -> np.random.RandomState:

@@ -37,7 +37,7 @@ from gputree.backends.cpu.table import CpuTable
 from gputree.ensemble.compact import CompactTree, Trees
 from gputree.ensemble.draws import Strata, bootstrap_counts, class_counts
 from gputree.ensemble.trees import TableRows
-from gputree.estimators.cart import Cart, seed_columns
+from gputree.estimators.cart import Cart
 from gputree.export import shap_values
 from gputree.prediction.forest import JoinedTrees, PackedForest, SplitTree
 from gputree.pruning import CostComplexity, CostComplexityCV
@@ -315,16 +315,6 @@ def test_trees_grown_together_are_those_grown_one_by_one(monkeypatch, kind, rows
     assert_same_forest(together, clone(forest).fit(part, y))
     monkeypatch.setattr(Cart, "_grows_whole", lambda *_: False)
     assert_same_forest(together, clone(forest).fit(X, y))
-
-
-def test_seeds_of_columns_are_drawn_as_by_numpy():
-    seeds = np.array(
-        [0, 1, 2**31 - 1, 2**32 - 1, *np.random.default_rng(0).integers(2**32, size=9)]
-    )
-    keys = np.empty_like(seeds)
-    seed_columns(seeds, keys)
-    expected = [np.random.RandomState(seed).randint(2**31 - 1) for seed in seeds]
-    np.testing.assert_array_equal(keys, expected)
 
 
 @pytest.mark.parametrize(
