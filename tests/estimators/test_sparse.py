@@ -95,7 +95,7 @@ def test_rows_descend_forests_as_dense_rows_do(monkeypatch, forest, splits):
     y = rng.normal(size=50)
     monkeypatch.setattr(rows_of_sparse, "DENSE_BYTES", 1)
     monkeypatch.setattr(answers, "FEWEST_ROWS", 1)
-    model = forest(24, bootstrap=True, oob_score=True, quantreg=True, random_state=0, n_jobs=2)
+    model = forest(9, bootstrap=True, oob_score=True, quantreg=True, random_state=0, n_jobs=2)
     found, dense = model.fit(X, y), Z.toarray()
     calls = [lambda X: found.decision_path(X)[0].toarray()]
     calls += [found.predict, found.apply, found.predict_quantiles]
