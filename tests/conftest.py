@@ -99,7 +99,12 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection(session: pytest.Session) -> Iterator[None]:
-    """Collect tests without garbage collections, which find next to nothing and take seconds."""
+    """Collect tests without garbage collections, which find next to nothing and take seconds.
+
+    Hypothesis registers its random generators at the first example, and warns of one to which it
+    finds no reference: a search of all objects, of which there are few yet, and none frozen.
+    """
+    given(strategies.none())(lambda _: None)()
     gc.disable()
     try:
         import_first(session.config)
@@ -138,11 +143,8 @@ def pytest_collection_modifyitems(
 def pytest_collection_finish() -> None:
     """Keep modules and collected tests, which stay to the end, out of garbage collections.
 
-    Hypothesis registers its random generators at the first example, and warns of one to which it
-    finds no reference; it finds none from what is frozen.
+    What could be collected now, of little size, stays as well: a collection takes half a second.
     """
-    given(strategies.none())(lambda _: None)()
-    gc.collect()
     gc.freeze()
 
 
