@@ -162,7 +162,7 @@ def test_nodes_whose_drawn_columns_have_no_cut_are_put_off(cuda_device):
 
 
 def test_a_tree_waits_once_for_its_levels(emulated_device):
-    """Of few leaves for two levels: which nodes below are split depends on others."""
+    """Trees of few leaves wait after two levels: what is split below depends on other nodes."""
     sample = table("gini", False, n=200)
     waits, queued = [], []
 
