@@ -54,33 +54,16 @@ def groups(rules: Rules, n_rows: int) -> Iterator[tuple[int, int]]:
     Yields the begin and end of each group. A condition's mask is made once for a group, however
     often it is used; neighbours in a tree share most conditions.
     """
-    most = BLOCK_BYTES * 8 // max(n_rows, 1)
-    ends = _ends(rules.begin, rules.condition, len(rules.conditions), most)
-    yield from zip([0, *ends.tolist()], ends.tolist(), strict=False)
-
-
-@kernel
-def _ends(begin: Int64s, condition: Int64s, n_conditions: int, most: int) -> Int64s:
-    """Ends of groups of at least one rule, and of at most `most` different conditions."""
-    last = np.full(n_conditions, -1, np.int64)  # group that has a condition
-    ends = np.empty(begin.size - 1, np.int64)
-    group, size, first = 0, 0, 0  # `first` is the first rule of the group
-    for rule in range(begin.size - 1):
-        news = 0
-        for i in range(begin[rule], begin[rule + 1]):
-            if last[condition[i]] != group:
-                news += 1
-        if size + news > most and rule > first:
-            ends[group] = rule
-            group, size, first = group + 1, 0, rule
-        for i in range(begin[rule], begin[rule + 1]):
-            if last[condition[i]] != group:
-                last[condition[i]] = group
-                size += 1
-    if begin.size > 1:
-        ends[group] = begin.size - 1
-        group += 1
-    return ends[:group]
+    most, n = BLOCK_BYTES * 8 // max(n_rows, 1), rules.label.size
+    first, seen = 0, set[int]()
+    for rule in range(n if len(rules.conditions) > most else 0):
+        own = set(rules.of(rule).tolist())
+        if rule > first and len(seen) + len(own - seen) > most:
+            yield first, rule
+            first, seen = rule, set()
+        seen |= own
+    if n:
+        yield first, n
 
 
 class Masks:
