@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from cuda_comparisons import compare_ahead, crowded
-from cuda_emulator import launches, transfers
+from cuda_emulator import transfers
 from devices import new_backend, tune
 from hypothesis import given
 from hypothesis import strategies as st
@@ -162,18 +162,22 @@ def test_nodes_whose_drawn_columns_have_no_cut_are_put_off(cuda_device):
 
 
 def test_a_tree_waits_once_for_its_levels(emulated_device):
-    """Not at all where few leaves are wanted: which nodes are split depends on others."""
+    """Queue two levels of few leaves: which nodes below are split depends on others."""
     sample = table("gini", False, n=200)
     waits, queued = [], []
+
+    def noted(*given):
+        queued.append(type(backend).grow_ahead(backend, *given))
+        return queued[-1]
+
     for max_leaf_nodes in (None, 5):
         task = make_task("gini", sample, max_depth=5)
         backend = new_backend("cuda", sample, task)
         backend.encode(16)
         backend.encode = lambda max_bins: None
+        backend.grow_ahead = noted
         before = transfers["waits"]
-        launches.clear()
         grown(backend, sample, task, finish_rows=1, max_leaf_nodes=max_leaf_nodes)
         waits.append(transfers["waits"] - before)
-        queued.append(launches["place_entries"] > launches["mark_sides"])  # the first is opened
-    assert queued == [True, False]
+    assert [len(levels) for levels in queued] == [5, 2]
     assert waits[0] <= 3 < waits[1]
