@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from cuda_comparisons import compare_ahead, crowded
-from cuda_emulator import transfers
+from cuda_emulator import launches, transfers
 from devices import new_backend, tune
 from hypothesis import given
 from hypothesis import strategies as st
@@ -161,8 +161,36 @@ def test_nodes_whose_drawn_columns_have_no_cut_are_put_off(cuda_device):
     assert_same_tree(sample, task, finish_rows=1, max_bins=8)
 
 
+@pytest.mark.parametrize(
+    ("criterion", "weighted", "shared_bytes", "kernel"),
+    [
+        ("gini", False, 48 * 1024, "histogram_of_drawn"),
+        ("entropy", True, 1024, "histogram_of_drawn"),  # a column at once
+        ("squared_error", False, 2048, "histogram_of_drawn"),
+        ("poisson", True, 64, "histogram_global"),  # all columns
+        ("of two", False, 48 * 1024, "histogram_of_two"),
+    ],
+)
+def test_drawn_columns_are_counted(
+    cuda_device, monkeypatch, criterion, weighted, shared_bytes, kernel
+):
+    """Count those that nodes visit first, in both siblings, of pieces of few rows."""
+    tune(monkeypatch, "cuda", shared_bytes=shared_bytes, chunk_rows=70, fewest_chunk_rows=10)
+    sample = table(criterion.replace("of two", "gini"), weighted, n=200, d=9)
+    if kernel == "histogram_of_two":
+        sample = sample._replace(y=sample.y % 2)
+    task = make_task(criterion.replace("of two", "gini"), sample, max_features=4, max_depth=5)
+    launches.clear()
+    assert_same_tree(sample, task, finish_rows=10, max_bins=16)
+    assert launches[kernel] > 1
+    task = make_task(criterion.replace("of two", "gini"), sample, max_features=5, max_depth=5)
+    launches.clear()
+    assert_same_tree(sample, task, finish_rows=10, max_bins=16)
+    assert launches["histogram_of_drawn"] == 0
+
+
 def test_a_tree_waits_once_for_its_levels(emulated_device):
-    """Trees of few leaves wait after two levels: what is split below depends on other nodes."""
+    """Queue two levels of few leaves: which nodes below are split depends on others."""
     sample = table("gini", False, n=200)
     waits, queued = [], []
 
