@@ -358,7 +358,8 @@ def test_many_trees_share_the_ranks_of_a_larger_table(n_trees, max_features, dig
     X = rng.normal(size=(350, 6)).round(digits)
     y = (X[:, 0] > X[:, 1] * X[:, 2]).astype(int)
     forest = RandomForestClassifier(n_trees, max_features=max_features, random_state=0).fit(X, y)
-    with tuned(TUNING._replace(ranked_cells=0, ranked_trees=3, copied_bytes=0, copied_rows=50)):
+    sizes = {"ranked_cells": 0, "ranked_trees": 3, "copied_bytes": 0, "copied_rows": 50}
+    with tuned(TUNING._replace(listed_values=0, **sizes)):
         assert_same_forest(forest, clone(forest).fit(X, y))
         table = CpuTable(X, np.zeros(6, np.bool_))
         assert table.rank_for(max_features, n_trees, 1) == table.is_ranked == shares

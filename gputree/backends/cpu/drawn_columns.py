@@ -23,6 +23,7 @@ from gputree.backends.cpu.block import share_blocks
 from gputree.backends.cpu.cut import new_draws, no_cut
 from gputree.backends.cpu.drawn_ranks import (
     DrawnRanks,
+    Ends,
     best_rank_cut,
     new_drawn_ranks,
     part_by_ranks,
@@ -283,16 +284,19 @@ def put_copy(entries, copy, s, t, first, free, out):
 @borrowing
 def grow_copied(rules, criterion, entries, copy, waiting, span, ranks, scratch, out):
     """Grow the subtree of the node on top of the stack on a copy of its rows' ranks."""
-    top, table = span.size - 1, ranks.table
+    top, table, ends = span.size - 1, ranks.table, ranks.ends
     node, first_row = waiting.node[top], span.first_row
     s, t = out.begin[node], out.end[node]
     d = table.rank.shape[0]
     rank = copy.rank[: d * (t - s)].reshape(d, t - s)
     take_copy(entries, copy, rank, first_row, rules.regression, s, t, ranks, waiting.active[top])
     of_copy = DrawnRanks(
-        Ranks(rank, table.first, table.lowest, table.highest, table.missing, table.sparse),
+        Ranks(
+            rank, table.counts, table.first, table.lowest, table.highest, table.missing,
+            table.sparse,
+        ),
         ranks.draws, ranks.binning, ranks.subsets, ranks.keys, ranks.order, ranks.counts,
-        ranks.cells, ranks.place, ranks.word,
+        ranks.cells, ranks.place, Ends(ends.narrow, ends.wide, copy.row), ranks.word,
     )  # fmt: skip
     out.begin[node], out.end[node] = 0, t - s
     found = grow_some(

@@ -114,7 +114,7 @@ def rank_nonzeros(table: NDArray | SparseRows, missing: NDArray[np.bool_]) -> Ra
     first = np.cumsum([0, *count])
     zero = np.where(with_zero, below, 0)
     sparse = NonZeros(first, row, rank, zero, *_bits(row, column, count, n), alike)
-    return Ranks(np.empty((0, n), kind), starts, found, found, missing, sparse)
+    return Ranks(np.empty((0, n), kind), np.diff(starts), starts, found, found, missing, sparse)
 
 
 def _order_by_value(number: NDArray, column: NDArray, d: int) -> Int64s:
