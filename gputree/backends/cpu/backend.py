@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.backends.base import Bounds, Finishing, Larger, Rows, Splits, Subtrees, Task, Uint64s
+from gputree.backends.base import Bounds, Finishing, Larger, Splits, Subtrees, Task, Uint64s
 from gputree.backends.binning import MAX_BINS, thresholds
 from gputree.backends.cpu import cell_counts, tuning
 from gputree.backends.cpu.block import block_bytes
@@ -465,26 +465,21 @@ class CpuBackend:
         return self._finish(SmallNodes(begin, end, depth, keys, bounds, np.zeros_like(begin)))
 
     def grow_whole(
-        self, sizes: Int64s, keys: Uint64s, tasks: list[Task]
+        self, sizes: Int64s, keys: Uint64s, rows_each: int
     ) -> tuple[Subtrees, Int64s] | None:
         """Grow trees of `sizes` entries, one after another, from their roots on as small nodes.
 
-        Their `tasks` differ in weights, and by these in targets that are no classes, or have no
-        weights. Also returns the places of row 0 of each. None where they must be grown one by one.
+        Each has `rows_each` of the weights, and of targets that are no classes; 0 if all have the
+        same. Also returns the places of row 0 of each. None where they must be grown one by one.
         """
         end, none = np.cumsum(sizes), np.zeros_like(sizes)
         roots = Bounds.of_roots(self.task.limits, self.task.interactions, sizes.size)
         nodes = SmallNodes(end - sizes, end, none, keys, roots, none)
-        weighted = [task.rows.weight for task in tasks if task.rows.weight is not None]
-        if len(weighted) > 1:
+        if sizes.size > 1 and rows_each > 0:
             in_parts = self._reads_ranks and not self._is_ranked
             if self.task.draws_cuts or in_parts or self._sorts_drawn or self._sorts_each(nodes):
                 return None
-            nodes = nodes._replace(first_row=np.arange(sizes.size) * weighted[0].size)
-            self.rows = self.rows._replace(weight=np.concatenate(weighted))
-            if self.rows.square is not None:
-                columns = zip(*(task.rows for task in tasks), strict=True)
-                self.rows = Rows(*map(np.concatenate, columns))
+            nodes = nodes._replace(first_row=np.arange(sizes.size) * rows_each)
         return self._finish(nodes), nodes.first_row
 
     def _finish(self, nodes: SmallNodes) -> Subtrees:
