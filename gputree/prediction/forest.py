@@ -218,9 +218,7 @@ def leaves(
     return out
 
 
-def descend(
-    trees: PackedForest, values: NDArray | SparseRows, begin: int, end: int
-) -> Int32s:
+def descend(trees: PackedForest, values: NDArray | SparseRows, begin: int, end: int) -> Int32s:
     """Packed nodes (trees, rows) that rows ``begin .. end`` reach."""
     if isinstance(values, SparseRows):
         return trees.zero_paths(values.shape[1]).descend(values, begin, end)

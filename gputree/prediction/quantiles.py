@@ -95,8 +95,8 @@ class LeafTargets:
 
     def quantiles(
         self,
-        trees: Sequence[JoinedTrees],
-        values: NDArray,
+        trees: PackedForest,
+        values: NDArray | SparseRows,
         n_threads: int = 1,
         before: Before = None,
         *,

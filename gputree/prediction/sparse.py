@@ -14,8 +14,8 @@ A row has a bit for each column, of 64 columns a word, which is set where it sto
     is stored         00100010 | 00000000   | ...     the value of column 6 is the second of the row
     place of first    0        | -          | ...     place of its first value, by which others are
 
-Leaves test a column behind the last one, which all rows store: a row goes on node by node up to the
-first whose column it stores. These nodes are known before their bits are, so that the loads overlap.
+Leaves test a column behind the last one, which all rows store: a row goes on node by node up to
+the first whose column it stores. The nodes are known before the bits are, so that loads overlap.
 """
 
 from __future__ import annotations
@@ -30,15 +30,16 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array, issparse
 
 from gputree.arithmetic.bits import WORD, Words, count_bits
-from gputree.base.dtypes import NODE, Bools, Int32s, Int64s, Values, writable
+from gputree.base.dtypes import NODE, Bools, Int32s, Int64s, Values, record, writable
 from gputree.columns import cells
 from gputree.columns.specification import as_floats
 from gputree.compilation import kernel
 
 # Bytes of rows that are dense at a time, in each thread.
 DENSE_BYTES = 1 << 22
-BIT_BYTES = 1 << 20  # of rows that have bits at a time, in each thread
-MOST_ROWS = 1 << 12
+# Bytes of the bits of rows that descend tree by tree, and their maximum number.
+BIT_BYTES = 1 << 22
+SPARSE_ROWS = 1 << 12
 FEWEST_ROWS = 8  # that are dense at a time, since so many descend together
 
 
@@ -130,21 +131,22 @@ class SparseRows:
     @property
     def sparse_rows(self) -> int:
         """Number of rows whose bits to take at a time."""
-        return min(BIT_BYTES // (16 * (self.shape[1] // WORD + 1)) + 1, MOST_ROWS)
+        return min(BIT_BYTES // (16 * (self.shape[1] // WORD + 1)) + 1, SPARSE_ROWS)
 
     def stored(self, begin: int, end: int) -> Words:
         """Bits of rows ``begin .. end`` and of a column behind the last, and places of values.
 
-        The shape is (rows, words, 2). They are valid until the same thread takes others: only what
-        one block has set is cleared.
+        The shape is (2, rows, words); there may be more rows. They are valid until the same thread
+        takes others: only what one block has set is cleared.
         """
-        bits, known = getattr(self._buffers, "bits", (np.zeros((0, 0, 2), np.uint64), None))
+        bits, known = getattr(self._buffers, "bits", (np.zeros((2, 0, 0), np.uint64), None))
         if known is not None:
-            set_bits(self.column, known, self.shape[1], False, bits)
-        if len(bits) < end - begin:
-            bits = np.zeros((end - begin, self.shape[1] // WORD + 1, 2), np.uint64)
+            rows = np.repeat(np.arange(known.size - 1), np.diff(known))
+            bits[0, rows, self.column[known[0] : known[-1]] >> 6] = bits[0, :, -1] = 0
+        if bits.shape[1] < end - begin:
+            bits = np.zeros((2, end - begin, self.shape[1] // WORD + 1), np.uint64)
         known = self.first[begin : end + 1]
-        set_bits(self.column, known, self.shape[1], True, bits)
+        set_bits(self.column, known, self.shape[1], bits)
         self._buffers.bits = bits, known
         return bits
 
@@ -166,11 +168,9 @@ class ZeroPaths(NamedTuple):
     """Trees of N nodes in all that split by thresholds, numbered one after another in preorder."""
 
     root: Int64s  # (T + 1,) first node of each tree, and the end
-    packed: Int32s  # (N,) number of a node among the packed ones of its tree
     feature: NDArray[np.uint32]  # (N,) behind the last column at leaves
-    threshold: NDArray  # (N,)
-    other: Int32s  # (N,) the child where 0 does not go
-    missing: Int32s  # (N,) where missing values go, or the node itself, where they stay
+    node: NDArray  # (N,) records of `threshold`, `other`, the child where 0 does not go, `missing`,
+    # where missing values go or stay, and `packed`, the number among the packed nodes of its tree
 
     @classmethod
     def of(cls, nodes: NDArray, ends: Int64s, n_columns: int) -> ZeroPaths:
@@ -181,11 +181,14 @@ class ZeroPaths(NamedTuple):
         shift = ends[tree]  # nodes of a tree have places in it, before and after
         ordered = nodes[shift + packed]
         is_split = ordered["child"] != packed
-        child = ordered["child"] + (is_split & (ordered["threshold"] >= 0))
-        return cls(
-            ends, packed, np.where(is_split, ordered["feature"], n_columns).astype(np.uint32),
-            ordered["threshold"].copy(), number[shift + child], number[shift + ordered["missing"]],
-        )  # fmt: skip
+        feature = np.where(is_split, ordered["feature"], n_columns).astype(np.uint32)
+        threshold = ordered["threshold"]
+        whole = [(name, np.int32) for name in ("other", "missing", "packed")]
+        node = np.empty(nodes.size, record([("threshold", threshold.dtype), *whole]))
+        node["threshold"], node["packed"] = threshold, packed
+        node["other"] = number[shift + ordered["child"] + (is_split & (threshold >= 0))]
+        node["missing"] = number[shift + ordered["missing"]]
+        return cls(ends, feature, node)
 
     def descend(self, rows: SparseRows, begin: int, end: int) -> Int32s:
         """Packed nodes that rows ``begin .. end`` reach, of shape (trees, rows)."""
@@ -196,26 +199,20 @@ class ZeroPaths(NamedTuple):
 
 
 @kernel
-def set_bits(column: NDArray, first: Int64s, behind: int, is_set: bool, bits: Words) -> None:
-    """Set, or clear, the bits of columns that rows store: ``first[i] .. first[i + 1]`` of row i.
+def set_bits(column: NDArray, first: Int64s, behind: int, bits: Words) -> None:
+    """Set the bits of columns that rows store, and of the column `behind` all.
 
-    And the one of the column `behind` all others.
+    Those of row i are at ``first[i] .. first[i + 1]``.
     """
     one, six, low = np.uint64(1), np.uint64(6), np.uint64(WORD - 1)
     last = np.uint64(behind)
     for i in range(first.size - 1):
         for e in range(first[i], first[i + 1]):
             f = np.uint64(column[e])
-            if not is_set:
-                bits[i, f >> six, 0] = 0
-                continue
-            if bits[i, f >> six, 0] == 0:
-                bits[i, f >> six, 1] = e - first[0]
-            bits[i, f >> six, 0] |= one << (f & low)
-        if is_set:
-            bits[i, last >> six, 0] |= one << (last & low)
-        else:
-            bits[i, last >> six, 0] = 0
+            if bits[0, i, f >> six] == 0:
+                bits[1, i, f >> six] = e - first[0]
+            bits[0, i, f >> six] |= one << (f & low)
+        bits[0, i, last >> six] |= one << (last & low)
 
 
 @kernel
@@ -247,33 +244,31 @@ def number_nodes(nodes: NDArray, ends: Int64s, number: Int32s, packed: Int32s) -
 
 
 @kernel
-def follow_zeros(
-    paths: ZeroPaths, values: NDArray, bits: Words, behind: int, stop: Int32s
-) -> None:
+def follow_zeros(paths: ZeroPaths, values: NDArray, bits: Words, behind: int, stop: Int32s) -> None:
     """Write the packed node that each row reaches in each tree to `stop` (trees, rows)."""
     one, six, low = np.uint64(1), np.uint64(6), np.uint64(WORD - 1)
     for t in range(stop.shape[0]):
         part = slice(paths.root[t], paths.root[t + 1])
-        feature, threshold = paths.feature[part], paths.threshold[part]
-        other, missing, packed = paths.other[part], paths.missing[part], paths.packed[part]
+        feature, nodes = paths.feature[part], paths.node[part]
         for r in range(stop.shape[1]):
-            row, v = bits[r], np.uintp(0)
+            row, v = bits[0, r], np.uintp(0)
             while True:
                 # The row is in node v.
                 f = np.uint64(feature[v])
-                word, bit = row[f >> six, 0], one << (f & low)
+                word, bit = row[f >> six], one << (f & low)
                 if word & bit == 0:
                     v += np.uintp(1)
                     continue
                 if f == np.uint64(behind):
                     break
-                x = values[np.int64(row[f >> six, 1]) + count_bits(word & (bit - one))]
+                x = values[np.int64(bits[1, r, f >> six]) + count_bits(word & (bit - one))]
+                node = nodes[v]
                 if x != x:
-                    if np.uintp(missing[v]) == v:  # it stays
+                    if np.uintp(node.missing) == v:  # it stays
                         break
-                    v = np.uintp(missing[v])
-                elif (x > threshold[v]) == (threshold[v] < 0):
+                    v = np.uintp(node.missing)
+                elif (x > node.threshold) == (node.threshold < 0):
                     v += np.uintp(1)
                 else:
-                    v = np.uintp(other[v])
-            stop[t, r] = packed[v]
+                    v = np.uintp(node.other)
+            stop[t, r] = nodes[v].packed
