@@ -60,7 +60,8 @@ def group_alike(given: list[TreeUnits]) -> Iterator[tuple[list[int], list[TreeUn
     groups = defaultdict(list)
     for t, of_tree in enumerate(given):
         task = of_tree.task
-        groups[task.rows.weight is None, task.criterion, task.limits].append(t)
+        limits = task.limits._replace(monotonic=None)  # which all trees have, and is not hashable
+        groups[task.rows.weight is None, task.criterion, limits].append(t)
     for numbers in groups.values():
         yield numbers, [given[t] for t in numbers]
 

@@ -67,8 +67,7 @@ class CpuBackend:
     def __init__(
         self, table: CpuTable, task: Task, n_threads: int, entries: Int64s | None = None
     ) -> None:
-        searches = task.exact and not task.draws_cuts
-        reads_nonzeros = searches and isinstance(table.source, SparseRows) and table.is_sparse
+        reads_nonzeros = task.exact and isinstance(table.source, SparseRows) and table.is_sparse
         self.data, self.table = table, table.empty if reads_nonzeros else table.bare
         self.task, self.channels = task, task.channels
         self._draws_few = draws_few(table.categories, task.limits.max_features)
@@ -168,8 +167,7 @@ class CpuBackend:
     @property
     def _grows_sparse(self) -> bool:
         """True where nodes read the values other than 0 from the root on."""
-        searches = self.task.exact and not self.task.draws_cuts
-        return searches and self.table.codes.size == 0 and self.data.is_sparse
+        return self.task.exact and self.table.codes.size == 0 and self.data.is_sparse
 
     def _sorts_each(self, nodes: SmallNodes) -> bool:
         """Return whether nodes sort columns one by one, because a block would be too large."""
