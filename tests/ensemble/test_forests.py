@@ -298,6 +298,7 @@ def test_threads_tables_and_steps_grow_the_same_forest(fitted):
         (RandomForestRegressor, 24, {"criterion": "poisson", "max_depth": 3}),
         (RandomForestRegressor, 24, {"bootstrap": False, "min_samples_leaf": 2}),
         (RandomForestRegressor, 3, {}),
+        (RandomForestRegressor, 24, {"max_samples": 3}),  # most draw no row twice
         (ExtraTreesRegressor, 24, {}),
     ],
 )
