@@ -2,7 +2,7 @@
 
     drawn_ranks.py     the best cut of the columns that a node draws, by ranks of their values
     nonzeros.py        the same of a sparse table, by the ranks of values other than 0
-    drawn_values.py    by the values themselves: of cuts that are drawn, and of wide tables
+    drawn_values.py    by the values themselves: of wide tables, and of cuts that are drawn
 
 The rows of a node are marked with their sides of the best cut, and partitioned stably.
 Columns that are constant in a node are constant below it, and are not read there again.
@@ -298,6 +298,7 @@ def grow_copied(rules, criterion, entries, copy, waiting, span, ranks, scratch, 
         ),
         ranks.draws, ranks.binning, ranks.subsets, ranks.keys, ranks.order, ranks.counts,
         ranks.cells, ranks.place, Ends(ends.narrow, ends.wide, copy.row), ranks.word,
+        ranks.draws_cuts,
     )  # fmt: skip
     out.begin[node], out.end[node] = 0, t - s
     found = grow_some(

@@ -45,6 +45,7 @@ from gputree.backends.cpu.monotonic import at_column, keeps_order
 from gputree.backends.cpu.nonzeros import (
     list_nonzeros,
     rank_ends,
+    scan_cut_drawn,
     scan_nonzeros,
     take_ranks,
 )
@@ -106,6 +107,7 @@ class DrawnRanks(NamedTuple):
     place: Any  # (n,) of rows in their nodes, see `nonzeros`; None of a table that is not sparse
     ends: Ends
     word: Int64s  # (m,) of two classes, see `count_words`; else (0,)
+    draws_cuts: bool  # of a sparse table
 
 
 def new_drawn_ranks(
@@ -127,6 +129,7 @@ def new_drawn_ranks(
         place=None if ranks.sparse is None else np.zeros(n, ROW),
         ends=_ends(table),
         word=np.empty(m if task.n_classes == 2 else 0, np.int64),
+        draws_cuts=task.draws_cuts,
     )
 
 
@@ -497,6 +500,8 @@ def scan_drawn(scan, limits, ranks, sparse, f, low, high, counted, found, cut):
         return scan_read(
             scan, limits, ranks, ranks.subsets, ranks.binning, f, low, high, counted, cut
         )
+    if ranks.draws_cuts:
+        return scan_cut_drawn(scan, limits, ranks.table, ranks.keys, found, f, ranks.cells, cut)
     sort_listed(ranks, found, scan.bits, low, high)
     return scan_nonzeros(scan, limits, sparse, ranks.order, found, f, ranks.cells, cut)
 
@@ -611,6 +616,8 @@ def part_by_ranks(scan, rows, ranks, subsets, sparse, cut, spill, left_side):
         take_ranks(sparse, ranks.place, rows, bits, f, ranks.keys, ranks.order)
         found = part_ranks(ranks.order, sparse, rows, spill, last, missing_left, none)
     to_left, before, after, missing = found
+    if cut.at_end:  # it was drawn
+        return to_left, cut.threshold, missing > 0
     threshold, following = np.inf, last + np.uintp(1)
     if following + after != none:
         low, high = np.int64(last - before), np.int64(following + after)
