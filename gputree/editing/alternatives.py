@@ -12,7 +12,6 @@ from gputree.base.dtypes import SUBSET_SPLIT, THRESHOLD_SPLIT, Bools, Floats, In
 from gputree.base.optional import require
 from gputree.base.texts import amount, tabled
 from gputree.base.threads import even_spans, run
-from gputree.compilation import kernel
 from gputree.estimators.subtrees import Candidate
 from gputree.export.describe import describe
 from gputree.export.model import model_of
@@ -22,7 +21,7 @@ from gputree.tree import Tree
 SECOND, FIRST, UNKNOWN = 0, 1, 2
 
 # Rows whose values stay in the cache while every split is looked at.
-BLOCK_ROWS = 512
+BLOCK_ROWS = 1 << 12
 # Cells that a thread takes at least.
 FEW_CELLS = 1 << 16
 # Splits compared at a time, which bounds the memory for their sides.
@@ -84,47 +83,21 @@ def sides_of(
     values: NDArray, rows: Int64s, splits: list[tuple[Tree, int]], n_threads: int
 ) -> NDArray[np.uint8]:
     """Side of each row by each binary split, a node of a tree: (splits, rows)."""
-    feature = np.array([tree.feature[node] for tree, node in splits], np.int64)
-    threshold = np.array([tree.threshold[node] for tree, node in splits])
-    codes = [
-        np.empty(0, np.int64)
-        if tree.split_kind[node] == THRESHOLD_SPLIT
-        else np.asarray(tree.categories(int(tree.first_child[node])), np.int64)
-        for tree, node in splits
-    ]
-    # categories up to the last one that goes to the first child; none for thresholds
-    is_first = [np.bincount(listed).astype(np.bool_) for listed in codes]
-    ends = np.cumsum([0, *(listed.size for listed in is_first)])
     out = np.empty((len(splits), rows.size), np.uint8)
-    given = values, rows, feature, threshold, ends, np.concatenate(is_first), out
-    parts = even_spans(rows.size, len(splits), n_threads, FEW_CELLS)
-    run(n_threads, assign_sides, [(*given, begin, end) for begin, end in parts])
-    return out
 
-
-@kernel
-def assign_sides(values, rows, feature, threshold, ends, is_first, out, begin, end):
-    """Write the sides of rows ``begin .. end`` by each split to `out`.
-
-    Split j has a threshold where ``ends[j] == ends[j + 1]``; else the category c goes to the first
-    child by ``is_first[ends[j] + c]``, those beyond ``ends[j + 1]`` to the second.
-    """
-    one = np.uintp(1)
-    for a in range(begin, end, BLOCK_ROWS):
-        first, last = np.uintp(a), np.uintp(min(a + BLOCK_ROWS, end))
-        for j in range(np.uintp(feature.size)):
-            f, cut = np.uintp(feature[j]), threshold[j]
-            start, n_codes = ends[j], ends[j + one] - ends[j]
-            # The rows before i have their sides by split j, the rest by the splits before it.
-            for i in range(first, last):
-                value = np.float64(values[np.uintp(rows[i]), f])
-                is_unknown = value != value
-                if n_codes == 0 or is_unknown:
-                    to_first = value <= cut
+    def assign(first: int, last: int) -> None:
+        for begin in range(first, last, BLOCK_ROWS):
+            part = slice(begin, min(begin + BLOCK_ROWS, last))
+            for side, (tree, node) in zip(out[:, part], splits, strict=True):
+                column = values[rows[part], tree.feature[node]]
+                if tree.split_kind[node] == THRESHOLD_SPLIT:
+                    is_first = column <= tree.threshold[node]
                 else:
-                    code = np.int64(value)
-                    to_first = code < n_codes and is_first[start + code]
-                out[j, i] = np.uint8(to_first) * FIRST + np.uint8(is_unknown) * UNKNOWN
+                    is_first = np.isin(column, tree.categories(int(tree.first_child[node])))
+                side[:] = np.where(np.isnan(column), UNKNOWN, is_first)
+
+    run(n_threads, assign, even_spans(rows.size, len(splits), n_threads, FEW_CELLS))
+    return out
 
 
 @dataclass(frozen=True)
@@ -257,10 +230,6 @@ def alternative(
     )
 
 
-# Rows that a thread takes at least.
-FEW_ROWS = 1 << 16
-
-
 class Counted(NamedTuple):
     """Rows that are counted."""
 
@@ -268,47 +237,14 @@ class Counted(NamedTuple):
     label: Int64s | None  # (n,); None of targets
     weight: Weight  # (n,); None where each is 1
     n_classes: int  # 1 of targets
-    n_threads: int
 
-    def sums(self, n_places: int, edges: Floats) -> tuple[Floats, float]:
-        """Weights of the rows with a value at each place, (n_places, n_classes); of those without.
-
-        The place is the range between `edges`, or the category where there are none.
-        """
-
-        def add_up(begin: int, end: int) -> Floats:
-            sums = np.zeros((n_places + 1, self.n_classes))
-            add_weights(self.values, self.label, self.weight, edges, sums, begin, end)
-            return sums
-
-        parts = even_spans(self.values.size, 1, self.n_threads, FEW_ROWS)
-        sums = np.sum(run(self.n_threads, add_up, parts), axis=0)
-        return sums[:-1], float(sums[-1].sum())
-
-
-@kernel
-def add_weights(values, label, weight, edges, sums, begin, end):
-    """Add the weights of rows ``begin .. end`` to `sums`, those without a value at its end.
-
-    Range k is ``edges[k] < value <= edges[k + 1]``, the first one with its lower edge.
-    """
-    last, width = edges.size - 2, 0.0
-    if edges.size and edges[-1] > edges[0]:
-        width = (last + 1) / (edges[-1] - edges[0])
-    for i in range(begin, end):
-        value = np.float64(values[i])
-        if value != value:
-            k = sums.shape[0] - 1
-        elif edges.size == 0:
-            k = np.int64(value)
-        else:  # near, then by comparison, as rounding may have led to its neighbour
-            k = min(np.int64((value - edges[0]) * width), last)
-            while k > 0 and value <= edges[k]:
-                k -= 1
-            while k < last and value > edges[k + 1]:
-                k += 1
-        of_class = 0 if label is None else label[i]
-        sums[k, of_class] += 1.0 if weight is None else weight[i]
+    def sums(self, place: Int64s, n_places: int) -> tuple[Floats, float]:
+        """Weights of the rows at each place, (n_places, n_classes); of those at place -1."""
+        cell = place if self.label is None else place * self.n_classes + self.label
+        kept = place >= 0
+        weight = None if self.weight is None else self.weight[kept]
+        sums = np.bincount(cell[kept], weight, n_places * self.n_classes).astype(np.float64)
+        return sums.reshape(n_places, -1), _sum(~kept, self.weight)
 
 
 def of_ranges(rows: Counted, bins: int) -> dict[str, Any]:
@@ -316,7 +252,9 @@ def of_ranges(rows: Counted, bins: int) -> dict[str, Any]:
     low = float(np.fmin.reduce(rows.values, initial=np.inf))
     high = float(np.fmax.reduce(rows.values, initial=-np.inf))
     edges = np.linspace(low, high, bins + 1) if low <= high else np.zeros(bins + 1)
-    weights, missing = rows.sums(bins, edges)
+    place = np.searchsorted(edges, rows.values) - 1
+    place = np.where(np.isnan(rows.values), -1, place.clip(0, bins - 1))
+    weights, missing = rows.sums(place, bins)
     found = {"edges": edges.tolist(), "weights": weights.tolist()}
     return {**found, "missing": missing, "others": 0.0}
 
@@ -325,7 +263,8 @@ def of_categories(rows: Counted, words: NDArray[Any] | None, most: int) -> dict[
     """Count rows of the categories with the largest weights, in the order of their codes."""
     largest = np.fmax.reduce(rows.values, initial=-1)
     n_codes = int(largest) + 1 if words is None else len(words)
-    weights, missing = rows.sums(n_codes, np.empty(0))
+    place = np.where(np.isnan(rows.values), -1.0, rows.values).astype(np.int64)
+    weights, missing = rows.sums(place, n_codes)
     heaviest = np.sort(np.argsort(-weights.sum(axis=1), kind="stable")[:most])
     return {
         "categories": heaviest.tolist() if words is None else words[heaviest].tolist(),

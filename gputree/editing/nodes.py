@@ -296,7 +296,6 @@ class EditedNodes:
             None if is_target else subtrees.target[rows],
             None if self._weight is None else self._weight[rows],
             1 if is_target else self._tree.n_classes,
-            subtrees.n_threads,
         )
         columns = subtrees.table.columns
         if columns.nominal[feature]:

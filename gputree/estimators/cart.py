@@ -13,7 +13,7 @@ from sklearn.utils import Bunch, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from gputree.backends.devices import resolve_device, to_host
-from gputree.base.dtypes import Floats, Weight
+from gputree.base.dtypes import Floats, Int32s, Weight
 from gputree.base.threads import n_threads
 from gputree.errors import InputError
 from gputree.estimators.arguments import (
@@ -123,13 +123,13 @@ class Cart(TreeParameters, BaseDecisionTree):
             tree._cut_back()
 
     def _grow_whole(
-        self, table: Table, target: NDArray, drawn: list[Any], seeds: list[int]
+        self, table: Table, target: NDArray, drawn: Int32s | None, seeds: list[int]
     ) -> list[WholeTrees] | None:
-        """Grow trees that differ in `drawn` weights and in seeds; None where they need levels."""
+        """Grow trees that differ in `drawn` rows and in seeds; None where they need levels."""
         d = table.shape[1]
         options = self._options(len(target), d, table.device)._replace(warns=False)
         draws = options.max_features < d or options.draws_cuts or options.random_ties
-        keys = [_column_key(seed, draws) for seed in seeds]
+        keys = np.array([_column_key(seed, draws) for seed in seeds], np.uint64)
         return grow_whole_trees(table, target, drawn, options, keys)
 
     @property

@@ -9,12 +9,14 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from gputree.arithmetic.bits import SPAN, WORD, Words, count_bits, lowest_bit, pack
 from gputree.base.dtypes import ROW, Floats, Int32s, Int64s, Values
 from gputree.base.memory import require_memory
 from gputree.compilation import inner, kernel
 from gputree.rules.conditions import Condition, Rules
+from gputree.tree.branches import concatenated_ranges
 
 # Maximum bytes of masks in memory at once, where a table has more rows than a block.
 BLOCK_BYTES = 1 << 28
@@ -52,33 +54,16 @@ def groups(rules: Rules, n_rows: int) -> Iterator[tuple[int, int]]:
     Yields the begin and end of each group. A condition's mask is made once for a group, however
     often it is used; neighbours in a tree share most conditions.
     """
-    most = BLOCK_BYTES * 8 // max(n_rows, 1)
-    ends = _ends(rules.begin, rules.condition, len(rules.conditions), most)
-    yield from zip([0, *ends.tolist()], ends.tolist(), strict=False)
-
-
-@kernel
-def _ends(begin: Int64s, condition: Int64s, n_conditions: int, most: int) -> Int64s:
-    """Ends of groups of at least one rule, and of at most `most` different conditions."""
-    last = np.full(n_conditions, -1, np.int64)  # group that has a condition
-    ends = np.empty(begin.size - 1, np.int64)
-    group, size, first = 0, 0, 0  # `first` is the first rule of the group
-    for rule in range(begin.size - 1):
-        news = 0
-        for i in range(begin[rule], begin[rule + 1]):
-            if last[condition[i]] != group:
-                news += 1
-        if size + news > most and rule > first:
-            ends[group] = rule
-            group, size, first = group + 1, 0, rule
-        for i in range(begin[rule], begin[rule + 1]):
-            if last[condition[i]] != group:
-                last[condition[i]] = group
-                size += 1
-    if begin.size > 1:
-        ends[group] = begin.size - 1
-        group += 1
-    return ends[:group]
+    most, n = BLOCK_BYTES * 8 // max(n_rows, 1), rules.label.size
+    first, seen = 0, set[int]()
+    for rule in range(n if len(rules.conditions) > most else 0):
+        own = set(rules.of(rule).tolist())
+        if rule > first and len(seen) + len(own - seen) > most:
+            yield first, rule
+            first, seen = rule, set()
+        seen |= own
+    if n:
+        yield first, n
 
 
 class Masks:
@@ -231,11 +216,11 @@ class Coverage(NamedTuple):
 
     def take(self, rules: Int64s) -> Coverage:
         """Return the coverage of the given rules, in their order."""
-        begin = np.append(0, np.cumsum(np.diff(self.rule_begin)[rules]))
+        sizes = np.diff(self.rule_begin)[rules]
+        begin = np.append(0, np.cumsum(sizes))
         _require(int(begin[-1]))
-        rows = np.empty(int(begin[-1]), ROW)
-        _gather(self.rule_begin, self.rows, rules, rows)
-        return _transposed(begin, rows, self.n_rows)
+        places = concatenated_ranges(self.rule_begin[rules], sizes)
+        return _transposed(begin, self.rows[places], self.n_rows)
 
 
 def coverage(rules: Rules, values: Values) -> Coverage:
@@ -263,9 +248,9 @@ def coverage(rules: Rules, values: Values) -> Coverage:
 
 def _transposed(rule_begin: Int64s, rows: Int32s, n_rows: int) -> Coverage:
     """Make the coverage from the rows that each rule covers."""
-    row_begin = np.append(0, np.cumsum(np.bincount(rows, minlength=n_rows)))
-    rules = np.empty(rows.size, np.int32)
-    _transpose(rule_begin, rows, row_begin[:-1].copy(), rules)
+    pairs = np.ones(rows.size, np.bool_), rows, rule_begin
+    by_row = csr_array(pairs, shape=(rule_begin.size - 1, n_rows)).tocsc()
+    row_begin, rules = by_row.indptr.astype(np.int64), by_row.indices.astype(np.int32)
     return Coverage(rule_begin, rows, row_begin, rules)
 
 
@@ -319,20 +304,3 @@ def _meet(block: MaskBlock, first: int, width: int, conditions: Int64s, met: Wor
         if some == 0:
             return False
     return True
-
-
-@kernel
-def _gather(rule_begin: Int64s, rows: Int32s, rules: Int64s, out: Int32s) -> None:
-    place = 0
-    for rule in rules:
-        for i in range(rule_begin[rule], rule_begin[rule + 1]):
-            out[place] = rows[i]
-            place += 1
-
-
-@kernel
-def _transpose(rule_begin: Int64s, rows: Int32s, place: Int64s, rules: Int32s) -> None:
-    for rule in range(rule_begin.size - 1):
-        for i in range(rule_begin[rule], rule_begin[rule + 1]):
-            rules[place[rows[i]]] = rule
-            place[rows[i]] += 1

@@ -184,16 +184,10 @@ def _from_the_left(tree: Tree) -> Int64s:
     leaves = add_up(tree.parent, tree.is_leaf.astype(np.int64))
     before = np.cumsum(leaves) - leaves
     found = np.zeros(tree.n_nodes, np.int64)
-    _place(tree.parent, tree.first_child, before, found)
+    for level in tree.levels()[1:]:
+        up = tree.parent[level]
+        found[level] = found[up] + before[level] - before[tree.first_child[up]]
     return found
-
-
-@kernel
-def _place(parent: Int32s, first_child: Int32s, before: Int64s, found: Int64s) -> None:
-    """Number siblings one after the other, from parents to children."""
-    for node in range(1, parent.size):
-        up = parent[node]
-        found[node] = found[up] + before[node] - before[first_child[up]]
 
 
 def _by_class(

@@ -3,6 +3,7 @@
 import json
 import re
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gputree import C45Classifier, DecisionTreeClassifier, DecisionTreeRegressor
+from gputree.base.dtypes import SUBSET_SPLIT, THRESHOLD_SPLIT
 from gputree.datasets import load_auto_mpg, load_iris
 from gputree.editing import TreeEditor, alternatives
 from gputree.editing.node_summaries import node_summaries
@@ -119,23 +121,25 @@ def test_splits_of_a_node_without_impurity_gain_nothing(kind):
 
 # ----------------- sides of rows by splits, counted row by row; and agreements of splits in groups
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_sides_are_those_of_each_row(dtype):
+def test_sides_are_those_of_each_row(dtype, monkeypatch):
     rng = np.random.default_rng(1)
     n = 2 * alternatives.BLOCK_ROWS + 9  # blocks of which the last is not full
     values = np.column_stack([rng.normal(size=n), rng.integers(0, 5, n)]).astype(dtype)
     values[rng.random(values.shape) < 0.1] = np.nan
     rows = np.flatnonzero(rng.random(n) < 0.9)
     cut = float(np.nanmedian(values[:, 0])) + 1e-12  # not a float32
-    # a threshold, category 2, and categories 0 and 4
-    feature, threshold = np.array([0, 1, 1]), np.array([cut, np.nan, np.nan])
-    ends = np.array([0, 0, 3, 8])
-    is_first = np.array([0, 0, 1, 1, 0, 0, 0, 1], np.bool_)
-    sides = np.full((3, rows.size), 9, np.uint8)
-    for begin, end in ((0, 7), (7, rows.size)):
-        given = values, rows, feature, threshold, ends, is_first, sides, begin, end
-        alternatives.assign_sides(*given)
+    categories = np.array([[], [2], [0, 4]], dtype=object)
+    splits = SimpleNamespace(
+        feature=np.array([0, 1, 1]),
+        threshold=np.array([cut, np.nan, np.nan]),
+        split_kind=np.array([THRESHOLD_SPLIT, SUBSET_SPLIT, SUBSET_SPLIT]),
+        first_child=np.arange(3),
+        categories=lambda child: np.array(categories[child], np.int32),
+    )
+    monkeypatch.setattr(alternatives, "FEW_CELLS", 7)
+    sides = alternatives.sides_of(values, rows, [(splits, j) for j in range(3)], 3)
     firsts = [lambda x: x <= cut, lambda x: x == 2, lambda x: x in (0, 4)]
-    for found, f, first in zip(sides, feature, firsts, strict=True):
+    for found, f, first in zip(sides, splits.feature, firsts, strict=True):
         expected = [
             alternatives.UNKNOWN
             if x != x

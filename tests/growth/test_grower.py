@@ -90,7 +90,7 @@ def test_light_rows_beside_a_heavy_one_keep_their_targets(grow_tree, heaviest, o
 @pytest.mark.parametrize("rows_at_a_time", [16, 50])
 @pytest.mark.parametrize(("criterion", "weighted"), [("gini", False), ("squared_error", True)])
 def test_chunks_do_not_change_the_tree(grow_tree, chunk_rows, criterion, weighted, rows_at_a_time):
-    sample = random_sample(17, 600, 4, 0 if is_regression(criterion) else 5, weighted)
+    sample = random_sample(17, 300, 4, 0 if is_regression(criterion) else 5, weighted)
     task = make_task(criterion, sample)
     whole = grow_tree(sample, task, finish_rows=ALL_ROWS)
     chunk_rows(rows_at_a_time)
