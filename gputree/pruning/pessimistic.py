@@ -140,7 +140,6 @@ def _scratch(nodes: NDArray, n_classes: int, entries: NDArray) -> SortScratch:
         weights=np.empty(n_classes),
         nodes=np.empty(nodes.size, np.int32),
         free=np.empty(nodes.size, np.int32),
-        before=np.empty((nodes.size, n_classes), np.int64),
     )
 
 
@@ -290,6 +289,4 @@ class Pessimistic(Pruner):
                 "Pessimistic with subtree_raising=True sends training rows down the raised "
                 "branches: pass X and y as used for growing, or set subtree_raising=False."
             )
-        from gputree.pruning.pessimistic import prune_and_raise  # its kernels are many
-
         return prune_and_raise(tree, data, limit, SLACK)
