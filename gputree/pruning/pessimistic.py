@@ -140,6 +140,7 @@ def _scratch(nodes: NDArray, n_classes: int, entries: NDArray) -> SortScratch:
         weights=np.empty(n_classes),
         nodes=np.empty(nodes.size, np.int32),
         free=np.empty(nodes.size, np.int32),
+        before=np.empty((nodes.size, n_classes), np.int64),
     )
 
 

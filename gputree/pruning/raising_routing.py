@@ -41,6 +41,7 @@ NODE_STATE = record(
         ("refilled", np.bool_),  # its rows came with a raised branch
         ("rows_stay", np.bool_),  # whole rows stay at an inner node of its subtree
         ("settled", np.bool_),  # its subtree is decided without its rows
+        ("reached", np.bool_),  # some rows of the current estimate have reached it
         ("begin", np.int64),  # the range of its whole rows,
         ("stay_end", np.int64),  # the first of which stay here,
         ("end", np.int64),  # the others are in the ranges of the children
@@ -87,6 +88,7 @@ class SortScratch(NamedTuple):
     # (N,): a list of nodes, and the next place of the entries of each node
     nodes: Int32s
     free: Int32s
+    before: Int64s  # (N, K): class weights of listed nodes
 
 
 class Walk(NamedTuple):

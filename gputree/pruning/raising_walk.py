@@ -4,8 +4,9 @@ A node whose heaviest child is a leaf is decided without its rows. The walk visi
 nodes, after their children, and again after a branch was raised. There it estimates the errors if
 the branch took its node's place. Only the rows of the smaller branches descend the largest one,
 since its rows are at its leaves: a row is in a smaller branch at most log2 n times, so that the
-estimates cost little more than the rest. They descend with the fractional entries, until the branch
-is known to be worse: more rows never mean fewer errors.
+estimates cost little more than the rest. They descend in portions, until the branch is known to be
+worse: more rows never mean fewer errors. Fractional entries, and rows that stay on the path, follow
+where the others have not decided.
 """
 
 from typing import Any
@@ -26,6 +27,7 @@ from gputree.pruning.raising_routing import (
     make_leaf,
     push,
     put,
+    route,
     sort_again,
     sum_at_leaves,
     weight_of,
@@ -38,6 +40,11 @@ from gputree.pruning.raising_shares import count, distribute, enter, n_needed, r
 TIE = 1e-6
 
 ROUNDING = 1e-9  # relative rounding error of the sums of limits, and more
+
+# Rows before the errors are first compared; the next comparison is after as many rows as these
+# errors allow, and this many more, but at least twice as many.
+FIRST_LOOK = 64
+MARGIN = 1.05
 
 
 @borrowing
@@ -171,7 +178,9 @@ def _visit_below(walk: Walk, top: int, shares: NDArray) -> NDArray:
         branch, largest = leaf, _largest(walk.nodes, node)
         if walk.nodes[largest].n_children > 0:
             enough = _enough(leaf, subtree, walk.slack)
-            shares, branch = _estimate(walk, shares, n_frames + 1, largest, enough)
+            branch, all_go = _estimate_whole(walk, node, largest, enough)
+            if branch <= enough and not (all_go and frame.begin == frame.end):
+                shares, branch = _estimate_all(walk, shares, n_frames + 1, largest, enough)
         if leaf <= min(subtree, branch) + walk.slack:
             state.n_children, state.rows_stay = 0, False
             state.at_leaves = leaf_limit(walk, walk.units[node])
@@ -218,14 +227,72 @@ def _raise(walk: Walk, index: int, largest: int) -> None:
 
 
 @borrowing
+def _estimate_whole(walk: Walk, index: int, branch: int, enough: float) -> tuple[float, bool]:
+    """Errors of whole rows if the others of a node joined those in `branch`; True if none stays.
+
+    If they exceed `enough`, only a number that does. Rows that stay on the way are not counted.
+    """
+    nodes, units, scratch = walk.nodes, walk.units, walk.scratch
+    node, into = nodes[index], nodes[branch]
+    total, all_go = into.at_leaves, not into.rows_stay
+    n_reached, done, n = 0, 0, node.end - node.begin - (into.end - into.begin)
+    # `total` are the errors of the rows of the branch and of the first `done` of the others, which
+    # are counted at their leaves.
+    while done < n and total <= enough:
+        next_done = min(n, _next_look(done, total - into.at_leaves, enough - into.at_leaves))
+        _route_others(walk, node, branch, done, next_done)
+        for j in range(done, next_done):
+            leaf, entry = scratch.ordinal[j], walk.entries[_other(node, into, j)]
+            if not nodes[leaf].reached:
+                if nodes[leaf].n_children > 0:
+                    all_go = False
+                    continue
+                nodes[leaf].reached = True
+                scratch.nodes[n_reached] = leaf
+                for k in range(units.shape[1]):
+                    scratch.before[n_reached, k] = units[leaf, k]
+                n_reached += 1
+            units[leaf, entry.label] += entry.units
+        done = next_done
+        total = into.at_leaves
+        for j in range(n_reached):
+            leaf = scratch.nodes[j]
+            total += leaf_limit(walk, units[leaf]) - nodes[leaf].at_leaves
+    for j in range(n_reached):  # and restore the leaves
+        leaf = scratch.nodes[j]
+        nodes[leaf].reached = False
+        for k in range(units.shape[1]):
+            units[leaf, k] = scratch.before[j, k]
+    return total, all_go
+
+
+@borrowing
+def _next_look(done: int, added: float, enough: float) -> int:
+    """Number of rows that may have added `enough` errors, if `done` rows have added `added`."""
+    if added * 2.0 <= enough * MARGIN:
+        return max(2 * done, FIRST_LOOK)
+    return done + FIRST_LOOK + int(done * (enough / added * MARGIN - 1.0))
+
+
+@borrowing
 def _other(node: Any, branch: Any, j: int) -> int:
     """Place of the j-th entry of a node that is not in the range of `branch`."""
     i = node.begin + j
     return i if i < branch.begin else i + branch.end - branch.begin
 
 
+@borrowing
+def _route_others(walk: Walk, node: Any, branch: int, first: int, last: int) -> None:
+    """Route the entries ``first .. last`` that are not in `branch` down the branch."""
+    into = walk.nodes[branch]
+    middle = min(max(first, into.begin - node.begin), last)  # before the branch, and behind it
+    route(walk, node.begin + first, node.begin + middle, branch, first)
+    shift = into.end - into.begin + node.begin
+    route(walk, shift + middle, shift + last, branch, middle)
+
+
 @inner
-def _estimate(
+def _estimate_all(
     walk: Walk, shares: NDArray, n_frames: int, branch: int, enough: float
 ) -> tuple[NDArray, float]:
     """Errors if fractional entries, and whole rows that are not in `branch`, descended it.
