@@ -7,8 +7,9 @@ MAP.json is a JSON object of ``functions``, names as ``gputree/tree/tree.py::Tre
 an existing file that are not run stay in it. `python_mutants` runs tests by it.
 
 The modules of gputree are read with a call at the start of each function, so that compiled kernels
-are those of the source, in which that call does nothing. What is entered while a module is
-imported, or by other processes, belongs to no test.
+are those of the source, in which that call does nothing; unless GPUTREE_JIT says otherwise, all
+kernels are interpreted. What is entered while a module is imported, or by other processes, belongs
+to no test.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from __future__ import annotations
 import ast
 import builtins
 import json
+import os
 import sys
 import time
 from collections.abc import Iterator
@@ -86,6 +88,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     """Begin: this comes before conftest.py, which imports the package."""
     if PACKAGE in sys.modules:
         raise ImportError(f"{__name__} must be loaded before {PACKAGE}: pytest -p {__name__}")
+    os.environ.setdefault("GPUTREE_JIT", "never")
     sys.meta_path.insert(0, Finder)
     setattr(builtins, CALL, enter)
     parser.addoption("--entered", type=Path, metavar="MAP.json", help="functions entered by tests")

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.base.dtypes import Floats, Int32s, Int64s
+from gputree.base.dtypes import ROW, Floats, Int32s, Int64s
 from gputree.compilation import jitable, kernel
 from gputree.criteria.poisson import deviance_terms
 
@@ -79,37 +79,51 @@ def fix_weights(sample_weight: NDArray[Any] | None, n: int, fractions: bool = Fa
 
 def fix_counts(counts: Int32s) -> tuple[Int64s | None, Weights]:
     """Rows with weight, None for all; and weights that are numbers of times rows are drawn."""
-    entries, weight = np.empty(counts.size, np.int64), np.empty(counts.size, np.int64)
-    n, total, highest, n_highest, common = map(int, take_counts(counts, entries, weight))
-    taken = None if n == counts.size else entries[:n].copy()
+    entries, weight, (found,) = counted(counts[None])
+    n, total, highest, n_highest, common = found.tolist()
+    taken = None if n == counts.size else entries.astype(np.int64)
     if n == n_highest:
         return taken, Weights(None, 1.0, float(highest), n)
     shift = common_shift(common)
     if shift > 0:
         weight >>= shift
-    return taken, Weights(weight, 2.0**shift, 1.0, total >> shift)
+    return taken, Weights(weight[0], 2.0**shift, 1.0, total >> shift)
+
+
+def counted(counts: NDArray[Any]) -> tuple[NDArray[np.int32], Int64s, Int64s]:
+    """Rows that T trees have drawn, tree after tree, and their numbers of draws as int64 (T, n).
+
+    Also returns (T, 5): how many rows a tree has drawn, the sum of its counts, the highest one and
+    how many rows have it, and the bitwise or of all.
+    """
+    entries, weight = np.empty(counts.size, ROW), np.empty(counts.shape, np.int64)
+    found = np.empty((len(counts), 5), np.int64)
+    return entries[: take_counts(counts, entries, weight, found)], weight, found
 
 
 @kernel
-def take_counts(counts: Any, entries: Any, weight: Any) -> Any:
-    """Copy counts of rows to `weight`, and the rows that have some to `entries`.
-
-    Returns how many these are, the sum of the counts, the highest one and how many rows have it,
-    and their bitwise or.
-    """
-    n = total = common = np.int64(0)
-    highest, n_highest = np.int64(1), np.int64(0)
-    for i in range(np.uintp(counts.size)):
-        count = np.int64(counts[i])
-        entries[n] = i
-        weight[i] = count
-        n += count > 0
-        total += count
-        common |= count
-        if count > highest:
-            highest, n_highest = count, np.int64(0)
-        n_highest += count == highest
-    return n, total, highest, n_highest, common
+def take_counts(counts: Any, entries: Any, weight: Any, found: Any) -> Any:
+    """Fill the arrays that `counted` returns; returns the number of entries."""
+    end = np.int64(0)
+    for t in range(counts.shape[0]):
+        begin, total, common = end, np.int64(0), np.int64(0)
+        highest, n_highest = np.int64(1), np.int64(0)
+        for i in range(np.uintp(counts.shape[1])):
+            count = np.int64(counts[t, i])
+            entries[end] = i
+            weight[t, i] = count
+            end += count > 0
+            total += count
+            common |= count
+            if count > highest:
+                highest, n_highest = count, np.int64(0)
+            n_highest += count == highest
+        found[t, 0] = end - begin
+        found[t, 1] = total
+        found[t, 2] = highest
+        found[t, 3] = n_highest
+        found[t, 4] = common
+    return end
 
 
 def coarse_unit(highest: float, n: int) -> float:
@@ -183,15 +197,29 @@ def about_one(weights: Weights, n: int) -> Weights:
     return weights._replace(unit=weights.unit / size, scale=weights.scale * size)
 
 
+def frame(low: float, high: float) -> tuple[float, float]:
+    """Middle of a range of targets, and a power of two that their deviations from it are up to."""
+    centre = 0.5 * low + 0.5 * high
+    return centre, power_of_two(max(high - centre, centre - low, LEAST_REACH))
+
+
+def target_unit(reach: float, total: int) -> float:
+    """Unit of targets that deviate by up to `reach`, of rows with a `total` weight."""
+    return max(reach * 2.0**-TARGET_BITS, reach * power_of_two(total) * 2.0**-SUM_BITS)
+
+
+def square_unit(reach: float, total: int) -> float:
+    """Unit of the squares of these targets."""
+    return reach * reach * power_of_two(total) * 2.0**-SUM_BITS
+
+
 def fix_targets(y: Floats, weights: Weights, ends: Ends | None = None) -> Targets:
     """Targets in units, from the middle of their range, which no order of rows changes.
 
     `ends` are the minimum and the maximum of all, where `y` has some of them.
     """
-    low, high = ends or (float(y.min()), float(y.max()))
-    centre = 0.5 * low + 0.5 * high
+    centre, reach = frame(*(ends or (float(y.min()), float(y.max()))))
     deviation = y - centre
-    reach = power_of_two(max(high - centre, centre - low, LEAST_REACH))
     target, unit, rounded = _fix_deviations(deviation, reach, weights)
     square, rest, square_unit = _fix_squares(deviation, reach, weights)
     return Targets(target, square, rest, centre, unit, square_unit, rounded, reach)
@@ -218,14 +246,13 @@ def _fix_deviations(
     deviation: Floats, reach: float, weights: Weights
 ) -> tuple[Int64s, float, bool]:
     """Weight x deviation in units, the unit, and whether products had to be rounded."""
-    total = power_of_two(weights.total)
     if weights.weight is None or weights.total < 2**EXACT_WEIGHT_BITS:
-        unit = max(reach * 2.0**-TARGET_BITS, reach * total * 2.0**-SUM_BITS)
+        unit = target_unit(reach, weights.total)
         target = as_integers(_in_place(np.rint, deviation * (1.0 / unit)))
         if weights.weight is not None:
             target *= weights.weight
         return target, unit, False
-    unit = reach * total * 2.0**-SUM_BITS
+    unit = reach * power_of_two(weights.total) * 2.0**-SUM_BITS
     units = deviation / unit
     units *= weights.weight
     return as_integers(_in_place(np.rint, units)), unit, True
@@ -233,7 +260,7 @@ def _fix_deviations(
 
 def _fix_squares(deviation: Floats, reach: float, weights: Weights) -> tuple[Int64s, Int64s, float]:
     """Weight x squared deviation, as whole units and a rest in 2**-30 of one."""
-    unit = reach * reach * power_of_two(weights.total) * 2.0**-SUM_BITS
+    unit = square_unit(reach, weights.total)
     square = deviation * deviation
     if weights.weight is not None:
         square *= weights.weight
@@ -242,3 +269,68 @@ def _fix_squares(deviation: Floats, reach: float, weights: Weights) -> tuple[Int
     square -= whole
     square *= 2.0**REST_BITS
     return as_integers(whole), as_integers(_in_place(np.rint, square)), unit
+
+
+def fix_drawn_targets(y: Floats, weight: Int64s, totals: Int64s) -> Targets:
+    """Targets as `fix_targets` has them for each of T trees, whose counts are `weight` (T, n).
+
+    All fields but `rounded` have a row for each tree; rows that it has not drawn have 0.
+    """
+    ends = np.empty((totals.size, 2))
+    find_ends(y, weight, ends)
+    units = []
+    for (low, high), total in zip(ends.tolist(), totals.tolist(), strict=True):
+        centre, reach = frame(low, high)
+        units.append((centre, target_unit(reach, total), square_unit(reach, total), reach))
+    centre, unit, of_squares, reach = np.array(units).T
+    fixed: tuple[Any, ...] = tuple(np.empty(weight.shape, np.int64) for _ in range(3))
+    fix_deviations(y, weight, centre, unit, of_squares, *fixed)
+    return Targets._make((*fixed, centre, unit, of_squares, False, reach))
+
+
+def fix_drawn_rates(y: Floats, weight: Int64s, totals: Int64s) -> Targets:
+    """Targets as `fix_rates` has them for each of T trees; see `fix_drawn_targets`."""
+    ends = np.empty((totals.size, 2))
+    find_ends(y, weight, ends)
+    each = [
+        fix_rates(y.clip(low, high), Weights(counts, 1.0, 1.0, total), (low, high))
+        for (low, high), counts, total in zip(ends.tolist(), weight, totals.tolist(), strict=True)
+    ]
+    fields = [np.array(field) for field in zip(*each, strict=True)]
+    return Targets._make(fields)._replace(rounded=False)
+
+
+@kernel
+def find_ends(y: Any, counts: Any, ends: Any) -> None:
+    """Write the lowest and the highest target that each of T trees has drawn to `ends` (T, 2)."""
+    for t in range(counts.shape[0]):
+        low, high = np.inf, -np.inf
+        for i in range(np.uintp(counts.shape[1])):
+            if counts[t, i] > 0:
+                low, high = min(low, y[i]), max(high, y[i])
+        ends[t, 0] = low
+        ends[t, 1] = high
+
+
+@kernel
+def fix_deviations(
+    y: Any,
+    weight: Any,
+    centre: Any,
+    unit: Any,
+    of_squares: Any,
+    target: Any,
+    square: Any,
+    rest: Any,
+) -> None:
+    """Fill the targets of `fix_drawn_targets`."""
+    for t in range(weight.shape[0]):
+        per_unit, per_square = 1.0 / unit[t], 1.0 / of_squares[t]
+        for i in range(np.uintp(weight.shape[1])):
+            count = weight[t, i]
+            deviation = y[i] - centre[t] if count > 0 else 0.0
+            target[t, i] = np.int64(np.rint(deviation * per_unit)) * count
+            units = deviation * deviation * np.float64(count) * per_square
+            whole = np.floor(units)
+            square[t, i] = np.int64(whole)
+            rest[t, i] = np.int64(np.rint((units - whole) * 2.0**REST_BITS))

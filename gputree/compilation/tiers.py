@@ -162,8 +162,11 @@ class Tier:
         return self._predict(arguments) <= allowed
 
     def _predict(self, arguments: tuple[Any, ...]) -> float:
-        rate = self.rate or self.instructions * INTERPRETED
-        return rate * (largest(arguments) + CALL)
+        return self._current_rate * (largest(arguments) + CALL)
+
+    @property
+    def _current_rate(self) -> float:
+        return self.rate or self.instructions * INTERPRETED
 
     def _before_compiling(self) -> float:
         """Seconds to interpret before the kernel is compiled."""
@@ -183,7 +186,7 @@ class Tier:
     def interpreting(self, arguments: tuple[Any, ...]) -> Iterator[None]:
         """Measure the time of interpreting within the block."""
         size = largest(arguments) + CALL
-        expected = self._predict(arguments)
+        expected = self._current_rate * size
         self._count(expected)  # at once, for threads that decide at the same time
         start = time.thread_time()
         try:
@@ -235,9 +238,13 @@ def largest(arguments: tuple[Any, ...]) -> int:
     size = 0
     for argument in arguments:
         if isinstance(argument, np.ndarray):
-            size = max(size, argument.size)
+            found = argument.size
         elif isinstance(argument, tuple):
-            size = max(size, largest(argument))
+            found = largest(argument)
+        else:
+            continue
+        if found > size:  # in half the time of `max`
+            size = found
     return size
 
 

@@ -18,7 +18,16 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.arithmetic.fixed_point import REST_BITS, Ends, Targets, Weights, fix_rates, fix_targets
+from gputree.arithmetic.fixed_point import (
+    REST_BITS,
+    Ends,
+    Targets,
+    Weights,
+    fix_drawn_rates,
+    fix_drawn_targets,
+    fix_rates,
+    fix_targets,
+)
 from gputree.base.dtypes import Floats, Int32s, Int64s, record
 from gputree.compilation import borrowing, kernel
 from gputree.criteria.dispatch import (
@@ -36,6 +45,7 @@ from gputree.criteria.entropy import entropy_scale, node_entropies
 from gputree.criteria.gini import node_ginis
 from gputree.criteria.pinball import absolute_errors
 from gputree.criteria.poisson import NEGATIVE_COUNTS, check_counts, node_deviances
+from gputree.criteria.squared_error import variance
 from gputree.errors import InputError
 from gputree.tree.branches import add_up
 
@@ -192,8 +202,9 @@ class OfTargets(NamedTuple):
 
     The description of its impurity; the types of its forms, the header of its CUDA formulas; the
     name of its impurity in trees as text; a check of the minimum and maximum target, which raises;
-    targets in fixed point; its form for them; the impurities of nodes by their sums of weight,
-    targets and squares, the latter in float64; and losses of rows: see the module.
+    targets in fixed point, of one tree and of some; its form for them; the impurities of nodes by
+    their sums of weight, targets and squares, the latter in float64; and losses of rows: see the
+    module.
     """
 
     text: str
@@ -202,6 +213,7 @@ class OfTargets(NamedTuple):
     label: str
     check: Callable[[float, float], None]
     fix: Callable[[Floats, Weights, Ends | None], Targets]
+    fix_drawn: Callable[[Floats, Int64s, Int64s], Targets]
     form: Callable[[Targets], Criterion]
     impurity: Callable[[Sums, Sums, Floats, Targets], Floats]
     loss: Callable[[Int32s, Floats, Int32s, Floats, Floats, int], Loss]
@@ -253,12 +265,8 @@ def _poisson(targets: Targets) -> Criterion:
 
 
 def _variances(weight: Sums, sums: Sums, squares: Floats, targets: Targets) -> Floats:
-    deviation = sums * targets.unit / weight
-    mean_square = squares * targets.square_unit / weight
-    variance: Floats = mean_square - deviation * deviation
-    # a difference below its rounding error is no variance
-    variance[variance <= 8 * np.finfo(np.float64).eps * mean_square] = 0.0
-    return variance
+    variances: Floats = variance(weight, sums, squares, targets.unit, targets.square_unit)
+    return variances
 
 
 def _deviances(weight: Sums, sums: Sums, squares: Floats, targets: Targets) -> Floats:
@@ -281,6 +289,7 @@ OF_TARGETS = {
         label="mse",
         check=_take_all,
         fix=fix_targets,
+        fix_drawn=fix_drawn_targets,
         form=_squared_error,
         impurity=_variances,
         loss=squared_errors,
@@ -292,6 +301,7 @@ OF_TARGETS = {
         label="deviance",
         check=check_counts,
         fix=fix_rates,
+        fix_drawn=fix_drawn_rates,
         form=_poisson,
         impurity=_deviances,
         loss=deviances,
@@ -329,6 +339,11 @@ def fix(name: str, y: Floats, weights: Weights, ends: Ends | None = None) -> Tar
     """
     _require(name, "regression")
     return OF_TARGETS[name].fix(y, weights, ends)
+
+
+def fix_drawn(name: str, y: Floats, weight: Int64s, totals: Int64s) -> Targets:
+    """Convert the targets that trees have drawn: see `gputree.arithmetic.fixed_point`."""
+    return OF_TARGETS[name].fix_drawn(y, weight, totals)
 
 
 def new_criterion(

@@ -160,10 +160,17 @@ def node_deviances(weight, sums, terms, unit, scale):
     """Half Poisson deviance per unit of weight, from sums of m nodes in units; 0 for no event."""
     out = np.zeros(sums.size)
     for j in range(sums.size):
-        s = np.float64(sums[j])
-        if s > 0.0:
-            w = np.float64(weight[j])
-            value = -terms[j] - s * log2(s * unit / w)
-            if value > 16.0 * 2.0**-52 * terms[j]:  # a difference below rounding is 0
-                out[j] = value * (unit * scale * LN_2) / w
+        out[j] = node_deviance(weight[j], sums[j], terms[j], unit, scale)
     return out
+
+
+@jitable
+def node_deviance(weight, total, terms, unit, scale):
+    """Half Poisson deviance per unit of weight of one node: see `node_deviances`."""
+    s = np.float64(total)
+    if s > 0.0:
+        w = np.float64(weight)
+        value = -terms - s * log2(s * unit / w)
+        if value > 16.0 * 2.0**-52 * terms:  # a difference below rounding is 0
+            return value * (unit * scale * LN_2) / w
+    return 0.0

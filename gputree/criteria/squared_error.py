@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from gputree.compilation import jitable
 from gputree.criteria import dispatch
 from gputree.criteria.dispatch import SquaredError, formula
 from gputree.criteria.shared import target_means
@@ -121,3 +122,13 @@ def _squared_bound(criterion, left, cells, offset, total):
     if free_right:
         return (alone + most_left) / n
     return most_both / n
+
+
+@jitable
+def variance(weight, total, squares, unit, square_unit):
+    """Variances of nodes, or that of one, from sums in units of weight, targets and squares."""
+    deviation = total * unit / weight
+    mean_square = squares * square_unit / weight
+    found = mean_square - deviation * deviation
+    # a difference below its rounding error is no variance
+    return abs(found) * (found > 8.0 * 2.0**-52 * mean_square)

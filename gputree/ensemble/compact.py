@@ -27,7 +27,6 @@ from gputree.base.dtypes import (
 from gputree.base.threads import run
 from gputree.criteria.named import class_impurity
 from gputree.errors import place_in
-from gputree.estimators.growing import Statistics
 from gputree.growth.assembly import WholeTrees, breadth_first, over_leaves
 from gputree.prediction.descent import NARROW, WIDE, TreeSplits
 from gputree.prediction.forest import JoinedTrees, PackedForest, SplitTree
@@ -104,22 +103,24 @@ class CompactTree(NamedTuple):
 
     @classmethod
     def of_whole(cls, tree: WholeTrees, criterion: str, n_features: int) -> CompactTree:
-        """A tree whose cuts are thresholds, with class weights or `Statistics`."""
-        found = tree.sums if isinstance(tree.sums, Statistics) else None
+        """A tree whose cuts are thresholds, with class weights or means of targets."""
+        classifies = tree.mean.size == 0
+        kinds = [_narrowest(0, highest) for highest in tree.highest[0].tolist()]
+        n_rows, weight = tree.n_rows.astype(kinds[0]), tree.weight.astype(kinds[1])
         return cls(
-            task="classification" if found is None else "regression",
+            task="classification" if classifies else "regression",
             criterion=criterion,
             n_features=n_features,
             is_split=tree.is_split,
             feature=tree.feature,
             threshold=tree.threshold,
-            missing_child=1 - tree.missing_left.astype(np.int8),
+            missing_child=tree.missing_child,
             is_subset=None,
             gain=tree.gain,
-            n_rows=_narrow(tree.n_rows),
-            weight=None if found is None else _narrow(found.weight[~tree.is_split]),
-            statistics=_narrow(tree.sums) if found is None else found.statistics,
-            impurity=None if found is None else found.impurity,
+            n_rows=n_rows,
+            weight=None if classifies else weight[:, 0],
+            statistics=weight if classifies else tree.mean,
+            impurity=None if classifies else tree.impurity,
             lower=None,
             upper=None,
             lists=None,
@@ -312,13 +313,18 @@ def _impurity(criterion: str, statistics: NDArray[np.float64]) -> NDArray[np.flo
 
 def _narrow(values: NDArray) -> NDArray:
     """Convert integers to the narrowest type that can represent them; leave others as they are."""
-    lowest, highest = values.min(), values.max()
-    for dtype, lowest_of, end in _NARROW:
-        if lowest_of <= lowest and highest < end:
-            narrow = values.astype(dtype)
-            whole = values.dtype.kind in "iu" or (narrow == values).all()
-            return narrow if whole else values
-    return values
+    dtype = _narrowest(values.min(), values.max())
+    if dtype is None:
+        return values
+    narrow = values.astype(dtype)
+    whole = values.dtype.kind in "iu" or (narrow == values).all()
+    return narrow if whole else values
+
+
+def _narrowest(lowest: float, highest: float) -> Any:
+    """The narrowest type of integers in this range, None if there is none."""
+    kinds = (dtype for dtype, lowest_of, end in _NARROW if lowest_of <= lowest and highest < end)
+    return next(kinds, None)
 
 
 def _same(a: NDArray | None, b: NDArray | None) -> bool:

@@ -5,12 +5,13 @@ A number depends neither on the trees grown before nor on the thread that draws 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
 from gputree.arithmetic.bits import mix
@@ -91,6 +92,14 @@ def bootstrap_counts(
     return part_counts(seed, tree, n, draws, (0, n), None if weight is None else ends_of(weight))
 
 
+def even_counts(seed: int, trees: Sequence[int], n: int, draws: int) -> Int32s:
+    """Number of times that each of n rows is drawn evenly, for each tree: of shape (T, n)."""
+    counts = np.zeros((len(trees), n), np.int32)
+    keys = np.array([tree_key(seed, tree) for tree in trees], np.uint64) ^ _ROWS
+    count_draws(keys, draws, n, 0, counts)
+    return counts
+
+
 def class_counts(seed: int, tree: int, strata: Strata) -> Int32s:
     """Number of times that each row is drawn, evenly within its class."""
     counts = np.zeros(strata.rows.size, np.int32)
@@ -98,9 +107,9 @@ def class_counts(seed: int, tree: int, strata: Strata) -> Int32s:
         key = tree_key(seed, tree) ^ _ROWS
         for k, draws in enumerate(strata.draws.tolist()):
             rows = strata.rows[strata.ends[k] : strata.ends[k + 1]]
-            drawn = np.zeros(rows.size, np.int32)
-            count_draws(mix(key + np.uint64(k)), draws, rows.size, 0, drawn)
-            counts[rows] = drawn
+            drawn = np.zeros((1, rows.size), np.int32)
+            count_draws(np.array([mix(key + np.uint64(k))]), draws, rows.size, 0, drawn)
+            counts[rows] = drawn[0]
     return counts
 
 
@@ -130,7 +139,7 @@ def part_counts(
     counts = np.zeros(rows[1] - rows[0], np.int32)
     key = tree_key(seed, tree) ^ _ROWS
     if ends is None:
-        count_draws(key, draws, n, rows[0], counts)
+        count_draws(np.array([key]), draws, n, rows[0], counts[None])
     elif counts.size:
         count_weighted_draws(key, draws, ends, counts)
     return counts
@@ -154,17 +163,18 @@ def shuffle(key: np.uint64, order: Int64s) -> None:
 
 
 @kernel
-def count_draws(key: np.uint64, draws: int, n: int, first: int, counts: Int32s) -> None:
+def count_draws(keys: NDArray[np.uint64], draws: int, n: int, first: int, counts: Int32s) -> None:
     """Count rows drawn evenly of n: the high half of a hash times their number, by 2**32.
 
-    Rows from `first` on are counted.
+    Each of T `keys` draws for one of T trees; `counts` (T, m) are those of rows from `first` on.
     """
     half = np.uint64(32)
     rows = np.uint64(n)
-    for i in range(draws):
-        place = np.int64(((mix(key + np.uint64(i)) >> half) * rows) >> half) - first
-        if 0 <= place < counts.size:
-            counts[place] += 1
+    for t in range(keys.size):
+        for i in range(draws):
+            place = np.int64(((mix(keys[t] + np.uint64(i)) >> half) * rows) >> half) - first
+            if 0 <= place < counts.shape[1]:
+                counts[t, place] += 1
 
 
 @kernel

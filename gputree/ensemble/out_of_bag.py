@@ -19,7 +19,14 @@ from gputree.base.dtypes import NODE, Bools, Floats, Int32s, Int64s, Weight
 from gputree.base.memory import require_memory
 from gputree.base.threads import n_threads, run
 from gputree.ensemble.compact import Trees
-from gputree.ensemble.draws import Draws, Origin, bootstrap_counts, class_counts, permutation
+from gputree.ensemble.draws import (
+    Draws,
+    Origin,
+    bootstrap_counts,
+    class_counts,
+    even_counts,
+    permutation,
+)
 from gputree.errors import InputError, warn
 from gputree.estimators.arguments import explained
 from gputree.estimators.table_estimator import TableEstimator
@@ -60,6 +67,14 @@ class OutOfBag(TableEstimator):
                 "that were grown over partitions hold."
             )
         return None if draws is None else bootstrap_counts(seed, number, n, draws, weight)
+
+    def _counts_of(self, numbers: Sequence[int]) -> Int32s | None:
+        """Like `_counts`, of trees that were drawn alike: of shape (T, n)."""
+        (seed, n, draws, weight, strata), _ = self._origins[numbers[0]]
+        if draws is not None and weight is None and strata is None:
+            return even_counts(seed, [self._origins[t].number for t in numbers], n, draws)
+        counts = [self._counts(t) for t in numbers]
+        return None if counts[0] is None else np.stack(counts)  # type: ignore[arg-type]
 
     @property
     def estimators_samples_(self) -> list[Int64s]:

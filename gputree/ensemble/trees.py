@@ -124,7 +124,7 @@ class TableRows:
 
     def grow_whole(self, tree: Any, numbers: Sequence[int]) -> list[CompactTree] | None:
         """Grow trees by a copy of `tree` in one call; None where they need others."""
-        drawn, origins = [self._weight(t) for t in numbers], self.forest._origins
+        drawn, origins = self.forest._counts_of(numbers), self.forest._origins
         seeds = [tree_seed(*origins[t].key) for t in numbers]
         found = tree._grow_whole(self.table, self.target, drawn, seeds)
         if found is not None:

@@ -13,7 +13,7 @@ from sklearn.utils import Bunch, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from gputree.backends.devices import resolve_device, to_host
-from gputree.base.dtypes import Floats, Weight
+from gputree.base.dtypes import Floats, Int32s, Weight
 from gputree.base.threads import n_threads
 from gputree.errors import InputError
 from gputree.estimators.arguments import (
@@ -102,32 +102,34 @@ class Cart(TreeParameters, BaseDecisionTree):
     def _grows_whole(self, table: Table) -> bool:
         """Return True if trees on the rows of a table need no more than `grow_whole_trees` does."""
         plain = self.ccp_alpha == 0.0 and not table.columns.nominal.any()
+        plain = plain and self.max_leaf_nodes is None
+        plain = plain and monotonic_signs(self, table.columns) is None
         return plain and self._grows_stacked(table)
 
     def _grows_stacked(self, table: Table) -> bool:
         """Return True if trees need no more than `grow_stacked_trees` does."""
-        plain = self.max_leaf_nodes is None and monotonic_signs(self, table.columns) is None
-        plain = plain and not is_ranked(self) and getattr(self, "n_outputs_", 1) == 1
-        return plain and table.sharding is None
+        of_sums = not is_ranked(self) and getattr(self, "n_outputs_", 1) == 1
+        return of_sums and table.sharding is None
 
     def _grow_stacked(
         self, table: Table, target: NDArray, drawn: Iterable[Any], trees: list[Any]
     ) -> None:
         """Grow the trees of copies of this estimator on a device, with their `drawn` weights."""
-        options = [tree._options(len(target), table.shape[1], table.device) for tree in trees]
+        signs, shape = monotonic_signs(self, table.columns), (len(target), table.shape[1])
+        options = [tree._options(*shape, table.device)._replace(signs=signs) for tree in trees]
         grown = grow_stacked_trees(table, target, drawn, options)
         for tree, found in zip(trees, grown, strict=True):
             tree.tree_ = found
             tree._cut_back()
 
     def _grow_whole(
-        self, table: Table, target: NDArray, drawn: list[Any], seeds: list[int]
+        self, table: Table, target: NDArray, drawn: Int32s | None, seeds: list[int]
     ) -> list[WholeTrees] | None:
-        """Grow trees that differ in `drawn` weights and in seeds; None where they need levels."""
+        """Grow trees that differ in `drawn` rows and in seeds; None where they need levels."""
         d = table.shape[1]
         options = self._options(len(target), d, table.device)._replace(warns=False)
         draws = options.max_features < d or options.draws_cuts or options.random_ties
-        keys = [_column_key(seed, draws) for seed in seeds]
+        keys = np.array([_column_key(seed, draws) for seed in seeds], np.uint64)
         return grow_whole_trees(table, target, drawn, options, keys)
 
     @property

@@ -10,27 +10,25 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.arithmetic.fixed_point import Targets, Weights
+from gputree.arithmetic.fixed_point import Targets, Weights, counted
 from gputree.backends import new_backend, new_stacked_backend
-from gputree.backends.base import Rows, Subtrees, Task
-from gputree.base.dtypes import Int64s
+from gputree.backends.base import Rows, Task
+from gputree.base.dtypes import Int32s, Int64s
+from gputree.criteria.named import fix_drawn
 from gputree.estimators.growing import (
     Options,
-    Statistics,
     check_statistics,
     coded_again,
     grow_together,
     new_plan,
     new_task,
     over_stored,
-    target_statistics,
     units_of,
 )
-from gputree.growth.assembly import WholeTrees, number_whole
+from gputree.growth.assembly import TargetUnits, WholeTrees, number_whole
 from gputree.growth.grower import is_small_root
 from gputree.inputs.tables import Table
 from gputree.tree import Tree
-from gputree.tree.statistics import bound_gains
 
 
 class TreeUnits(NamedTuple):
@@ -62,7 +60,8 @@ def group_alike(given: list[TreeUnits]) -> Iterator[tuple[list[int], list[TreeUn
     groups = defaultdict(list)
     for t, of_tree in enumerate(given):
         task = of_tree.task
-        groups[task.rows.weight is None, task.criterion, task.limits].append(t)
+        limits = task.limits._replace(monotonic=None)  # which all trees have, and is not hashable
+        groups[task.rows.weight is None, task.criterion, limits].append(t)
     for numbers in groups.values():
         yield numbers, [given[t] for t in numbers]
 
@@ -74,66 +73,112 @@ def stacked_entries(units: list[TreeUnits]) -> tuple[Int64s, Int64s]:
 
 
 def grow_whole_trees(
-    table: Table, target: NDArray, drawn: list[NDArray | None], options: Options, keys: list[int]
+    table: Table,
+    target: NDArray,
+    drawn: Int32s | None,
+    options: Options,
+    keys: NDArray[np.uint64],
 ) -> list[WholeTrees] | None:
     """Grow trees on the CPU, each from its root on as a small node, in one call where units agree.
 
-    `drawn` are the weights of the rows for each tree, and `keys` what its draws are hashed with.
-    Columns are numeric. Trees without classes have `Statistics` in place of their sums. None where
-    trees need levels, or weights are other than counts.
+    `drawn` (T, n) is how often each tree has drawn each row, None for all once, and `keys` (T,)
+    what draws at nodes are hashed with. Columns are numeric. None where trees need levels, or
+    weights are other than counts.
     """
     device_table = table.on(options.device, options.n_threads)
     options = options._replace(max_bins=table.max_bins or options.max_bins)
-    categories = device_table.categories
-    given = [tree_units(table, categories, target, weight, options) for weight in drawn]
-    if any(of_tree.weights.unit * of_tree.weights.scale != 1.0 for of_tree in given):
+    if drawn is None:
+        drawn = np.ones((keys.size, len(target)), np.int8)
+    if table.rows is not None:
+        of_rows, drawn = drawn, np.zeros((keys.size, len(table.source)), drawn.dtype)
+        drawn[:, table.rows] = of_rows
+        target, _ = over_stored(table.rows, len(table.source), target, None)
+    entries, weight, found = counted(drawn)
+    sizes, totals, highest, n_highest, common = found.T
+    alike = n_highest == sizes  # all rows drawn have one weight
+    if (np.where(alike, highest, common & -common) != 1).any():
         return None
+    classes = options.n_classes > 0
+    targets = None if classes else fix_drawn(options.criterion, target, weight, totals)
+    given = DrawnTrees(keys, sizes, entries, weight, targets)
+    groups = defaultdict(list)
+    for t, units in enumerate(zip(alike.tolist(), totals.tolist(), given.units, strict=True)):
+        groups[units].append(t)
     trees: dict[int, WholeTrees] = {}
-    for numbers, units in group_alike(given):
-        sizes, entries = stacked_entries(units)
-        task = units[0].task
-        backend: Any = new_backend(device_table, task, options.n_threads, entries)
-        shape = int(sizes.max()), table.shape[1]
-        plan = new_plan(options, 0, backend.most_histogram_bytes)
-        if not is_small_root(backend, shape, task.limits, plan):
+    for (of_one, total, _), numbers in groups.items():
+        some = given if len(groups) == 1 else given.take(numbers)
+        weights = Weights(None if of_one else some.weight.ravel(), 1.0, 1.0, total)
+        grown = _grow_alike(table.shape[1], device_table, target, some, weights, options)
+        if grown is None:
             return None
-        group_keys = np.array([keys[t] for t in numbers], np.uint64)
-        found = backend.grow_whole(sizes, group_keys, [of_tree.task for of_tree in units])
-        if found is None:
-            return None
-        grown, first_row = found
-        numbered = _number(grown, first_row, backend, units, options)
-        trees.update(zip(numbers, numbered, strict=True))
-    return [trees[t] for t in range(len(drawn))]
+        trees.update(zip(numbers, grown, strict=True))
+    return [trees[t] for t in range(keys.size)]
 
 
-def _number(
-    grown: Subtrees, first_row: NDArray, backend: Any, units: list[TreeUnits], options: Options
-) -> Iterator[WholeTrees]:
-    """Number trees that were grown together; see `grow_whole_trees`."""
-    sizes = grown.sizes
-    check_statistics(int(sizes.max()), options.n_classes)
-    whole = WholeTrees.empty(sizes, options.n_classes)
+class DrawnTrees(NamedTuple):
+    """Rows that T trees have drawn of n, and weights and targets in units."""
+
+    keys: NDArray[np.uint64]  # (T,)
+    sizes: Int64s  # (T,) numbers of entries
+    entries: NDArray[np.int32]  # of all trees, one after another
+    weight: Int64s  # (T, n)
+    targets: Any  # of `fix_drawn`; None for classes
+
+    @property
+    def units(self) -> list[Any]:
+        """Units of the targets of each tree, and their reach."""
+        if self.targets is None:
+            return [None] * self.sizes.size
+        _, _, _, _, unit, square_unit, _, reach = self.targets
+        return list(zip(unit, square_unit, reach, strict=True))
+
+    def take(self, numbers: list[int]) -> DrawnTrees:
+        """Return some of the trees."""
+        ends, targets = np.cumsum(self.sizes), self.targets
+        entries = [self.entries[ends[t] - self.sizes[t] : ends[t]] for t in numbers]
+        if targets is not None:
+            fields = (field if field is False else field[numbers] for field in targets)
+            targets = Targets._make(fields)
+        of_rows = np.concatenate(entries), self.weight[numbers], targets
+        return DrawnTrees(self.keys[numbers], self.sizes[numbers], *of_rows)
+
+
+def _grow_alike(
+    d: int,
+    device_table: Any,
+    target: NDArray,
+    given: DrawnTrees,
+    weights: Weights,
+    options: Options,
+) -> Iterator[WholeTrees] | None:
+    """Grow trees whose weights and targets have the same units; see `grow_whole_trees`."""
+    sizes, n = given.sizes, len(target)
+    is_shared = weights.weight is None and (given.targets is None or bool((sizes == n).all()))
+    targets, units = given.targets, TargetUnits(np.empty(0), 1.0, 1.0, 1.0, False)
+    if targets is not None:
+        some = slice(0, 1 if is_shared else None)  # all trees have the same targets
+        fields = [field[some].ravel() for field in targets[:3]]
+        unit, square_unit, reach = map(float, given.units[0])
+        units = TargetUnits(
+            targets.centre, unit, square_unit, reach, options.criterion == "poisson"
+        )
+        targets = Targets._make((*fields, 0.0, unit, square_unit, False, reach))
+    task = new_task(target, weights, targets, device_table.categories, options)
+    entries: Any = given.entries
+    backend: Any = new_backend(device_table, task, options.n_threads, entries)
+    plan = new_plan(options, 0, backend.most_histogram_bytes)
+    if not is_small_root(backend, (int(sizes.max()), d), task.limits, plan):
+        return None
+    found = backend.grow_whole(sizes, given.keys, 0 if is_shared else n)
+    if found is None:
+        return None
+    grown, first_row = found
+    check_statistics(int(grown.sizes.max()), options.n_classes)
+    whole = WholeTrees.empty(grown.sizes, options.n_classes)
     none = np.empty(0, np.int64)
     rows = backend.rows._make(none if field is None else field for field in backend.rows)
-    number_whole(grown, sizes, first_row, rows, backend.entries, whole)
-    nodes, splits = (np.append(0, np.cumsum(of)) for of in (sizes, sizes // 2))
-    leaves = nodes - splits
-    ends: list[Any] = [nodes, splits, splits, splits, splits, leaves, leaves]
-    targets, found = units[0].targets, None
-    if targets is not None:
-        centres = [of_tree.targets.centre for of_tree in units if of_tree.targets is not None]
-        targets = targets._replace(centre=np.repeat(centres, sizes))  # type: ignore[arg-type]
-        found = target_statistics(whole.sums, units[0].weights, targets, options.criterion)
-        roots = np.repeat(found.impurity[nodes[:-1]], sizes // 2)
-        bounds = found.impurity[whole.is_split], roots, whole.missing_left
-        whole = whole._replace(gain=bound_gains(whole.gain, *bounds))
-    for j in range(sizes.size):
-        of_nodes = slice(nodes[j], nodes[j + 1])
-        fields = [field[end[j] : end[j + 1]] for field, end in zip(whole, ends, strict=True)]
-        if found is not None:
-            fields[-1] = Statistics._make(field[of_nodes] for field in found)
-        yield WholeTrees._make(fields)
+    number_whole(grown, grown.sizes, first_row, rows, backend.entries, units, whole)
+    return whole.each(grown.sizes)
 
 
 def grow_stacked_trees(

@@ -10,12 +10,14 @@ that separate single categories from the rest costs n log n rows, not n^2.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import fields, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gputree.arithmetic.fixed_point import REST_BITS
 from gputree.backends.base import Backend, Splits, Subtrees
 from gputree.backends.binning import missing_goes_left
 from gputree.base.dtypes import (
@@ -28,8 +30,11 @@ from gputree.base.dtypes import (
     Int32s,
     Int64s,
 )
-from gputree.compilation import kernel
+from gputree.compilation import inner, kernel
+from gputree.criteria.poisson import node_deviance
+from gputree.criteria.squared_error import variance
 from gputree.tree.branches import BranchLists, Subsets, add_to_parents, concatenated_ranges
+from gputree.tree.statistics import SLACK
 from gputree.tree.tree import Tree
 
 
@@ -49,33 +54,59 @@ class GrownNodes(NamedTuple):
 
 
 class WholeTrees(NamedTuple):
-    """Trees one after another, each numbered breadth-first: N nodes, S of them splits, L leaves.
+    """T trees, each numbered breadth-first, one after another: N nodes, S of them splits, L leaves.
 
-    One tree is such a sequence, too. `sums` are those that its statistics are made of.
+    One tree is such a sequence, too. Means and impurities are those of targets; else N is 0 there.
     """
 
     is_split: Bools  # (N,)
     feature: Int32s  # (S,)
     threshold: Floats  # (S,)
-    missing_left: Bools  # (S,)
+    missing_child: NDArray[np.int8]  # (S,)
     gain: Floats  # (S,)
     n_rows: Int64s  # (L,)
-    sums: Any  # (L, K) class weights; of targets (N, 4), as of `node_statistics`
+    weight: Int64s  # (L, K) of classes; (L, 1) without any
+    mean: Floats  # (N, 1)
+    impurity: Floats  # (N,)
+    highest: Int64s  # (T, 2) highest number of rows and weight of a tree's leaves
 
     @classmethod
     def empty(cls, sizes: Int64s, n_classes: int) -> WholeTrees:
         """Trees of `sizes` nodes for `number_whole` to fill; of regression if `n_classes` is 0."""
         nodes, splits = int(sizes.sum()), int((sizes // 2).sum())
-        shape = (nodes - splits, n_classes) if n_classes else (nodes, 4)
+        means = 0 if n_classes else nodes
         return cls(
             np.empty(nodes, np.bool_),
             np.empty(splits, np.int32),
             np.empty(splits),
-            np.empty(splits, np.bool_),
+            np.empty(splits, np.int8),
             np.empty(splits),
             np.empty(nodes - splits, np.int64),
-            np.zeros(shape, np.int64, order="C" if n_classes else "F"),
+            np.zeros((nodes - splits, max(n_classes, 1)), np.int64),
+            np.empty((means, 1)),
+            np.empty(means),
+            np.empty((sizes.size, 2), np.int64),
         )
+
+    def each(self, sizes: Int64s) -> Iterator[WholeTrees]:
+        """The trees, of `sizes` nodes, one by one; their arrays are parts of these."""
+        nodes, splits = ([0, *np.cumsum(of).tolist()] for of in (sizes, sizes // 2))
+        for j in range(sizes.size):
+            node, split = slice(*nodes[j : j + 2]), slice(*splits[j : j + 2])
+            leaf = slice(node.start - split.start, node.stop - split.stop)
+            ends = node, split, split, split, split, leaf, leaf, node, node, slice(j, j + 1)
+            fields: Iterator[tuple[Any, slice]] = zip(self, ends, strict=True)
+            yield WholeTrees._make(field[part] for field, part in fields)
+
+
+class TargetUnits(NamedTuple):
+    """Units that targets of T trees are summed up in; see `gputree.arithmetic.fixed_point`."""
+
+    centre: Floats  # (T,); of classes empty
+    unit: float
+    square_unit: float
+    reach: float
+    of_events: bool  # counts of events, whose impurity is Poisson deviance
 
 
 class NodeTable:
@@ -189,7 +220,13 @@ def renumber(nodes: GrownNodes, root: int = 0) -> tuple[GrownNodes, Int32s, Int3
 
 @kernel
 def number_whole(
-    grown: Subtrees, sizes: Int64s, first_row: Int64s, rows: Any, entries: NDArray, out: WholeTrees
+    grown: Subtrees,
+    sizes: Int64s,
+    first_row: Int64s,
+    rows: Any,
+    entries: NDArray,
+    units: TargetUnits,
+    out: WholeTrees,
 ) -> None:
     """Fill the trees of all roots, of `sizes` nodes.
 
@@ -197,12 +234,16 @@ def number_whole(
     place ``first_row[j]`` among weights, and among targets that are no classes.
     """
     regression, weighted = rows.square.size > 0, rows.weight.size > 0
-    order = np.empty(sizes.max(), np.int64)
+    most = sizes.max()
+    order = np.empty(most, np.int64)
+    sums = np.empty((most if regression else 0, 4), np.int64)
     first = splits = leaves = 0
     # The trees before j are the nodes before `first`: `splits` that are split, and `leaves`.
     for j in range(sizes.size):
         order[0] = grown.root[j]
         size, place = 1, np.uintp(first_row[j])
+        first_split = splits
+        highest_rows = highest_weight = np.int64(0)
         # Of the tree's nodes, the first `size` are in `order`, and those before i are written.
         for i in range(sizes[j]):
             node = order[i]
@@ -213,32 +254,73 @@ def number_whole(
                 size += 2
                 out.feature[splits] = grown.feature[node]
                 out.threshold[splits] = grown.threshold[node]
-                out.missing_left[splits] = grown.missing_left[node]
+                out.missing_child[splits] = 0 if grown.missing_left[node] else 1
                 out.gain[splits] = grown.gain[node]
                 splits += 1
                 continue
-            out.n_rows[leaves] = grown.end[node] - grown.begin[node]
-            for e in range(grown.begin[node], grown.end[node]):
-                row = np.uintp(entries[e])
-                weight = np.int64(1)
-                if weighted:
-                    weight = rows.weight[place + row]
-                if regression:
-                    out.sums[first + i, 0] += weight
-                    out.sums[first + i, 1] += rows.target[place + row]
-                    out.sums[first + i, 2] += rows.square[place + row]
-                    out.sums[first + i, 3] += rows.square_rest[place + row]
-                else:
-                    out.sums[leaves, np.uintp(rows.target[row])] += weight
+            begin, end = grown.begin[node], grown.end[node]
+            out.n_rows[leaves] = end - begin
+            highest_rows = max(highest_rows, end - begin)
+            if regression:
+                whole = total = square = rest = np.int64(0)
+                for e in range(begin, end):
+                    row = place + np.uintp(entries[e])
+                    whole += rows.weight[row] if weighted else 1
+                    total += rows.target[row]
+                    square += rows.square[row]
+                    rest += rows.square_rest[row]
+                sums[i, 0], sums[i, 1], sums[i, 2], sums[i, 3] = whole, total, square, rest
+                out.weight[leaves, 0] = whole
+                highest_weight = max(highest_weight, whole)
+            else:
+                for e in range(begin, end):
+                    row = np.uintp(entries[e])
+                    k = np.uintp(rows.target[row])
+                    out.weight[leaves, k] += rows.weight[place + row] if weighted else 1
+                    highest_weight = max(highest_weight, out.weight[leaves, k])
             leaves += 1
-        # The children of nodes behind i, which come behind them, are the nodes from `size` on.
-        for i in range(sizes[j] - 1 if regression else -1, -1, -1):
-            if out.is_split[first + i]:
-                size -= 2
-                for c in range(4):
-                    child = first + size
-                    out.sums[first + i, c] = out.sums[child, c] + out.sums[child + 1, c]
+        out.highest[j, 0] = highest_rows
+        out.highest[j, 1] = highest_weight
+        if regression:
+            # The children of nodes behind i, which come behind them, are the nodes from `size` on.
+            for i in range(sizes[j] - 1, -1, -1):
+                if out.is_split[first + i]:
+                    size -= 2
+                    for c in range(4):
+                        sums[i, c] = sums[size, c] + sums[size + 1, c]
+                put_statistics(sums, i, units, units.centre[j], first + i, out)
+            bound_whole_gains(first, first + sizes[j], first_split, out)
         first += sizes[j]
+
+
+@inner
+def put_statistics(
+    sums: Int64s, i: int, units: TargetUnits, centre: float, node: int, out: WholeTrees
+) -> None:
+    """Write the mean and the impurity of a node, from its sums, in the operations of a `Tree`."""
+    weight, total = sums[i, 0], sums[i, 1]
+    squares = np.float64(sums[i, 2]) + np.float64(sums[i, 3]) * 2.0**-REST_BITS
+    out.mean[node, 0] = centre + np.float64(total) * units.unit / np.float64(weight)
+    if units.of_events:
+        unit = units.unit / units.reach
+        out.impurity[node] = node_deviance(weight, total, squares, unit, units.reach)
+    else:
+        out.impurity[node] = variance(weight, total, squares, units.unit, units.square_unit)
+
+
+@inner
+def bound_whole_gains(first: int, end: int, split: int, out: WholeTrees) -> None:
+    """Bound the gains of a tree's nodes as `bound_gains` does; they begin at `split`."""
+    whole = out.impurity[first]
+    for node in range(first, end):
+        if out.is_split[node]:
+            impurity, gain = out.impurity[node], out.gain[split]
+            slack = 0.5 * SLACK * (whole + impurity)
+            if gain < -slack:
+                out.gain[split] = 0.0
+            elif gain > impurity + slack:
+                out.gain[split] = impurity
+            split += 1
 
 
 def over_leaves(first_child: NDArray[Any], leaf_sums: NDArray[Any]) -> NDArray[Any]:

@@ -167,29 +167,46 @@ def child_keys(key: Uint64s) -> Uint64s:
 
 
 class BestFirst:
-    """The lowest path gain that may still be among the splits of the final tree.
+    """The lowest path gain that may still be among the splits of each final tree.
 
-    Every split is, where `max_leaf_nodes` is None.
+    Every split is, where `max_leaf_nodes` is None. Trees have `sizes` entries, one after another.
     """
 
-    def __init__(self, max_leaf_nodes: int | None) -> None:
+    def __init__(self, max_leaf_nodes: int | None, sizes: Int64s) -> None:
         self._most = None if max_leaf_nodes is None else max_leaf_nodes - 1
-        self._highest: Floats = np.empty(0)
+        self._ends = np.cumsum(sizes)
+        self._highest: list[Floats] = [np.empty(0)] * sizes.size
 
-    def worth(self, path_gain: Floats, found: Bools, weighted_gain: Floats) -> Bools:
+    def levels(self, begin: Int64s, most: int) -> int:
+        """Number of levels, `most` at most, from that of the nodes on, all of whose splits count.
+
+        The entries of the nodes begin at `begin`.
+        """
+        if self._most is None:
+            return most
+        trees, nodes = np.unique(self._trees(begin), return_counts=True)
+        missing = [self._most - self._highest[t].size for t in trees]
+        return min(most, int((missing // nodes + 1).min()).bit_length() - 1)
+
+    def worth(self, begin: Int64s, path_gain: Floats, found: Bools, weighted_gain: Floats) -> Bools:
         """Mark nodes that have a split and may be expanded.
 
-        Per node: the lowest weighted gain above it, True if a split was `found`, and its weighted
-        gain.
+        Per node: its first entry, the lowest weighted gain above it, True if a split was `found`,
+        and its weighted gain.
         """
         if self._most is None:
             return found
-        gain = np.minimum(path_gain, weighted_gain)
-        gains = np.sort(np.concatenate([self._highest, gain[found]]))
-        self._highest = gains[max(gains.size - self._most, 0) :]
-        if self._highest.size < self._most:
-            return found
-        return found & (gain >= self._highest[0])
+        gain, worth, trees = np.minimum(path_gain, weighted_gain), found.copy(), self._trees(begin)
+        for t in np.unique(trees):
+            mine = found & (trees == t)
+            gains = np.sort(np.concatenate([self._highest[t], gain[mine]]))
+            self._highest[t] = gains[max(gains.size - self._most, 0) :]
+            if self._highest[t].size == self._most:
+                worth[mine] = gain[mine] >= self._highest[t][0]
+        return worth
+
+    def _trees(self, begin: Int64s) -> Int64s:
+        return np.searchsorted(self._ends, begin, side="right")
 
 
 def best_first_leaves(

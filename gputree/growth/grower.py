@@ -64,13 +64,13 @@ def grow_roots(
     """
     coded = encode(backend, (int(sizes.max()), columns), plan)
     table = NodeTable(sizes)
-    best_first = BestFirst(plan.max_leaf_nodes)
+    best_first = BestFirst(plan.max_leaf_nodes, sizes)
     frontier = Frontier.roots(sizes, keys, Bounds.of_roots(limits, plan.interactions, sizes.size))
     parents = LevelHistograms.none()
     aside: list[Frontier] = []
     # levels that backends split in advance, unless a limit depends on all of a level
     ahead: list[Ahead] = []
-    limited = plan.max_leaf_nodes is not None or frontier.bounds is not None
+    queuing = backend if isinstance(backend, GrowsAhead) and frontier.bounds is None else None
     small = depth = 0
     while frontier.size:
         progress.level(depth, frontier.size, frontier.rows, table.n_nodes)
@@ -85,11 +85,11 @@ def grow_roots(
         if is_small.all():
             break
         frontier = frontier.take(~is_small)
-        if not (ahead or limited) and isinstance(backend, GrowsAhead):
+        if queuing and not ahead and (levels := best_first.levels(frontier.begin, levels)):
             fewest = max(fewest_rows(limits), small + 1)
             nodes = frontier.begin, frontier.end, frontier.key
             progress.ahead(depth - 1, frontier.rows)
-            ahead = backend.grow_ahead(*nodes, levels, fewest)
+            ahead = queuing.grow_ahead(*nodes, levels, fewest)
         known, ahead = ahead[0] if ahead else None, ahead[1:]
         frontier, parents = _grow_level(
             backend, frontier, parents, known, table, best_first, limits, plan
@@ -172,7 +172,8 @@ def _grow_level(
     if len(parts) > 2:
         histograms = LevelHistograms.none()  # children count all of theirs: the level did not fit
     splits = Splits(*map(np.concatenate, zip(*parts, strict=True)))
-    worth = best_first.worth(frontier.path_gain, splits.feature >= 0, splits.gain * splits.weight)
+    found, gain = splits.feature >= 0, splits.gain * splits.weight
+    worth = best_first.worth(frontier.begin, frontier.path_gain, found, gain)
     chosen = np.flatnonzero(worth)
     opened, splits = frontier.take(chosen), splits.take(chosen)
     if opened.size == 0:
@@ -188,8 +189,7 @@ def _grow_level(
         bounds = bounds_below(backend, limits, plan.interactions, opened, middle, splits.feature)
     numbers = table.add_children(opened.node, splits, threshold, middle)
     slots = histograms.slots_of(chosen - known.begin.size)
-    weighted_gain = splits.gain * splits.weight
-    return children_of(opened, numbers, middle, slots, weighted_gain, bounds), histograms
+    return children_of(opened, numbers, middle, slots, gain[chosen], bounds), histograms
 
 
 def _known_first(frontier: Frontier, ahead: Ahead | None) -> tuple[Frontier, Ahead]:

@@ -232,20 +232,19 @@ def take(
     of_node = descent.in_order(of_node)
     out = np.empty((values.shape[0], *of_node.shape[1:]), of_node.dtype)
 
-    paths = None
-    if isinstance(values, SparseRows) and descent.nodes.target is None:
-        paths = tree.derive(_zero_paths, values.dtype)
-        paths = paths if paths.is_better(values) else None
+    rows = None
+    if isinstance(values, SparseRows):
+        paths, rows = tree.derive(_zero_paths, values.dtype), values.sparse_rows
 
     def block(begin: int, end: int) -> None:
-        if paths is None:
+        if isinstance(values, SparseRows):
+            (stop,) = paths.descend(values, begin, end)
+        else:
             stop = np.empty(end - begin, NODE)
             walk(values[begin:end], descent.nodes, descent.depth, stop)
-        else:
-            (stop,) = paths.descend(values, begin, end)
         np.take(of_node, stop, axis=0, out=out[begin:end], mode="clip")
 
-    run_blocks(values if paths is None else out, n_threads, before, block, walk)
+    run_blocks(values, n_threads, before, block, walk, rows)
     return out
 
 
@@ -371,9 +370,9 @@ def run_blocks(
     The `kernel` is the last that a block calls; blocks of up to `rows` rows, or `BLOCK_ROWS`,
     descend `trees` trees.
     """
-    n, rows = len(values), rows or BLOCK_ROWS
-    if isinstance(values, SparseRows):
-        rows = min(rows, values.block_rows)
+    n = len(values)
+    if rows is None:
+        rows = values.block_rows if isinstance(values, SparseRows) else BLOCK_ROWS
     parts = max(min(n_threads, n * trees // FEWEST_ROWS, n), 1)
     bounds = [n * i // parts for i in range(parts + 1)]
 

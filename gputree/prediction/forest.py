@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -96,14 +95,10 @@ class PackedForest(Sequence[JoinedTrees]):
     def __len__(self) -> int:
         return sum(joined.depth.size for joined in self.joined)
 
-    def zero_paths(self, n_columns: int) -> ZeroPaths | None:
-        """The trees for sparse rows; None if some test categories."""
-        if (
-            self._zero_paths is None
-            and len(self.joined) == 1
-            and self.joined[0].nodes.target is None
-        ):
-            joined = self.joined[0]
+    def zero_paths(self, n_columns: int) -> ZeroPaths:
+        """The trees, none of which tests categories, for sparse rows."""
+        if self._zero_paths is None:
+            (joined,) = self.joined
             self._zero_paths = ZeroPaths.of(joined.nodes.nodes, joined.node_ends, n_columns)
         return self._zero_paths
 
@@ -179,7 +174,7 @@ def place_numbers(
 
 
 def mean_answers(
-    trees: PackedForest, values: NDArray, n_threads: int = 1, before: Before = None
+    trees: PackedForest, values: NDArray | SparseRows, n_threads: int = 1, before: Before = None
 ) -> Floats:
     """Mean over trees of the prediction of each row's node, of shape (n_rows, K).
 
@@ -188,25 +183,22 @@ def mean_answers(
     """
     out = np.zeros((values.shape[0], trees[0].predictions.shape[1]))
 
-    by_zeros = _by_zeros(trees, values)
-
     def block(begin: int, end: int) -> None:
         missing = None if before is not None and before(begin, end) is False else True
-        if by_zeros is not None:
-            add_reached(by_zeros(begin, end), trees.joined[0], out[begin:end])
+        if isinstance(values, SparseRows):
+            add_reached(descend(trees, values, begin, end), trees.joined[0], out[begin:end])
             return
         taken = values[begin:end]
         for joined in trees.joined:
             add_answers(taken, joined, missing, out[begin:end])
 
-    rows = values if by_zeros is None else out
-    run_blocks(rows, n_threads, None, block, add_answers, _size(rows, out), len(trees))
+    run_blocks(values, n_threads, None, block, add_answers, _size(values, out), len(trees))
     out /= len(trees)
     return out
 
 
 def leaves(
-    trees: Sequence[JoinedTrees],
+    trees: PackedForest,
     values: NDArray | SparseRows,
     n_threads: int = 1,
     before: Before = None,
@@ -218,47 +210,30 @@ def leaves(
         for tree in trees
     ]
 
-    descend, rows = descent_of(trees, values)
-
     def block(begin: int, end: int) -> None:
-        for t, stop in enumerate(descend(begin, end)):
+        for t, stop in enumerate(descend(trees, values, begin, end)):
             out[begin:end, t] = of_place[t][stop]
 
-    run_blocks(rows, n_threads, before, block, walk, _size(rows, out), len(trees))
+    run_blocks(values, n_threads, before, block, walk, _size(values, out), len(trees))
     return out
 
 
-# Finds the packed nodes (trees, rows) that the rows from one up to another reach.
-Reached = Callable[[int, int], Int32s]
+def descend(trees: PackedForest, values: NDArray | SparseRows, begin: int, end: int) -> Int32s:
+    """Packed nodes (trees, rows) that rows ``begin .. end`` reach."""
+    if isinstance(values, SparseRows):
+        return trees.zero_paths(values.shape[1]).descend(values, begin, end)
+    taken, reached = values[begin:end], np.empty((len(trees), end - begin), NODE)
+    for tree, stop in zip(trees, reached, strict=True):
+        walk(taken, tree.nodes, int(tree.depth[0]), stop)
+    return reached
 
 
-def _by_zeros(trees: Sequence[JoinedTrees], values: NDArray | SparseRows) -> Reached | None:
-    """Descent by paths of zeros, if rows are sparse and it is better."""
-    if not (isinstance(values, SparseRows) and isinstance(trees, PackedForest)):
-        return None
-    paths = trees.zero_paths(values.shape[1])
-    better = paths is not None and paths.is_better(values)
-    return partial(paths.descend, values) if paths is not None and better else None
-
-
-def descent_of(trees: Sequence[JoinedTrees], values: NDArray | SparseRows) -> tuple[Reached, Any]:
-    """Descent of rows; and the rows, or an array as long, which says how many to take at once."""
-    by_zeros = _by_zeros(trees, values)
-    if by_zeros is not None:
-        return by_zeros, np.empty((len(values), 1))
-
-    def descend(begin: int, end: int) -> Int32s:
-        taken, reached = values[begin:end], np.empty((len(trees), end - begin), NODE)
-        for tree, stop in zip(trees, reached, strict=True):
-            walk(taken, tree.nodes, int(tree.depth[0]), stop)
-        return reached
-
-    return descend, values
-
-
-def _size(*tables: NDArray) -> int:
-    """Number of rows of all tables (n, ...) that are `BLOCK_BYTES` together."""
-    return max(BLOCK_BYTES // sum(table.shape[1] * table.dtype.itemsize for table in tables), 1)
+def _size(values: NDArray | SparseRows, out: NDArray) -> int:
+    """Number of rows that take `BLOCK_BYTES` with what is written for them."""
+    if isinstance(values, SparseRows):
+        return values.sparse_rows
+    sizes = [table.shape[1] * table.dtype.itemsize for table in (values, out)]
+    return max(BLOCK_BYTES // sum(sizes), 1)
 
 
 @kernel

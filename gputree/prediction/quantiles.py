@@ -20,7 +20,7 @@ from gputree.base.dtypes import NO_LEAF, NO_TARGET, NODE, ROW, Bools, Floats, In
 from gputree.base.threads import run
 from gputree.compilation import borrowing, kernel
 from gputree.prediction.answers import Before, run_blocks
-from gputree.prediction.forest import JoinedTrees, PackedForest, descent_of, leaves
+from gputree.prediction.forest import JoinedTrees, PackedForest, descend, leaves
 from gputree.prediction.sparse import SparseRows
 
 # A level is reached if less than this fraction of it is missing: weights are rounded quotients, and
@@ -95,22 +95,22 @@ class LeafTargets:
 
     def quantiles(
         self,
-        trees: Sequence[JoinedTrees],
-        values: NDArray,
+        trees: PackedForest,
+        values: NDArray | SparseRows,
         n_threads: int = 1,
         before: Before = None,
         *,
         levels: Floats,
     ) -> Floats:
         """Quantiles of ascending `levels` for each row, of shape (n_rows, levels)."""
-        groups, (descend, rows) = self._grouped(trees, n_threads), descent_of(trees, values)
+        groups = self._grouped(trees, n_threads)
 
         def block(begin: int, end: int) -> Floats:
-            return find_quantiles(
-                groups, descend(begin, end), np.full(end - begin, NO_TARGET), levels
-            )
+            reached = descend(trees, values, begin, end)
+            return find_quantiles(groups, reached, np.full(end - begin, NO_TARGET), levels)
 
-        found = run_blocks(rows, n_threads, before, block, find_quantiles, trees=len(trees))
+        rows = values.sparse_rows if isinstance(values, SparseRows) else None
+        found = run_blocks(values, n_threads, before, block, find_quantiles, rows, len(trees))
         return np.concatenate([np.empty((0, levels.size)), *found])
 
     def out_of_bag(

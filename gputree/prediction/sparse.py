@@ -1,17 +1,21 @@
 """Rows of a sparse table that descend trees without the rest of the table becoming dense.
 
-Most rows follow few splits that send them off the path of a row of zeros. Nodes are numbered in
-preorder, the child of 0 first, so that the path of zeros from node v on is v, v + 1, ..., up to the
-leaf ``last[v]``:
+Nodes are numbered in preorder, the child of 0 first, so that the path of zeros from node v on is v,
+v + 1, ..., up to a leaf:
 
-              0                  last  | 3 | 3 | 3 | 3 | 4 | 5 |
-           1     5
-         2   4                   A row whose value sends it to 4 at node 1, and nowhere else off the
-       3   .                     path, goes from 0 to 1, then to 4.
+              0
+          1       5
+        2   4         A row whose value sends it to 4 at node 1, and nowhere else off the path, goes
+      3               from 0 to 1, then to 4.
 
-The splits of the columns that a row stores are marked where its values leave the path, in a bit a
-node: the row goes to the first mark of its path, from there to that split's other child, and so on
-until a path has none. No split of a column where the row has 0 is visited.
+A row has a bit for each column, of 64 columns a word, which is set where it stores a value:
+
+    column            0 ... 63 | 64 ... 127 | ...
+    is stored         00100010 | 00000000   | ...     the value of column 6 is the second of the row
+    place of first    0        | -          | ...     place of its first value, by which others are
+
+Leaves test a column behind the last one, which all rows store: a row goes on node by node up to
+the first whose column it stores. The nodes are known before the bits are, so that loads overlap.
 """
 
 from __future__ import annotations
@@ -25,14 +29,17 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, issparse
 
-from gputree.arithmetic.bits import WORD, lowest_bit
-from gputree.base.dtypes import NODE, Bools, Int32s, Int64s, Values, writable
+from gputree.arithmetic.bits import WORD, Words, count_bits
+from gputree.base.dtypes import NODE, Bools, Int32s, Int64s, Values, record, writable
 from gputree.columns import cells
 from gputree.columns.specification import as_floats
 from gputree.compilation import kernel
 
 # Bytes of rows that are dense at a time, in each thread.
 DENSE_BYTES = 1 << 22
+# Bytes of the bits of rows that descend tree by tree, and their maximum number.
+BIT_BYTES = 1 << 22
+SPARSE_ROWS = 1 << 12
 FEWEST_ROWS = 8  # that are dense at a time, since so many descend together
 
 
@@ -121,6 +128,28 @@ class SparseRows:
         self._buffers.last = buffer, cells
         return buffer[:n]
 
+    @property
+    def sparse_rows(self) -> int:
+        """Number of rows whose bits to take at a time."""
+        return min(BIT_BYTES // (16 * (self.shape[1] // WORD + 1)) + 1, SPARSE_ROWS)
+
+    def stored(self, begin: int, end: int) -> Words:
+        """Bits of rows ``begin .. end`` and of a column behind the last, and places of values.
+
+        The shape is (2, rows, words); there may be more rows. They are valid until the same thread
+        takes others: only what one block has set is cleared.
+        """
+        bits, known = getattr(self._buffers, "bits", (np.zeros((2, 0, 0), np.uint64), None))
+        if known is not None:
+            rows = np.repeat(np.arange(known.size - 1), np.diff(known))
+            bits[0, rows, self.column[known[0] : known[-1]] >> 6] = bits[0, :, -1] = 0
+        if bits.shape[1] < end - begin:
+            bits = np.zeros((2, end - begin, self.shape[1] // WORD + 1), np.uint64)
+        known = self.first[begin : end + 1]
+        set_bits(self.column, known, self.shape[1], bits)
+        self._buffers.bits = bits, known
+        return bits
+
     def blocks(self) -> Iterator[Values]:
         """Yield copies of all rows, at least one block."""
         for begin in range(0, max(len(self), 1), self.block_rows):
@@ -135,62 +164,60 @@ class SparseRows:
             infinite[column[np.isinf(values)]] = True
 
 
-# Splits of a row's columns that take as long as a level of the descent in dense rows.
-SPLITS_PER_LEVEL = 4
-
-
 class ZeroPaths(NamedTuple):
-    """Trees of N nodes in all, numbered one after another, of which S are split by thresholds."""
+    """Trees of N nodes in all that split by thresholds, numbered one after another in preorder."""
 
     root: Int64s  # (T + 1,) first node of each tree, and the end
-    packed: Int32s  # (N,) number of a node among the packed ones of its tree
-    last: Int32s  # (N,) leaf of a row of zeros that is in a node
-    first: Int64s  # (d + 1,) places of the splits of a column
-    node: Int32s  # (S,)
-    threshold: NDArray  # (S,)
-    zero_above: Bools  # (S,) 0 is above the threshold
-    other: Int32s  # (S,) the child where 0 does not go
-    missing: Int32s  # (S,) where missing values go, or the node itself, where they stay
+    feature: NDArray[np.uint32]  # (N,) behind the last column at leaves
+    node: NDArray  # (N,) records of `threshold`, `other`, the child where 0 does not go, `missing`,
+    # where missing values go or stay, and `packed`, the number among the packed nodes of its tree
 
     @classmethod
     def of(cls, nodes: NDArray, ends: Int64s, n_columns: int) -> ZeroPaths:
         """Number the packed nodes of trees without categories; tree t begins at ``ends[t]``."""
-        number, last = np.zeros((2, nodes.size), np.int32)
-        packed = np.empty(nodes.size, np.int32)
-        number_nodes(nodes, ends, number, packed, last)
+        number, packed = np.zeros((2, nodes.size), np.int32)
+        number_nodes(nodes, ends, number, packed)
         tree = np.repeat(np.arange(ends.size - 1), np.diff(ends))
-        is_split = (nodes["child"] + ends[tree] != np.arange(nodes.size)) & (number >= 0)
-        splits = np.flatnonzero(is_split)
-        splits = splits[np.argsort(nodes["feature"][splits], kind="stable")]
-        first = np.searchsorted(nodes["feature"][splits], np.arange(n_columns + 1))
-        shift, node = ends[tree[splits]], nodes[splits]
-        above = node["threshold"] < 0
-        return cls(
-            ends, packed, last, first, number[splits], node["threshold"].copy(), above,
-            number[shift + node["child"] + ~above], number[shift + node["missing"]],
-        )  # fmt: skip
-
-    def is_better(self, rows: SparseRows) -> bool:
-        """Estimate if rows descend faster than dense ones do; True where those are large, too."""
-        if FEWEST_ROWS * rows.shape[1] * rows.dtype.itemsize > DENSE_BYTES:
-            return True
-        splits = int(np.diff(self.first)[rows.column].sum())
-        trees = self.root.size - 1
-        levels = len(rows) * trees * np.log2(max(self.last.size / trees, 2))
-        return splits <= SPLITS_PER_LEVEL * levels
+        shift = ends[tree]  # nodes of a tree have places in it, before and after
+        ordered = nodes[shift + packed]
+        is_split = ordered["child"] != packed
+        feature = np.where(is_split, ordered["feature"], n_columns).astype(np.uint32)
+        threshold = ordered["threshold"]
+        whole = [(name, np.int32) for name in ("other", "missing", "packed")]
+        node = np.empty(nodes.size, record([("threshold", threshold.dtype), *whole]))
+        node["threshold"], node["packed"] = threshold, packed
+        node["other"] = number[shift + ordered["child"] + (is_split & (threshold >= 0))]
+        node["missing"] = number[shift + ordered["missing"]]
+        return cls(ends, feature, node)
 
     def descend(self, rows: SparseRows, begin: int, end: int) -> Int32s:
         """Packed nodes that rows ``begin .. end`` reach, of shape (trees, rows)."""
         stop = np.empty((self.root.size - 1, end - begin), NODE)
-        follow_zeros(self, rows.values, rows.column, rows.first[begin : end + 1], stop)
+        values = rows.values[rows.first[begin] : rows.first[end]]
+        follow_zeros(self, values, rows.stored(begin, end), rows.shape[1], stop)
         return stop
 
 
 @kernel
-def number_nodes(
-    nodes: NDArray, ends: Int64s, number: Int32s, packed: Int32s, last: Int32s
-) -> None:
-    """Number the nodes of trees in preorder; nodes that no row reaches get -1.
+def set_bits(column: NDArray, first: Int64s, behind: int, bits: Words) -> None:
+    """Set the bits of columns that rows store, and of the column `behind` all.
+
+    Those of row i are at ``first[i] .. first[i + 1]``.
+    """
+    one, six, low = np.uint64(1), np.uint64(6), np.uint64(WORD - 1)
+    last = np.uint64(behind)
+    for i in range(first.size - 1):
+        for e in range(first[i], first[i + 1]):
+            f = np.uint64(column[e])
+            if bits[0, i, f >> six] == 0:
+                bits[1, i, f >> six] = e - first[0]
+            bits[0, i, f >> six] |= one << (f & low)
+        bits[0, i, last >> six] |= one << (last & low)
+
+
+@kernel
+def number_nodes(nodes: NDArray, ends: Int64s, number: Int32s, packed: Int32s) -> None:
+    """Number the nodes of each tree in preorder; nodes that no row reaches get -1.
 
     A child comes after its parent. `number` contains zeros at first.
     """
@@ -202,63 +229,46 @@ def number_nodes(
             if child != i:
                 below[i] += below[child] + below[child + 1]
             number[begin + i] = -1
-        number[begin] = begin
+        number[begin] = 0
         # Nodes up to i have their numbers, and their children.
         for i in range(size):
             found = number[begin + i]
             if found < 0:
                 continue
-            packed[found] = i
+            packed[begin + found] = i
             child = nodes[begin + i].child
             if child != i:
                 above = int(nodes[begin + i].threshold < 0)
                 number[begin + child + above] = found + 1
                 number[begin + child + 1 - above] = found + 1 + below[child + above]
-        for found in range(begin + below[0] - 1, begin - 1, -1):
-            i = packed[found]
-            last[found] = found if nodes[begin + i].child == i else last[found + 1]
 
 
 @kernel
-def follow_zeros(
-    paths: ZeroPaths, values: NDArray, column: NDArray, first: Int64s, stop: Int32s
-) -> None:
+def follow_zeros(paths: ZeroPaths, values: NDArray, bits: Words, behind: int, stop: Int32s) -> None:
     """Write the packed node that each row reaches in each tree to `stop` (trees, rows)."""
-    marks = np.zeros(paths.last.size // WORD + 1, np.uint64)
-    goal, marked = np.empty(paths.last.size, np.int32), np.empty(paths.node.size, np.int32)
     one, six, low = np.uint64(1), np.uint64(6), np.uint64(WORD - 1)
-    for r in range(stop.shape[1]):
-        n_marked = 0
-        for e in range(first[r], first[r + 1]):
-            x, f = values[e], np.int64(column[e])
-            for s in range(paths.first[f], paths.first[f + 1]):
-                node, to = np.uint64(paths.node[s]), np.int64(paths.other[s])
-                if x != x:
-                    to = np.int64(paths.missing[s])
-                elif (x > paths.threshold[s]) == paths.zero_above[s]:
-                    continue
-                marks[node >> six] |= one << (node & low)
-                goal[node] = to
-                marked[n_marked] = node
-                n_marked += 1
-        for t in range(stop.shape[0]):
-            v = np.int64(paths.root[t])
+    for t in range(stop.shape[0]):
+        part = slice(paths.root[t], paths.root[t + 1])
+        feature, nodes = paths.feature[part], paths.node[part]
+        for r in range(stop.shape[1]):
+            row, v = bits[0, r], np.uintp(0)
             while True:
-                # The row is in node v, and leaves its path at the first mark from there on.
-                end = np.int64(paths.last[v])
-                w = v // WORD
-                word = marks[w] & (~np.uint64(0) << np.uint64(v % WORD))
-                while word == 0 and w < end // WORD:
-                    w += 1
-                    word = marks[w]
-                u = end if word == 0 else w * WORD + np.int64(lowest_bit(word))
-                if u >= end:
-                    v = end
+                # The row is in node v.
+                f = np.uint64(feature[v])
+                word, bit = row[f >> six], one << (f & low)
+                if word & bit == 0:
+                    v += np.uintp(1)
+                    continue
+                if f == np.uint64(behind):
                     break
-                v, to = u, np.int64(goal[u])
-                if to == u:  # a missing value that stays
-                    break
-                v = to
-            stop[t, r] = paths.packed[v]
-        for i in range(n_marked):
-            marks[np.uint64(marked[i]) >> six] = 0
+                x = values[np.int64(bits[1, r, f >> six]) + count_bits(word & (bit - one))]
+                node = nodes[v]
+                if x != x:
+                    if np.uintp(node.missing) == v:  # it stays
+                        break
+                    v = np.uintp(node.missing)
+                elif (x > node.threshold) == (node.threshold < 0):
+                    v += np.uintp(1)
+                else:
+                    v = np.uintp(node.other)
+            stop[t, r] = nodes[v].packed

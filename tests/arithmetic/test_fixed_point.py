@@ -13,12 +13,15 @@ from gputree.arithmetic.fixed_point import (
     REST_BITS,
     SUM_BITS,
     WEIGHT_BITS,
+    Weights,
+    counted,
     fix_counts,
     fix_targets,
     fix_weights,
     power_of_two,
 )
 from gputree.criteria import ENTROPY_BITS, entropy_scale, named, node_entropies
+from gputree.criteria.named import fix, fix_drawn
 
 WEIGHTS = st.lists(st.floats(1e-6, 1e6), min_size=2, max_size=40)
 TARGETS = st.lists(st.floats(-1e9, 1e9), min_size=2, max_size=40)
@@ -70,6 +73,27 @@ def test_counts_are_units_up_to_a_power_of_two(counts):
         if found.weight is not None:
             fixed = found.weight if weight.size == counts.size else found.weight[drawn]
             np.testing.assert_array_equal(same.weight, fixed)
+
+
+@given(st.data(), st.sampled_from(["squared_error", "poisson"]))
+def test_targets_of_some_trees_are_fixed_as_those_of_each(data, criterion):
+    """In the rows that a tree has drawn; others may lie outside of its range."""
+    n, trees = data.draw(st.integers(1, 12)), data.draw(st.integers(1, 4))
+    y = np.array(data.draw(st.lists(st.floats(0, 1e6), min_size=n, max_size=n)))
+    one = st.lists(st.integers(0, 3), min_size=n, max_size=n).filter(any)
+    counts = np.array(data.draw(st.lists(one, min_size=trees, max_size=trees)), np.int32)
+    entries, weight, found = counted(counts)
+    np.testing.assert_array_equal(entries, np.nonzero(counts)[1])
+    fixed = fix_drawn(criterion, y, weight, found[:, 1])
+    for t, drawn in enumerate(counts):
+        rows = np.flatnonzero(drawn)
+        weights = Weights(drawn[rows].astype(np.int64), 1.0, 1.0, int(drawn.sum()))
+        alone = fix(criterion, y[rows], weights)
+        for name in ("target", "square", "square_rest"):
+            of_tree = getattr(fixed, name)[t, rows]
+            np.testing.assert_array_equal(of_tree, getattr(alone, name))
+        for name in ("centre", "unit", "square_unit", "reach"):
+            assert getattr(fixed, name)[t] == getattr(alone, name)
 
 
 @given(st.lists(st.integers(1, 1000), min_size=2, max_size=40), st.integers(-200, 200))

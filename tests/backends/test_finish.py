@@ -211,7 +211,9 @@ def test_ranks_of_distinct_values(dtype):
     values[::5] = np.nan
     rank, none = np.empty(values.shape[::-1], np.uint16), 0xFFFF
     chosen = np.array([5, 0, 1, 2, 3])
-    for f, found in zip(chosen, rank_columns(values, chosen, none, rank), strict=True):
+    ranked = rank_columns(values, chosen, none, rank)
+    for f, (count, found) in zip(chosen, ranked, strict=True):
+        assert count == found.size
         is_known = ~np.isnan(values[:, f])
         known = values[is_known, f]
         assert found.tolist() == sorted(set(known.tolist()))

@@ -123,7 +123,7 @@ def tree_of(model: str, table: MixedTable, **parameters):
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("weighted", [False, True])
 def test_threads_do_not_matter(model, weighted, monkeypatch):
-    table = random_mixed_table(1, 400, weighted)
+    table = random_mixed_table(1, 250, weighted)
     expected = tree_of(model, table, n_jobs=1)
     tune(monkeypatch, "cpu", lists_span_cells=64)
     for n_jobs in (2, 3, 5):

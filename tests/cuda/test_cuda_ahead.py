@@ -161,19 +161,51 @@ def test_nodes_whose_drawn_columns_have_no_cut_are_put_off(cuda_device):
     assert_same_tree(sample, task, finish_rows=1, max_bins=8)
 
 
+@pytest.mark.parametrize(
+    ("criterion", "weighted", "shared_bytes", "kernel"),
+    [
+        ("gini", False, 48 * 1024, "histogram_of_drawn"),
+        ("entropy", True, 1024, "histogram_of_drawn"),  # a column at once
+        ("squared_error", False, 2048, "histogram_of_drawn"),
+        ("poisson", True, 64, "histogram_global"),  # all columns
+        ("of two", False, 48 * 1024, "histogram_of_two"),
+    ],
+)
+def test_drawn_columns_are_counted(
+    cuda_device, monkeypatch, criterion, weighted, shared_bytes, kernel
+):
+    """Count those that nodes visit first, in both siblings, of pieces of few rows."""
+    tune(monkeypatch, "cuda", shared_bytes=shared_bytes, chunk_rows=70, fewest_chunk_rows=10)
+    sample = table(criterion.replace("of two", "gini"), weighted, n=200, d=9)
+    if kernel == "histogram_of_two":
+        sample = sample._replace(y=sample.y % 2)
+    task = make_task(criterion.replace("of two", "gini"), sample, max_features=4, max_depth=5)
+    launches.clear()
+    assert_same_tree(sample, task, finish_rows=10, max_bins=16)
+    assert launches[kernel] > 1
+    task = make_task(criterion.replace("of two", "gini"), sample, max_features=5, max_depth=5)
+    launches.clear()
+    assert_same_tree(sample, task, finish_rows=10, max_bins=16)
+    assert launches["histogram_of_drawn"] == 0
+
+
 def test_a_tree_waits_once_for_its_levels(emulated_device):
-    """Not at all where few leaves are wanted: which nodes are split depends on others."""
+    """Queue two levels of few leaves: which nodes below are split depends on others."""
     sample = table("gini", False, n=200)
     waits, queued = [], []
+
+    def noted(*given):
+        queued.append(type(backend).grow_ahead(backend, *given))
+        return queued[-1]
+
     for max_leaf_nodes in (None, 5):
         task = make_task("gini", sample, max_depth=5)
         backend = new_backend("cuda", sample, task)
         backend.encode(16)
         backend.encode = lambda max_bins: None
+        backend.grow_ahead = noted
         before = transfers["waits"]
-        launches.clear()
         grown(backend, sample, task, finish_rows=1, max_leaf_nodes=max_leaf_nodes)
         waits.append(transfers["waits"] - before)
-        queued.append(launches["place_entries"] > launches["mark_sides"])  # the first is opened
-    assert queued == [True, False]
+    assert [len(levels) for levels in queued] == [5, 2]
     assert waits[0] <= 3 < waits[1]

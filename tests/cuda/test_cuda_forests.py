@@ -90,11 +90,15 @@ def test_weights(together, forest, bootstrap):
     assert together == [forest.n_estimators]
 
 
-def test_limits_that_depend_on_other_nodes(together):
-    """Trees of at most so many leaves, and of monotonic means, are grown one after another."""
-    for options in ({"max_leaf_nodes": 6}, {"monotonic_cst": [1, 0, 0, 0, 0, 0]}):
-        assert_same_trees(*both(clone(OF_CLASSES).set_params(n_estimators=2, **options), X, y > 1))
-    assert together == []
+@pytest.mark.parametrize("splitter", ["exact", "binned"])
+def test_limits_that_depend_on_other_nodes(together, splitter):
+    """Compare the gains of leaves, and bound monotonic means, in each tree for itself."""
+    for options in ({"max_leaf_nodes": 13}, {"monotonic_cst": [1, 0, 0, -1, 0, 0]}):
+        forest = clone(OF_CLASSES).set_params(splitter=splitter, min_samples_leaf=3, **options)
+        assert_same_trees(*both(forest, WITH_GAPS, y > 1))
+    forest = clone(OF_TARGETS).set_params(max_leaf_nodes=9, monotonic_cst=[0, 0, 0, 1, 0, 0])
+    assert_same_trees(*both(forest, X, X[:, 3] + X[:, 0]))
+    assert together == [5, 5, 4]
 
 
 @pytest.mark.parametrize(("most", "numbers"), [(1, []), (2, [2, 2]), (32, [5])])
@@ -108,12 +112,12 @@ def test_batches(together, monkeypatch, most, numbers):
 @pytest.mark.usefixtures("together")
 def test_levels_are_queued_for_all_trees():
     """A level of five trees takes the launches of one."""
-    counts = []
+    counts, names = [], ("histogram_of_drawn", "mark_sides", "node_statistics")
     for n_estimators in (1, 5):
         launches.clear()
         forest = clone(OF_CLASSES).set_params(n_estimators=n_estimators, max_depth=3)
         forest.set_params(device="cuda").fit(X, y)
-        counts.append([launches[name] for name in ("histogram", "mark_sides", "node_statistics")])
+        counts.append([launches[name] for name in names])
     assert counts == [[3, 3, 1], [3, 3, 1]]
 
 

@@ -95,7 +95,7 @@ def test_so_many_picked_values_are_enough(monkeypatch):
     """In partitions as in one piece, to the last value."""
     monkeypatch.setattr("gputree.backends.binning.SAMPLE_ROWS", 500)
     rng = np.random.default_rng(0)
-    X, y = rng.integers(0, 900, (3000, 1)).astype(float), rng.integers(0, 2, 3000)
+    X, y = rng.integers(0, 900, (1500, 1)).astype(float), rng.integers(0, 2, 1500)
     picked = np.unique(coding.coding.picked_values(X, 0, len(X))).size
     model = DecisionTreeClassifier(splitter="binned", max_depth=3, max_bins=16, n_jobs=1)
     trees = []

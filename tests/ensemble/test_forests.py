@@ -298,6 +298,7 @@ def test_threads_tables_and_steps_grow_the_same_forest(fitted):
         (RandomForestRegressor, 24, {"criterion": "poisson", "max_depth": 3}),
         (RandomForestRegressor, 24, {"bootstrap": False, "min_samples_leaf": 2}),
         (RandomForestRegressor, 3, {}),
+        (RandomForestRegressor, 24, {"max_samples": 3}),  # most draw no row twice
         (ExtraTreesRegressor, 24, {}),
     ],
 )
@@ -326,16 +327,16 @@ def test_trees_grown_together_are_those_grown_one_by_one(monkeypatch, kind, rows
 def test_wide_tables_grow_the_same_forest(kind):
     """Grow from the columns that a node draws, from all, and from a table in parts."""
     rng = np.random.default_rng(1)
-    X = np.round(rng.normal(size=(300, 40)), 1)
+    X = np.round(rng.normal(size=(160, 40)), 1)
     X[rng.random(X.shape) < 0.05] = np.nan
-    y = np.nan_to_num(X[:, 0]) + rng.normal(size=300) > 0
+    y = np.nan_to_num(X[:, 0]) + rng.normal(size=160) > 0
     forest = kind(n_estimators=2, max_features=2, random_state=0).fit(X, y)
     with tuned(TUNING._replace(drawn_share=np.inf)):
         assert_same_forest(forest, clone(forest).fit(X, y))
     with tuned(TUNING._replace(drawn_rows=0)):
         assert_same_forest(forest, clone(forest).fit(X, y))
     if kind in TREE_OF:
-        halves = CodedTable.from_batches(lambda: iter([X[:150], X[150:]]))
+        halves = CodedTable.from_batches(lambda: iter([X[:80], X[80:]]))
         assert_same_forest(forest, clone(forest).fit(halves, y))
 
 
@@ -355,10 +356,11 @@ def test_ranks_of_a_whole_table_of_codes_grow_the_same_forest(tuning):
 def test_many_trees_share_the_ranks_of_a_larger_table(n_trees, max_features, digits, shares):
     """If nodes draw at most half of the columns, which have more values than there are codes."""
     rng = np.random.default_rng(0)
-    X = rng.normal(size=(600, 6)).round(digits)
+    X = rng.normal(size=(350, 6)).round(digits)
     y = (X[:, 0] > X[:, 1] * X[:, 2]).astype(int)
     forest = RandomForestClassifier(n_trees, max_features=max_features, random_state=0).fit(X, y)
-    with tuned(TUNING._replace(ranked_cells=0, ranked_trees=3, copied_bytes=0, copied_rows=50)):
+    sizes = {"ranked_cells": 0, "ranked_trees": 3, "copied_bytes": 0, "copied_rows": 50}
+    with tuned(TUNING._replace(listed_values=0, **sizes)):
         assert_same_forest(forest, clone(forest).fit(X, y))
         table = CpuTable(X, np.zeros(6, np.bool_))
         assert table.rank_for(max_features, n_trees, 1) == table.is_ranked == shares
@@ -540,7 +542,7 @@ def test_threads_of_trees_are_no_more_than_asked_for(monkeypatch, n_jobs, n_esti
 
     grow = TableRows.grow
     monkeypatch.setattr(TableRows, "grow", watched)
-    X, labels, _ = mixed(400)
+    X, labels, _ = mixed(150)
     RandomForestClassifier(n_estimators, n_jobs=n_jobs, random_state=0).fit(X, labels)
     assert len(most) == n_estimators
     assert max(most) <= n_jobs

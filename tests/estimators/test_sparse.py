@@ -85,17 +85,16 @@ def awkward(rng):
     return X
 
 
-@pytest.mark.parametrize("splits", [0, np.inf])
 @pytest.mark.parametrize("forest", [gputree.RandomForestRegressor, gputree.ExtraTreesRegressor])
-def test_rows_descend_forests_as_dense_rows_do(monkeypatch, forest, splits):
-    """In blocks that share a buffer, or by paths of zeros; in threads, out of the bag."""
-    monkeypatch.setattr(rows_of_sparse, "SPLITS_PER_LEVEL", splits)
+def test_rows_descend_forests_as_dense_rows_do(monkeypatch, forest):
+    """In blocks that share a buffer; in threads, out of the bag."""
     rng = np.random.default_rng(1)
     X, Z = awkward(rng), awkward(rng)
     y = rng.normal(size=50)
     monkeypatch.setattr(rows_of_sparse, "DENSE_BYTES", 1)
+    monkeypatch.setattr(rows_of_sparse, "BIT_BYTES", 99)
     monkeypatch.setattr(answers, "FEWEST_ROWS", 1)
-    model = forest(24, bootstrap=True, oob_score=True, quantreg=True, random_state=0, n_jobs=2)
+    model = forest(9, bootstrap=True, oob_score=True, quantreg=True, random_state=0, n_jobs=2)
     found, dense = model.fit(X, y), Z.toarray()
     calls = [lambda X: found.decision_path(X)[0].toarray()]
     calls += [found.predict, found.apply, found.predict_quantiles]

@@ -167,7 +167,7 @@ def test_a_page_is_saved_and_shown(tmp_path):
 
 def test_large_trees_open_a_few_levels():
     rng = np.random.default_rng(0)
-    model = DecisionTreeClassifier().fit(rng.normal(size=(2000, 3)), rng.integers(0, 2, 2000))
+    model = DecisionTreeClassifier().fit(rng.normal(size=(900, 3)), rng.integers(0, 2, 900))
     data = data_of(export_html(model))
     assert len(data["parent"]) > 500
     assert 2 <= sum(depth <= data["open"] for depth in data["depth"]) <= 40

@@ -86,7 +86,7 @@ def test_weights_decide_where_columns_are_unknown():
 
 def test_no_rows_and_threads(monkeypatch):
     tree = random_multiway_tree(np.random.default_rng(3), 40)
-    values = random_rows(np.random.default_rng(4), 101)
+    values = random_rows(np.random.default_rng(4), 41)
     assert shapley_values(tree, values[:0]).shape == (0, 5, 3)
     expected_values = shapley_values(tree, values)
     monkeypatch.setattr(shapley, "_BLOCK", 1)

@@ -90,7 +90,7 @@ def test_light_rows_beside_a_heavy_one_keep_their_targets(grow_tree, heaviest, o
 @pytest.mark.parametrize("rows_at_a_time", [16, 50])
 @pytest.mark.parametrize(("criterion", "weighted"), [("gini", False), ("squared_error", True)])
 def test_chunks_do_not_change_the_tree(grow_tree, chunk_rows, criterion, weighted, rows_at_a_time):
-    sample = random_sample(17, 600, 4, 0 if is_regression(criterion) else 5, weighted)
+    sample = random_sample(17, 300, 4, 0 if is_regression(criterion) else 5, weighted)
     task = make_task(criterion, sample)
     whole = grow_tree(sample, task, finish_rows=ALL_ROWS)
     chunk_rows(rows_at_a_time)
@@ -146,16 +146,25 @@ def test_best_first_leaves(problem, max_leaf_nodes, data):
 
 def test_only_nodes_that_best_first_growth_may_open_are_worth_opening():
     """Three leaves take two splits: a path gain below the two highest known is hopeless."""
-    best_first = BestFirst(3)
-    assert best_first.worth(np.array([np.inf]), np.array([True]), np.array([1.0])).all()
+    best_first = BestFirst(3, np.array([20, 10]))
+    first = np.array([0, 20])
+    assert best_first.levels(first, 9) == 1  # a second one may have a split too many
+    found = best_first.worth(first, np.full(2, np.inf), np.array([True, False]), np.array([8, 9.0]))
+    assert found.tolist() == [True, False]
 
-    def worth(path_gain, weighted_gain):
+    def worth(begin, path_gain, weighted_gain):
         found = np.ones(len(path_gain), np.bool_)
-        return best_first.worth(path_gain, found, weighted_gain).tolist()
+        given = np.array(begin), np.array(path_gain), found, np.array(weighted_gain)
+        return best_first.worth(*given).tolist()
 
+    assert best_first.levels(np.array([0, 19]), 9) == 0
+    assert best_first.levels(np.array([19, 20]), 9) == 1
     # the second highest gain is 4 from here on; a gain that equals it may come first
-    assert worth(np.full(3, 8.0), np.array([4.0, 3.0, 4.0])) == [True, False, True]
-    assert worth(np.array([3.0, 4.0, 8.0]), np.array([9.0, 9.0, 2.0])) == [False, True, False]
+    assert worth([0, 5, 10], [8.0] * 3, [4.0, 3.0, 4.0]) == [True, False, True]
+    # and 2 in the second tree, whose first split is one of these
+    gains = [3.0, 1.0, 4.0, 2.0, 8.0], [9.0, 1.0, 9.0, 2.0, 2.0]
+    assert worth([0, 20, 9, 25, 19], *gains) == [False, True, True, True, False]
+    assert worth([21, 29], [1.0, 2.0], [5.0, 3.0]) == [False, True]
 
 
 # ---------------------------------------------------------------------- numbering

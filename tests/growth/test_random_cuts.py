@@ -313,16 +313,16 @@ def test_a_target_given_four_times_has_the_cuts_of_one(criterion):
 @pytest.mark.parametrize("criterion", ["squared_error", "absolute_error"])
 def test_forests_of_several_targets_predict_as_well_as_those_of_scikit_learn(criterion):
     rng = np.random.default_rng(7)
-    X = rng.normal(size=(400, 4))
-    Y = np.stack([X[:, 0] + X[:, 1], X[:, 1] * X[:, 2]], axis=1) + 0.2 * rng.normal(size=(400, 2))
+    X = rng.normal(size=(220, 4))
+    Y = np.stack([X[:, 0] + X[:, 1], X[:, 1] * X[:, 2]], axis=1) + 0.2 * rng.normal(size=(220, 2))
     found = []
     for kind in (ExtraTreesRegressor, ensemble.ExtraTreesRegressor):
-        given = {"n_estimators": 10, "max_depth": 7, "criterion": criterion, "random_state": 0}
-        forest = kind(**given).fit(X[:300], Y[:300])
-        found.append(forest.score(X[300:], Y[300:]))
+        given = {"n_estimators": 10, "max_depth": 5, "criterion": criterion, "random_state": 0}
+        forest = kind(**given).fit(X[:150], Y[:150])
+        found.append(forest.score(X[150:], Y[150:]))
     assert abs(found[0] - found[1]) < 0.06
-    again = ExtraTreesRegressor(**given, n_jobs=2).fit(X[:300], Y[:300])
-    np.testing.assert_array_equal(again.score(X[300:], Y[300:]), found[0])
+    again = ExtraTreesRegressor(**given, n_jobs=2).fit(X[:150], Y[:150])
+    np.testing.assert_array_equal(again.score(X[150:], Y[150:]), found[0])
 
 
 @pytest.mark.full  # 10 s, of compiling

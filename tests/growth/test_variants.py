@@ -15,20 +15,11 @@ def test_every_pair_of_values_is_compiled():
     assert len(COVER) == len(AXES.criterion) * len(AXES.dtype)  # no cover is smaller
 
 
-# By default a regression: each compiles for 15 to 30 s. `.ci/run` grows a classification of two
-# classes each time, with the oldest versions or the newest.
-BY_DEFAULT = ("SquaredError", "float64")
-VARIANTS = [
-    pytest.param(
-        variant,
-        id="-".join(map(str, variant)),
-        marks=[] if (variant.criterion, variant.dtype) == BY_DEFAULT else pytest.mark.full,
-    )
-    for variant in COVER
-]
-
-
-@pytest.mark.parametrize("variant", VARIANTS)
+# Each compiles for 15 to 30 s. By default what grows small nodes whole is compiled in all tests
+# (`hot_kernels`), and `.ci/run` grows a classification of two classes each time, with the oldest
+# versions or the newest.
+@pytest.mark.full
+@pytest.mark.parametrize("variant", COVER, ids=["-".join(map(str, each)) for each in COVER])
 def test_compiled_kernels_grow_the_interpreted_tree(variant: Variant, monkeypatch):
     X, y, weight = table_of(variant)
     kinds = criteria_of_tasks(monkeypatch)

@@ -161,21 +161,27 @@ def compare_ahead() -> None:
 
 
 def compare_forests() -> None:
-    """Grow trees of a forest together: with and without weights, categories, missing values."""
+    """Grow trees of a forest together: with and without weights, categories, missing values.
+
+    Few columns of many are drawn, some of them of one value; they are counted one by one.
+    """
     rng = np.random.default_rng(4)
     X = rng.normal(size=(290, 4)).round(2)
     many = np.column_stack([X[:, :2], rng.permutation(290) % 280])
     X[rng.random(X.shape) < 0.1] = np.nan
+    more = np.column_stack([np.ones((290, 3)), X])
     y = np.nan_to_num(X[:, 0]) + np.nan_to_num(X[:, 1]) ** 2 + 0.3 * rng.normal(size=290)
     classes = {"bootstrap": False, "max_features": 2}
     for kind, values, options in (
         (RandomForestClassifier, X, {**classes, "max_bins": 8}),
         (RandomForestClassifier, many, {**classes, "categorical_features": [2]}),
         (RandomForestRegressor, X, {"max_samples": 1200, "max_bins": 8}),
+        (RandomForestRegressor, more, {"max_samples": 1200, "max_bins": 8, "max_features": 2}),
     ):
         target = y > 0.5 if kind is RandomForestClassifier else y
         forest = kind(3, random_state=1, max_depth=4, **options)
-        with finishing(20):
+        with finishing(20), pytest.MonkeyPatch.context() as patch:
+            tune(patch, "cuda", shared_bytes=1 << (9 if values is more else 13))
             expected, found = (
                 clone(forest).set_params(device=device).fit(values, target)
                 for device in ("cpu", "cuda")

@@ -1,6 +1,5 @@
 """Places where one test body runs: the CPU, the emulator of CUDA, and a CUDA device."""
 
-import argparse
 import importlib
 import os
 from collections.abc import Iterator
@@ -11,6 +10,7 @@ import numpy as np
 import pytest
 from cuda_emulator import emulated_cuda, ptx_unavailable, unavailable
 from strategies import Sample
+from ways import parse_way
 
 from gputree.backends.base import Backend, DeviceTable, Task
 from gputree.backends.cpu.backend import CpuBackend
@@ -20,15 +20,6 @@ from gputree.backends.cuda.backend import CudaBackend
 from gputree.backends.cuda.table import CudaTable
 from gputree.check import comparison
 
-# Ways of emulation: the order of blocks, warps and lanes, whether accesses are checked, what
-# every byte of fresh memory holds unless the option says, and whether it is NVRTC's PTX that runs.
-WAYS = {
-    "ascending": ("ascending", False, 0x01, False),
-    "descending": ("descending", False, 0xFF, False),
-    "checked": ("random", True, 0xCD, False),
-    "ptx": ("ascending", False, 0x01, True),
-    "ptx-checked": ("random", True, 0xCD, True),
-}
 PREFIX = "cuda-emulated-"
 
 # For tests of the emulator itself, or of parts of kernels.
@@ -43,23 +34,6 @@ of_source = pytest.mark.skipif(
     reason="looks at CUDA C++ as g++ compiles it",
 )
 needs_ptx = pytest.mark.skipif(ptx_unavailable() is not None, reason=str(ptx_unavailable()))
-
-
-def parse_ways(text: str) -> list[str]:
-    """The ways of emulation that an option lists."""
-    ways = text.split(",")
-    try:
-        list(map(parse_way, ways))
-    except (KeyError, ValueError) as error:
-        raise argparse.ArgumentTypeError(f"{error} is not among {', '.join(WAYS)}") from None
-    return ways
-
-
-def parse_way(text: str) -> tuple[str, bool, int, bool]:
-    """A way, such as ``checked`` or ``ascending:ff``, as in `WAYS`."""
-    way, _, fill = text.partition(":")
-    order, check, default, is_ptx = WAYS[way]
-    return order, check, int(fill, 16) & 0xFF if fill else default, is_ptx
 
 
 def names(ways: list[str], *, cpu: bool) -> list[Any]:

@@ -33,10 +33,9 @@ RANKED = [
     TUNING._replace(ranked_share=0.0, ranked_cells=cells, coded_ranked_cells=cells)
     for cells in (np.inf, 0)
 ]
-# Small nodes have copies of the ranks of their rows.
-RANKED += [
-    RANKED[0]._replace(copied_rows=rows, copied_bytes=0, copied_columns=np.inf) for rows in (6, 100)
-]
+# Small nodes have copies of the ranks of their rows, and thresholds are made of values of rows.
+_COPIED = RANKED[0]._replace(copied_bytes=0, copied_columns=np.inf, listed_values=0)
+RANKED += [_COPIED._replace(copied_rows=rows) for rows in (6, 100)]
 # Nodes read the values other than 0, from the root on; columns have bits or not.
 SPARSE = [
     TUNING._replace(sparse_share=1.0, sparse_columns=1, bits_per_row=bits) for bits in (256, 0)

@@ -1,8 +1,8 @@
 """Variants of kernels that numba compiles apart, and the few fits that cover every pair of them.
 
 A kernel is compiled for each combination of types that it is called with: of the criterion, the
-values, weights, constraints. The default tests compile those of `COVER`, in which every value of
-an axis occurs with every value of each other axis. A new value needs a row here.
+values, weights, constraints. Tests marked `full` compile those of `COVER`, in which every value
+of an axis occurs with every value of each other axis. A new value needs a row here.
 """
 
 from itertools import combinations, product

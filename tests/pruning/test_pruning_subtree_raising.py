@@ -210,7 +210,7 @@ def test_pruning_again_changes_nothing(case):
 def test_many_rows_follow_the_rule_however_they_lie(seed, holes, monkeypatch):
     # branches estimated in several portions; columns with missing values above others
     rng = np.random.default_rng(seed)
-    n = 600
+    n = 400
     X = random_values(rng, n)
     y = ((X[:, 0] > 3) ^ (X[:, 1] == 1) ^ (rng.random(n) < 0.3)).astype(int)
     for column in holes:

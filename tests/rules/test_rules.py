@@ -350,7 +350,7 @@ def test_the_order_of_classes_and_what_rows_get(kind, table):
 
 @in_each_kind
 def test_probabilities(kind):
-    table = random_mixed_table(3, 200, True)
+    table = random_mixed_table(3, 120, True)
     rules = to_rules(grown(kind, table)[0], table.X, table.y, table.weight)
     proba = rules.predict_proba(table.X)
     prior = np.bincount(table.y, table.weight) / table.weight.sum()

@@ -7,10 +7,10 @@ import pickle
 
 import numpy as np
 import pytest
-from conftest import is_default
 from hypothesis import given
 from hypothesis import strategies as st
 from pruning_oracles import random_tree
+from shared_fixtures import is_default
 
 from benchmarks.shapes import balanced, chain, multiway_chain
 from gputree import export_text

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.backends.base import Bounds, Finishing, Larger, Rows, Splits, Subtrees, Task, Uint64s
+from gputree.backends.base import Bounds, Finishing, Larger, Splits, Subtrees, Task, Uint64s
 from gputree.backends.binning import MAX_BINS, thresholds
 from gputree.backends.cpu import cell_counts, tuning
 from gputree.backends.cpu.block import block_bytes
@@ -67,8 +67,7 @@ class CpuBackend:
     def __init__(
         self, table: CpuTable, task: Task, n_threads: int, entries: Int64s | None = None
     ) -> None:
-        searches = task.exact and not task.draws_cuts
-        reads_nonzeros = searches and isinstance(table.source, SparseRows) and table.is_sparse
+        reads_nonzeros = task.exact and isinstance(table.source, SparseRows) and table.is_sparse
         self.data, self.table = table, table.empty if reads_nonzeros else table.bare
         self.task, self.channels = task, task.channels
         self._draws_few = draws_few(table.categories, task.limits.max_features)
@@ -168,8 +167,7 @@ class CpuBackend:
     @property
     def _grows_sparse(self) -> bool:
         """True where nodes read the values other than 0 from the root on."""
-        searches = self.task.exact and not self.task.draws_cuts
-        return searches and self.table.codes.size == 0 and self.data.is_sparse
+        return self.task.exact and self.table.codes.size == 0 and self.data.is_sparse
 
     def _sorts_each(self, nodes: SmallNodes) -> bool:
         """Return whether nodes sort columns one by one, because a block would be too large."""
@@ -465,26 +463,21 @@ class CpuBackend:
         return self._finish(SmallNodes(begin, end, depth, keys, bounds, np.zeros_like(begin)))
 
     def grow_whole(
-        self, sizes: Int64s, keys: Uint64s, tasks: list[Task]
+        self, sizes: Int64s, keys: Uint64s, rows_each: int
     ) -> tuple[Subtrees, Int64s] | None:
         """Grow trees of `sizes` entries, one after another, from their roots on as small nodes.
 
-        Their `tasks` differ in weights, and by these in targets that are no classes, or have no
-        weights. Also returns the places of row 0 of each. None where they must be grown one by one.
+        Each has `rows_each` of the weights, and of targets that are no classes; 0 if all have the
+        same. Also returns the places of row 0 of each. None where they must be grown one by one.
         """
         end, none = np.cumsum(sizes), np.zeros_like(sizes)
         roots = Bounds.of_roots(self.task.limits, self.task.interactions, sizes.size)
         nodes = SmallNodes(end - sizes, end, none, keys, roots, none)
-        weighted = [task.rows.weight for task in tasks if task.rows.weight is not None]
-        if len(weighted) > 1:
+        if sizes.size > 1 and rows_each > 0:
             in_parts = self._reads_ranks and not self._is_ranked
             if self.task.draws_cuts or in_parts or self._sorts_drawn or self._sorts_each(nodes):
                 return None
-            nodes = nodes._replace(first_row=np.arange(sizes.size) * weighted[0].size)
-            self.rows = self.rows._replace(weight=np.concatenate(weighted))
-            if self.rows.square is not None:
-                columns = zip(*(task.rows for task in tasks), strict=True)
-                self.rows = Rows(*map(np.concatenate, columns))
+            nodes = nodes._replace(first_row=np.arange(sizes.size) * rows_each)
         return self._finish(nodes), nodes.first_row
 
     def _finish(self, nodes: SmallNodes) -> Subtrees:

@@ -2,7 +2,7 @@
 
     drawn_ranks.py     the best cut of the columns that a node draws, by ranks of their values
     nonzeros.py        the same of a sparse table, by the ranks of values other than 0
-    drawn_values.py    by the values themselves: of cuts that are drawn, and of wide tables
+    drawn_values.py    by the values themselves: of wide tables, and of cuts that are drawn
 
 The rows of a node are marked with their sides of the best cut, and partitioned stably.
 Columns that are constant in a node are constant below it, and are not read there again.
@@ -23,6 +23,7 @@ from gputree.backends.cpu.block import share_blocks
 from gputree.backends.cpu.cut import new_draws, no_cut
 from gputree.backends.cpu.drawn_ranks import (
     DrawnRanks,
+    Ends,
     best_rank_cut,
     new_drawn_ranks,
     part_by_ranks,
@@ -283,16 +284,20 @@ def put_copy(entries, copy, s, t, first, free, out):
 @borrowing
 def grow_copied(rules, criterion, entries, copy, waiting, span, ranks, scratch, out):
     """Grow the subtree of the node on top of the stack on a copy of its rows' ranks."""
-    top, table = span.size - 1, ranks.table
+    top, table, ends = span.size - 1, ranks.table, ranks.ends
     node, first_row = waiting.node[top], span.first_row
     s, t = out.begin[node], out.end[node]
     d = table.rank.shape[0]
     rank = copy.rank[: d * (t - s)].reshape(d, t - s)
     take_copy(entries, copy, rank, first_row, rules.regression, s, t, ranks, waiting.active[top])
     of_copy = DrawnRanks(
-        Ranks(rank, table.first, table.lowest, table.highest, table.missing, table.sparse),
+        Ranks(
+            rank, table.counts, table.first, table.lowest, table.highest, table.missing,
+            table.sparse,
+        ),
         ranks.draws, ranks.binning, ranks.subsets, ranks.keys, ranks.order, ranks.counts,
-        ranks.cells, ranks.place, ranks.word,
+        ranks.cells, ranks.place, Ends(ends.narrow, ends.wide, copy.row), ranks.word,
+        ranks.draws_cuts,
     )  # fmt: skip
     out.begin[node], out.end[node] = 0, t - s
     found = grow_some(

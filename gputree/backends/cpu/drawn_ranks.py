@@ -45,12 +45,13 @@ from gputree.backends.cpu.monotonic import at_column, keeps_order
 from gputree.backends.cpu.nonzeros import (
     list_nonzeros,
     rank_ends,
+    scan_cut_drawn,
     scan_nonzeros,
     take_ranks,
 )
 from gputree.backends.cpu.ranks import Ranks
 from gputree.backends.cpu.score import add_cell
-from gputree.base.dtypes import ROW, Int64s
+from gputree.base.dtypes import ROW, Int64s, writable
 from gputree.compilation import borrowing, pasted
 from gputree.criteria import (
     add_row,
@@ -73,11 +74,21 @@ ROWS_PER_BIN = 16
 # A column is counted where it has at most so many statistics in a node, per row: to clear and to
 # score them takes less time than to sort the rows.
 CELLS_PER_ROW = 4
+MOST_CELLS = 1 << 15
 # Digits that keys are sorted by have at least so many bits: to clear their counters takes as long
 # as to sort a few hundred rows.
 LEAST_BITS = 8
+MOST_BITS = 12
 # Bits of a word with the weight of both classes; behind them is that of the second one.
 WORD_LOW = (1 << 32) - 1
+
+
+class Ends(NamedTuple):
+    """Values of a table for thresholds of columns of many; of one type for all tables."""
+
+    narrow: NDArray  # (n, d) float32 values of the table, or (0, d)
+    wide: NDArray  # (n, d) float64, or (0, d)
+    row: NDArray  # rows of the table that those of a copy are; else (0,)
 
 
 class DrawnRanks(NamedTuple):
@@ -92,7 +103,9 @@ class DrawnRanks(NamedTuple):
     counts: Int64s  # numbers of bins, and keys by digit
     cells: Int64s  # statistics by rank
     place: Any  # (n,) of rows in their nodes, see `nonzeros`; None of a table that is not sparse
+    ends: Ends
     word: Int64s  # (m,) of two classes, see `count_words`; else (0,)
+    draws_cuts: bool  # of a sparse table
 
 
 def new_drawn_ranks(
@@ -109,11 +122,20 @@ def new_drawn_ranks(
         subsets=new_scratch(table, task, m, sorted_=True),
         keys=np.empty(size, key),
         order=np.empty(size, key),
-        counts=np.empty(max(2 * m, 1 << LEAST_BITS) + 2 * m // ROWS_PER_BIN + 3, np.int64),
-        cells=np.empty(max(CELLS_PER_ROW * m, task.channels), np.int64),
+        counts=np.empty((1 << MOST_BITS) + 2 * m // ROWS_PER_BIN + 3, np.int64),
+        cells=np.empty(max(min(CELLS_PER_ROW * m, MOST_CELLS), task.channels), np.int64),
         place=None if ranks.sparse is None else np.zeros(n, ROW),
+        ends=_ends(table),
         word=np.empty(m if task.n_classes == 2 else 0, np.int64),
+        draws_cuts=task.draws_cuts,
     )
+
+
+def _ends(table: Table) -> Ends:
+    """Values of a table, for thresholds."""
+    values = writable(table.values)
+    narrow, wide = (values if values.dtype == of else values[:0].astype(of) for of in "fd")
+    return Ends(narrow, wide, np.empty(0, ROW))
 
 
 @borrowing
@@ -169,7 +191,7 @@ def sort_keys(keys, m, bits, low, high, counts, out):
     while (high - low) >> width > 0:
         width += 1
     digits, most = 1, width
-    while most > LEAST_BITS and 1 << most > 2 * m:
+    while most > LEAST_BITS and (1 << most > 2 * m or most > MOST_BITS):
         digits += 1
         most = -(-width // digits)
     # Keys are sorted by the digits before `digit`, in `out` after an odd number of them.
@@ -351,7 +373,7 @@ def scan_bins(scan, limits, ranks, binning, f, low, high, cut):
     """
     keys, order, cells, counts, m = ranks.keys, ranks.order, ranks.cells, ranks.counts, scan.t
     channels, bits = np.uintp(scan.total.size), scan.bits
-    most = min(m // ROWS_PER_BIN, CELLS_PER_ROW * m // (2 * scan.total.size))
+    most = min(m // ROWS_PER_BIN, ranks.cells.size // (2 * scan.total.size))
     shift = np.int64(0)
     while (high - low) >> shift >= most:
         shift += 1
@@ -389,8 +411,8 @@ def read_column(scan, limits, rows, ranks, f, nominal):
     rank, m, table = ranks.table.rank[f], rows.size, ranks.table
     # Cells have no number of rows, which larger leaves need.
     counts = m > FEW_ROWS and not nominal and limits.min_samples_leaf <= 1
-    most = CELLS_PER_ROW * m // scan.total.size if counts else 0
-    low, high = np.int64(0), table.first[f + 1] - table.first[f] - 1
+    most = min(CELLS_PER_ROW * m, MOST_CELLS) // scan.total.size if counts else 0
+    low, high = np.int64(0), table.counts[f] - 1
     if nominal or high >= most or table.missing[f]:
         low, high = list_keys(rank, rows, scan.bits, ranks.keys)
     # Missing values, whose rank is the highest, may go to either side, which sorting tries.
@@ -468,6 +490,8 @@ def scan_drawn(scan, limits, ranks, sparse, f, low, high, counted, found, cut):
         return scan_read(
             scan, limits, ranks, ranks.subsets, ranks.binning, f, low, high, counted, cut
         )
+    if ranks.draws_cuts:
+        return scan_cut_drawn(scan, limits, ranks.table, ranks.keys, found, f, ranks.cells, cut)
     sort_listed(ranks, found, scan.bits, low, high)
     return scan_nonzeros(scan, limits, sparse, ranks.order, found, f, ranks.cells, cut)
 
@@ -531,6 +555,35 @@ def part_ranks(column, sparse, rows, spill, last, missing_left, none):
     return np.int64(to_left), before, after, missing
 
 
+@borrowing
+def find_rank(rank, rows, found):
+    """First of some rows with a rank of a column; one has it."""
+    i = np.uintp(0)
+    while rank[np.uintp(rows[i])] != found:
+        i += np.uintp(1)
+    return np.uintp(rows[i])
+
+
+@pasted
+def value_at(ends, row, f):
+    """Value in a row, which `ends.row` may number, and column f; 0.0 of -0.0."""
+    if ends.row.size > 0:
+        row = np.uintp(ends.row[row])
+    return (np.float64(ends.narrow[row, f]) if ends.wide.shape[0] == 0 else ends.wide[row, f]) + 0.0
+
+
+@pasted
+def cut_ends(ranks, rows, to_left, f, low, high):
+    """Values of two ranks of column f, the last one on the left and the first on the right."""
+    table, ends = ranks.table, ranks.ends
+    first = table.first[f]
+    if table.first[f + 1] > first:
+        return table.highest[first + low], table.lowest[first + high]
+    rank = table.rank[f]
+    last, following = find_rank(rank, rows, low), find_rank(rank, rows[to_left:], high)
+    return value_at(ends, last, f), value_at(ends, following, f)
+
+
 @pasted
 def part_by_ranks(scan, rows, ranks, subsets, sparse, cut, spill, left_side):
     """Partition a node's rows stably by a cut.
@@ -553,13 +606,13 @@ def part_by_ranks(scan, rows, ranks, subsets, sparse, cut, spill, left_side):
         take_ranks(sparse, ranks.place, rows, bits, f, ranks.keys, ranks.order)
         found = part_ranks(ranks.order, sparse, rows, spill, last, missing_left, none)
     to_left, before, after, missing = found
+    if cut.at_end:  # it was drawn
+        return to_left, cut.threshold, missing > 0
     threshold, following = np.inf, last + np.uintp(1)
     if following + after != none:
-        first = table.first[f]
-        threshold = midpoint(
-            table.highest[first + np.int64(last - before)],
-            table.lowest[first + np.int64(following + after)],
-        )
+        low, high = np.int64(last - before), np.int64(following + after)
+        ends = cut_ends(ranks, rows, to_left, f, low, high)
+        threshold = midpoint(ends[0], ends[1])
     return to_left, threshold, missing > 0
 
 

@@ -155,15 +155,15 @@ def first_difference(low, high):
 
 
 @borrowing
-def draw_cut(key, drawn, c, nominal):
+def draw_cut(key, f, low, high, missing, nominal):
     """Draw a cut of a column that is not constant: (threshold, missing_left).
 
     Where all known values are equal, the cut separates them from the missing ones.
     """
-    f, low, high = drawn.column[c], np.float64(drawn.low[c]), np.float64(drawn.high[c])
+    low, high = np.float64(low), np.float64(high)
     if low == high:
         return np.inf, False
-    missing_left = drawn.missing[c] > 0 and hash_of(key, f, _MISSING) >> np.uint64(63) == 0
+    missing_left = missing > 0 and hash_of(key, f, _MISSING) >> np.uint64(63) == 0
     if nominal:
         return first_difference(low, high), missing_left
     share = fraction_of(hash_of(key, f, _THRESHOLD))
@@ -293,7 +293,9 @@ def best_value_cut(scan, rows, limits, active, drawn, sorting):
             if sorting is not None:
                 cut = better_sorted_cut(scan, limits, drawn, sorting, c, cut)
             else:
-                threshold, missing_left = draw_cut(key, drawn, c, nominal)
+                threshold, missing_left = draw_cut(
+                    key, f, drawn.low[c], drawn.high[c], missing, nominal
+                )
                 cut = better_cut(scan, limits, drawn, c, threshold, missing_left, cut)
     return cut, active
 

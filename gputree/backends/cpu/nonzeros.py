@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from gputree.backends.cpu import tuning
 from gputree.backends.cpu.block import missing_rank
 from gputree.backends.cpu.cut import admits, new_cut, score_to_beat, tie_rank
+from gputree.backends.cpu.drawn_values import draw_cut
 from gputree.backends.cpu.finish_scan import clear, known_end
 from gputree.backends.cpu.monotonic import at_column, keeps_order, lower_bound
 from gputree.backends.cpu.ranks import Ranks, rank_type
@@ -114,7 +115,7 @@ def rank_nonzeros(table: NDArray | SparseRows, missing: NDArray[np.bool_]) -> Ra
     first = np.cumsum([0, *count])
     zero = np.where(with_zero, below, 0)
     sparse = NonZeros(first, row, rank, zero, *_bits(row, column, count, n), alike)
-    return Ranks(np.empty((0, n), kind), starts, found, found, missing, sparse)
+    return Ranks(np.empty((0, n), kind), np.diff(starts), starts, found, found, missing, sparse)
 
 
 def _order_by_value(number: NDArray, column: NDArray, d: int) -> Int64s:
@@ -279,4 +280,48 @@ def scan_nonzeros(scan, limits, sparse, keys, found, f, cells, cut):
         )  # fmt: skip
         if last >= 0:
             cut = new_cut(value, f, side == 1, last, False, 0.0, rank)
+    return cut
+
+
+@borrowing
+def scan_cut_drawn(scan, limits, ranks, keys, found, f, cells, cut):
+    """The better of `cut` and one cut of column f that is drawn, whose place is a rank."""
+    criterion, left, total, m, sparse = scan.criterion, scan.left, scan.total, scan.t, ranks.sparse
+    none, values = missing_rank(scan.bits), ranks.lowest[ranks.first[f] : ranks.first[f + 1]]
+    bits, zero, missing = np.uintp(scan.bits), sparse.zero[f], np.int64(0)
+    mask = (np.uintp(1) << bits) - np.uintp(1)
+    low, high = (zero, zero) if found < m else (np.int64(none), np.int64(-1))
+    for i in range(np.uintp(found)):
+        rank = np.int64(keys[i] >> bits)
+        low = min(low, rank)
+        high = max(high, rank if rank != none else high)
+        missing += np.int64(rank == none)
+    threshold, missing_left = draw_cut(scan.key, f, values[low], values[high], missing, False)
+    # Ranks up to `last` are left, and those from `above` on right.
+    last, above = low, high + 1
+    while last + 1 < above:
+        middle = (last + above) // 2
+        if values[middle] <= threshold:
+            last = middle
+        else:
+            above = middle
+    sum_zeros(scan, keys, found, cells)
+    clear(left)
+    state, rows = scan.start, np.int64(0)
+    for i in range(np.uintp(found)):
+        rank, x = np.int64(keys[i] >> bits), np.uintp(keys[i]) & mask
+        if rank <= last or (missing_left and rank == none):
+            state = move(criterion, state, left, total, scan.target[x], scan.weight[x])
+            rows += 1
+    if found < m and zero <= last:
+        state = move_cell(criterion, state, left, total, cells, 0)
+        rows += m - found
+    column_limits = at_column(limits.monotonic, limits, f)
+    if not admits(limits, rows, m, state[0], scan.whole) or not keeps_order(
+        column_limits.monotonic, criterion, state, left, total
+    ):
+        return cut
+    value, rank = score(criterion, state, left, total), tie_rank(limits, scan.key, f)
+    if value > score_to_beat(cut, rank):
+        return new_cut(value, f, missing_left, last, True, threshold, rank)
     return cut

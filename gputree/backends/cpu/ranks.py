@@ -1,9 +1,10 @@
 """Ranks of the values of a table, column by column, for nodes that read few of its columns.
 
     rank[f]     | 2 | 0 | none | 1 | 2 |     by row: equal ranks are equal values
-    lowest      | 0.5 | 1.0 | 7.5 |          by rank, from ``first[f]`` on
+    lowest      | 0.5 | 1.0 | 7.5 |          by rank, from ``first[f]`` on, of a column of few
 
-Ranks of codes that decide all cuts are the codes, those of nominal columns the categories.
+Ranks of codes that decide all cuts are the codes, those of nominal columns the categories. Values
+of a column of many are read from the table, in rows that have them.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from gputree.backends.cpu import tuning
 from gputree.backends.cpu.block import MANY_ROWS, missing_rank
 from gputree.backends.cpu.layout import Table
 from gputree.backends.cpu.sort import radix_argsort, to_keys
@@ -31,7 +33,8 @@ class Ranks(NamedTuple):
     """Ranks of n rows in d columns, and the values that they stand for."""
 
     rank: NDArray  # (d, n) uint16 or uint32; `missing_rank` where missing
-    first: Int64s  # (d + 1,) places of the numeric columns' values
+    counts: Int64s  # (d,) number of ranks of a numeric column
+    first: Int64s  # (d + 1,) places of the values of a column of few; none of others
     lowest: Floats  # minimum value of a rank
     highest: Floats  # maximum value: another one only where bins are cut as they are
     missing: NDArray[np.bool_]  # (d,)
@@ -49,22 +52,24 @@ def rank_table(table: Table, n_threads: int) -> Ranks:
     rank = np.empty((d, n), rank_type(n))
     none = missing_rank(8 * rank.itemsize)
     uncoded = ~table.by_code & (table.categories == 0)
+    counts = np.zeros(d, np.int64)
     ends: list[tuple[Floats, Floats]] = [(np.empty(0), np.empty(0))] * d
     for f in np.flatnonzero(~uncoded).tolist():
         ends[f] = _rank_by_code(table, f, none, rank[f])
+        counts[f] = ends[f][0].size
     columns = np.flatnonzero(uncoded)
     width = max(min(RANKED_CELLS // n, -(-columns.size // (2 * n_threads))), 1)
     parts = [
         (table.values, columns[a : a + width], none, rank) for a in range(0, columns.size, width)
     ]
     found = run(n_threads if rank.size > 1 << 15 else 1, rank_columns, parts)
-    for f, distinct in zip(columns.tolist(), chain.from_iterable(found), strict=True):
-        ends[f] = distinct, distinct
+    for f, (count, listed) in zip(columns.tolist(), chain.from_iterable(found), strict=True):
+        counts[f], ends[f] = count, (listed, listed)
     sizes = [lowest.size for lowest, _ in ends]
-    lowest = highest = np.concatenate([low for low, _ in ends], dtype=np.float64)
+    lowest = highest = np.concatenate([low for low, _ in ends])
     if table.by_code.any():  # else one copy in memory
         highest = np.concatenate([high for _, high in ends])
-    return Ranks(rank, np.cumsum([0, *sizes]), lowest, highest, table.missing)
+    return Ranks(rank, counts, np.cumsum([0, *sizes]), lowest, highest, table.missing)
 
 
 def _rank_by_code(table: Table, f: int, none: int, rank: NDArray) -> tuple[Floats, Floats]:
@@ -83,8 +88,10 @@ def _rank_by_code(table: Table, f: int, none: int, rank: NDArray) -> tuple[Float
     return np.empty(0), np.empty(0)
 
 
-def rank_columns(values: NDArray, columns: Int64s, none: int, rank: NDArray) -> list[Floats]:
-    """Write the ranks of some columns of a table; returns their distinct values, ascending."""
+def rank_columns(
+    values: NDArray, columns: Int64s, none: int, rank: NDArray
+) -> list[tuple[int, Floats]]:
+    """Write the ranks of some columns; returns their numbers of values, and these where listed."""
     taken = np.ascontiguousarray(values.T[columns])
     found, counts = np.empty(taken.shape), np.empty(columns.size, np.int64)
     count_values(taken, columns, none, rank, found, counts)
@@ -92,9 +99,11 @@ def rank_columns(values: NDArray, columns: Int64s, none: int, rank: NDArray) -> 
     if many.size:
         order, keys = sort_values(taken[many])
         number_sorted(taken, columns, many, order, keys, none, rank, found, counts)
-    # copies, in less memory
-    ends = zip(found, counts, strict=True)
-    return [of_one[:count].astype(values.dtype) for of_one, count in ends]
+    most, pairs = (
+        tuning.TUNING.listed_values // values.shape[1],
+        zip(counts.tolist(), found, strict=True),
+    )
+    return [(count, of_one[: count if count <= most else 0].copy()) for count, of_one in pairs]
 
 
 def sort_values(values: NDArray) -> tuple[NDArray, NDArray]:

@@ -70,9 +70,13 @@ class CpuTuning(NamedTuple):
     # The same for the trees of a forest, which share the ranks, where cuts of at least
     # `ranked_share` of the columns are by code.
     coded_ranked_cells: int = 1 << 24
-    # The same for at least `ranked_trees` trees where they are not. Ranks take 12 bytes a cell.
+    # The same for at least `ranked_trees` trees where they are not.
     shared_ranked_cells: int = 1 << 22
     ranked_trees: int = 8
+    # Maximum number of distinct values that are listed by rank, as many of each column. Those of
+    # columns of more are read from rows, which takes a twentieth of a fit; to list all of a large
+    # table takes twice the memory of its ranks.
+    listed_values: int = 1 << 19
     # Minimum fraction of columns whose cuts are by code with which nodes of larger tables are
     # ranked some at a time, and nodes that draw few of many columns read ranks, too.
     ranked_share: float = 0.5

@@ -21,7 +21,7 @@ from gputree.backends.cuda.layout import Grower, LevelPlan, pack_constraints
 from gputree.backends.cuda.level import Results, SearchExtent, Tally
 from gputree.backends.cuda.memory import LEVEL_SHARE
 from gputree.backends.cuda.partition import NOT_OPENED, RECORD_WORDS, place, splits_of
-from gputree.backends.cuda.refine import open_search, queue_search
+from gputree.backends.cuda.refine import draw_orders, open_search, queue_search
 from gputree.backends.cuda.score import score_nodes
 from gputree.backends.cuda.workspace import (
     NO_PARTS,
@@ -108,24 +108,26 @@ def grow_ahead(
     log.data.memset_async(0, log.nbytes)  # levels may have fewer nodes
     half, logs, larger = len(arranged) // 2, LevelLog.listed(log, sizes), ALL_COUNTED
     lists = OpeningArrays.of(arranged[:half]), OpeningArrays.of(arranged[half:])
-    opening = _opening((*sent, None), fewest, logs[0], lists[0])
+    rules = fewest, int(not counting.draws)
+    opening = _opening((*sent, None), rules, logs[0], lists[0])
     place(grower, NO_PARTS, None, None, opening=opening)
     for i, (level, m) in enumerate(zip(logs, sizes, strict=True)):
         plan, counted = _plan(level, lists[i % 2], _most_pieces(rows, m))
-        cells = new_histograms(grower, m)
-        count(grower, counting, counted, cells)
+        cells, drawn = new_histograms(grower, m), draw_orders(grower, m, plan.keys)
+        orders, ranks = drawn if counting.draws else (None, None)
+        count(grower, counting, counted, cells, orders=orders)
         constraints = pack_constraints(grower, ())
-        scores = score_nodes(grower, m, cells, larger, constraints, number=plan.number)
+        scores = score_nodes(grower, m, cells, larger, constraints, ranks=ranks, number=plan.number)
         search = open_search(
-            grower, SearchExtent(m, rows, rows), cells, plan, scores, level.results
+            grower, SearchExtent(m, rows, rows), cells, plan, scores, drawn, level.results
         )
         queue_search(grower, search, is_first=True)
         below, opening = lists[(i + 1) % 2], NOT_OPENED
         if i + 1 < len(logs):
-            opening = _opening((*level.nodes, search.records), fewest, logs[i + 1], below)
+            opening = _opening((*level.nodes, search.records), rules, logs[i + 1], below)
         place(grower, plan.parts, search.records, search.lefts, opening=opening)
         larger = LARGER.pack(cells, *below.nodes[2:4])
-        del scores, search
+        del drawn, orders, ranks, scores, search
     workspace.plan.release()  # the level loop needs less, and the rest of its memory
     return _read(grower, LevelLog.listed(log.get(), sizes))
 
@@ -180,10 +182,12 @@ def _most_pieces(rows: int, m: int) -> tuple[int, int, int]:
     return most, most, rows // tuned.partition_rows + m
 
 
-def _opening(above: tuple[Any, ...], fewest: int, level: LevelLog, lists: OpeningArrays) -> Packed:
+def _opening(
+    above: tuple[Any, ...], rules: tuple[int, int], level: LevelLog, lists: OpeningArrays
+) -> Packed:
     """Pack the level that is made of the nodes above: see Opening of opening.cuh."""
     nodes = level.begin.size, *level.nodes, *lists.nodes
-    return OPENING.pack(above, fewest, nodes, *lists.pieces, level.results, len(Tally._fields))
+    return OPENING.pack(above, *rules, nodes, *lists.pieces, level.results, len(Tally._fields))
 
 
 def _plan(

@@ -107,6 +107,7 @@ class CudaBackend:
         table = self.data.coded(max_bins, self.task.exact, keeps_values, self.n_threads)
         self.grower = self.grower._replace(table=table.of_rows(self.origin))
         self.counting = histograms_.choose_counting(self.grower)
+        self.counting_ahead = histograms_.choose_drawn(self.grower) or self.counting
 
     # ------------------------------------------------------- histograms
     @property
@@ -183,7 +184,7 @@ class CudaBackend:
         self, begin: Int64s, end: Int64s, keys: NDArray[np.uint64], levels: int, fewest: int
     ) -> list[Ahead]:
         levels = min(levels, self.ahead_levels) if is_plain(self.grower) else 0
-        found = grow_ahead(self.grower, self.counting, begin, end, keys, levels, fewest)
+        found = grow_ahead(self.grower, self.counting_ahead, begin, end, keys, levels, fewest)
         if found.overflows:  # the next levels may, too
             self.ahead_levels = 2 * len(found.levels)
         self.refined_pairs += found.pairs

@@ -54,21 +54,23 @@ extern "C" __global__ void __launch_bounds__(256) histogram(
 // memory, which no other lane uses. Lane l counts column l % width of the group, of every
 // `copies`-th row, a power of two up to 32 / READ_AT_ONCE; width = 32 / copies. A cell has 16 bits
 // for each class: a chunk has fewer than 2**16 rows. Group g has the columns group[g] ..
-// group[g + 1], of at most `bins` bins each. Lanes without a column count what is not read.
+// group[g + 1], of at most `bins` bins each: of the table, or of those that the node draws in these
+// `orders`. Lanes without a column count what is not read.
 extern "C" __global__ void __launch_bounds__(256) histogram_of_two(
     Table table, Rows rows, const i32* entries, Chunks chunks, const i64* slot, const i64* group,
-    i64 groups, i64 copies, i64 bins, Cell* out
+    i64 groups, const i32* orders, i64 copies, i64 bins, Cell* out
 ) {
     extern __shared__ i64 dynamic[];
     u32* words = (u32*)dynamic;
     const i64 c = blockIdx.x / groups, g = blockIdx.x % groups;
     if (chunks.lack(c)) return;
-    const i64 last = chunks.last[c], first = group[g], end = group[g + 1];
+    const i64 last = chunks.last[c], first = group[g], end = group[g + 1], j = chunks.owner[c];
+    const auto column = [&](i64 i) { return orders ? orders[j * table.columns + i] : i; };
     const u32 lane = threadIdx.x & 31, step = u32(copies), width = 32 / step, size = u32(bins) * 32;
     for (u32 i = threadIdx.x; i < size; i += blockDim.x) words[i] = 0;
     __syncthreads();
-    const i64 f = first + lane % width;
-    const u8* codes = table.codes + (f < end ? f : first);
+    const i64 own = first + lane % width;
+    const u8* codes = table.codes + column(own < end ? own : first);
     // A warp counts 32 rows, whose lanes know row and class; 0 is added for rows behind the last.
     for (i64 i0 = chunks.first[c] + (threadIdx.x & ~31u); i0 < last; i0 += blockDim.x) {
         const i64 row = i0 + lane < last ? entries[i0 + lane] : entries[i0];
@@ -85,18 +87,45 @@ extern "C" __global__ void __launch_bounds__(256) histogram_of_two(
         }
     }
     __syncthreads();
-    Cell* node = out + slot_of(slot, chunks.owner[c]) * table.offset[table.columns] * 2;
+    Cell* node = out + slot_of(slot, j) * table.offset[table.columns] * 2;
     for (u32 i = threadIdx.x; i < size; i += blockDim.x) {
         const u32 both = words[i];
-        const i64 column = first + (i & 31) % width;
-        if (both == 0 || column >= end) continue;
-        Cell* cell = node + (table.offset[column] + i / 32) * 2;
+        const i64 place = first + (i & 31) % width;
+        if (both == 0 || place >= end) continue;
+        Cell* cell = node + (table.offset[column(place)] + i / 32) * 2;
         if (both & 0xffff) add_to_global(cell, Cell(both & 0xffff));
         if (both >> 16) add_to_global(cell + 1, Cell(both >> 16));
     }
 }
 
-// The same without shared memory, for cells that do not fit it. One group of columns.
+// The same of any statistics, of columns that nodes draw: of the row of `orders` of each node.
+extern "C" __global__ void __launch_bounds__(256) histogram_of_drawn(
+    Table table, Rows rows, const i32* entries, Chunks chunks, const i64* slot, const i64* group,
+    i64 groups, const i32* orders, i64 channels, i64 bins, Cell* out
+) {
+    extern __shared__ i64 dynamic[];
+    Cell* cells = (Cell*)dynamic;
+    const i64 c = blockIdx.x / groups, g = blockIdx.x % groups;
+    if (chunks.lack(c)) return;
+    const i64 j = chunks.owner[c], first = chunks.first[c];
+    const u32 size = u32(bins * channels);
+    const i32* drawn = orders + j * table.columns + group[g];
+    const u32 width = u32(group[g + 1] - group[g]), items = u32(chunks.last[c] - first) * width;
+    for (u32 i = threadIdx.x; i < width * size; i += blockDim.x) cells[i] = 0;
+    __syncthreads();
+    for (u32 item = threadIdx.x; item < items; item += blockDim.x) {
+        const i64 row = entries[first + item / width];
+        const u32 k = item % width, code = table.codes_of(row)[drawn[k]];
+        add_row<InShared>(cells + k * size + code * channels, channels, rows, row);
+    }
+    __syncthreads();
+    Cell* node = out + slot_of(slot, j) * table.offset[table.columns] * channels;
+    for (u32 i = threadIdx.x; i < width * size; i += blockDim.x)
+        if (cells[i] != 0)
+            add_to_global(node + table.offset[drawn[i / size]] * channels + i % size, cells[i]);
+}
+
+// All columns without shared memory, for cells that do not fit it. One group of columns.
 extern "C" __global__ void __launch_bounds__(256) histogram_global(
     Table table, Rows rows, const i32* entries, Chunks chunks, const i64* slot, const i64* group,
     i64 groups, i64 channels, Cell* out

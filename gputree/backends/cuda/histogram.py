@@ -55,8 +55,9 @@ class Counting(NamedTuple):
 
     kernel: str
     groups: Any  # bounds of groups of columns, in words, or in columns for two classes: int64
-    sizes: tuple[int, ...]
+    sizes: tuple[Any, ...]
     shared: int = 0  # bytes of shared memory
+    draws: bool = False  # counts the columns that nodes draw, and no others
 
 
 def histogram(
@@ -86,15 +87,28 @@ def _differences(m: int, larger: Larger) -> tuple[Int64s, Int64s]:
 
 
 def count(
-    grower: Grower, counting: Counting, chunks: DeviceChunks, out: Any, slots: Any = None
+    grower: Grower,
+    counting: Counting,
+    chunks: DeviceChunks,
+    out: Any,
+    slots: Any = None,
+    orders: Any = None,
 ) -> None:
-    """Add pieces of nodes to the zeroed histograms of their nodes, at ``slots`` or in order."""
+    """Add pieces of nodes to the zeroed histograms of their nodes, at ``slots`` or in order.
+
+    With `orders` (m, d), int32, of the columns that come first there.
+    """
     groups = counting.groups.size - 1
+    listed = (orders,) if counting.kernel in LISTED else ()
     grower.kernels(
         "histogram", counting.kernel, (chunks.number * groups,), grower.table.packed,
         grower.statistics, grower.entries, chunks.packed, slots, counting.groups, groups,
-        *counting.sizes, out, shared=counting.shared,
+        *listed, *counting.sizes, out, shared=counting.shared,
     )  # fmt: skip
+
+
+# Kernels that take columns as nodes order them.
+LISTED = ("histogram_of_two", "histogram_of_drawn")
 
 
 # Maximum number of rows that a warp counts at once in the same columns: see histogram.cu.
@@ -107,14 +121,8 @@ BANKS_BYTES = 4 * LANES
 def choose_counting(grower: Grower, columns: tuple[int, int] | None = None) -> Counting:
     """Choose how to count columns first .. last, and those whose codes share words; or all."""
     table, channels = grower.table, grower.channels
-    bins = int(np.diff(table.host.offset).max())
-    of_two = grower.task.n_classes == 2 and grower.cell_dtype == np.uint32
-    if of_two and columns is None and BANKS_BYTES * bins <= tuning.TUNING.shared_bytes:
-        number = -(-table.columns // LANES)
-        width = -(-table.columns // number)
-        copies = min(1 << (LANES // width).bit_length() - 1, MOST_COPIES)
-        groups = np.minimum(np.arange(number + 1) * width, table.columns)
-        return Counting("histogram_of_two", to_device(groups), (copies, bins), BANKS_BYTES * bins)
+    if columns is None and (of_two := _of_two(grower, table.columns)):
+        return of_two
     found = column_groups(table.host.offset, grower.cell_bytes)
     groups = np.array([0, table.stride // WORD]) if found is None else found
     edges = table.host.offset[np.minimum(groups * WORD, table.columns)]
@@ -124,6 +132,44 @@ def choose_counting(grower: Grower, columns: tuple[int, int] | None = None) -> C
         return Counting("histogram_global", to_device(groups), (channels,))
     shared = int(np.diff(edges).max()) * grower.cell_bytes
     return Counting("histogram", to_device(groups), (channels,), shared)
+
+
+def choose_drawn(grower: Grower) -> Counting | None:
+    """Choose how to count the columns that nodes visit first; None where all are counted.
+
+    They are counted in both siblings, all columns in the smaller one: in half of the rows at most.
+    """
+    drawn, bins = grower.task.limits.max_features, _most_bins(grower)
+    most = tuning.TUNING.shared_bytes // (bins * grower.cell_bytes)
+    if 2 * drawn > grower.table.columns or most == 0:
+        return None
+    if of_two := _of_two(grower, drawn):
+        return of_two._replace(draws=True)
+    groups, width = _even(drawn, most)
+    sizes, shared = (grower.channels, bins), width * bins * grower.cell_bytes
+    return Counting("histogram_of_drawn", to_device(groups), sizes, shared, draws=True)
+
+
+def _of_two(grower: Grower, columns: int) -> Counting | None:
+    """Counting of so many columns of two classes; None for other statistics, or many bins."""
+    bins = _most_bins(grower)
+    is_counted = grower.task.n_classes == 2 and grower.cell_dtype == np.uint32
+    if not is_counted or BANKS_BYTES * bins > tuning.TUNING.shared_bytes:
+        return None
+    groups, width = _even(columns, LANES)
+    copies = min(1 << (LANES // width).bit_length() - 1, MOST_COPIES)
+    return Counting("histogram_of_two", to_device(groups), (copies, bins), BANKS_BYTES * bins)
+
+
+def _most_bins(grower: Grower) -> int:
+    return int(np.diff(grower.table.host.offset).max())
+
+
+def _even(columns: int, most: int) -> tuple[Int64s, int]:
+    """Bounds of groups of columns, and their width: at most so many."""
+    number = -(-columns // most)
+    width = -(-columns // number)
+    return np.minimum(np.arange(number + 1) * width, columns), width
 
 
 def _most_bytes(grower: Grower) -> int:

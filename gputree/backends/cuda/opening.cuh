@@ -75,6 +75,7 @@ __device__ i64 cut_nodes(const Pieces& pieces, i64 nodes, const i64* begin, cons
 struct Opening {
     Above above;
     i64 fewest;
+    i64 subtracts;  // histograms of larger siblings: else all are counted
     OpenNodes level;
     Pieces counted, searched, split;  // of the level: no memory of pieces of the level above
     i64* tally;
@@ -114,7 +115,8 @@ __device__ void open_level(const Opening& opening) {
         for (int side = 0; side < 2; ++side) {
             const i64 p = places[side], q = places[1 - side];
             if (!opens[side] || p >= level.most) continue;
-            const bool subtracts = above.records && side == siblings.larger();
+            const bool subtracts =
+                opening.subtracts && above.records && side == siblings.larger();
             const bool has_sibling = opens[1 - side] && q < level.most;
             const int count = subtracts ? 1 - side : side;
             level.begin[p] = siblings.first(side);

@@ -33,7 +33,8 @@ def refine(
     """Choose splits: nodes whose entries have their sides, and the (row, column) pairs searched."""
     sizes = end - begin
     extent = SearchExtent(begin.size, int(sizes.sum()), int(sizes.max()))
-    level = open_search(grower, extent, histograms, plan, scores)
+    drawn = draw_orders(grower, begin.size, plan.keys, scores.sets)
+    level = open_search(grower, extent, histograms, plan, scores, drawn)
     if subsets is not None:
         masks = Results.of(level.results, begin.size).masks.view(np.uint32)
         masks.data.memset_async(0, masks.nbytes)
@@ -48,27 +49,37 @@ def refine(
     return marked._replace(splits=marked.splits._replace(codes=codes)), pairs
 
 
+def draw_orders(grower: Grower, m: int, keys: Any, sets: Any = None) -> tuple[Any, Any]:
+    """Columns of m nodes in the order of visits, and their ranks; None where all are visited."""
+    d = grower.table.columns
+    if grower.task.limits.max_features >= d:
+        return None, None
+    of = lambda nodes: 2 * [((nodes, d), np.int32)]  # noqa: E731
+    orders, ranks = grower.workspace.drawn.allocate(of(m), lambda: bytes_of(*of(grower.most_nodes)))
+    grower.kernels.each(
+        "choose", "draw_orders", m, keys, m, d, grower.interactions, sets, orders, ranks
+    )
+    return orders, ranks
+
+
 def open_search(
     grower: Grower,
     extent: SearchExtent,
     histograms: Any,
     plan: LevelPlan,
     scores: DeviceScores,
+    drawn: tuple[Any, Any],  # see `draw_orders`
     results: Any = None,
 ) -> SearchLevel:
     """Allocate the search of nodes; `results` is other memory for what the host reads."""
-    m, d = extent.nodes, grower.table.columns
+    m = extent.nodes
     keys = plan.keys if grower.task.limits.random_ties else None
-    cuts, best_boundaries, best_scores, latest, done, upto, read, lefts, *drawn = (
+    cuts, best_boundaries, best_scores, latest, done, upto, read, lefts = (
         grower.workspace.splits.allocate(
             _arrays(grower, m, plan.parts.chunks.number), lambda: _most_bytes(grower)
         )
     )
     results = read if results is None else results
-    if drawn:
-        grower.kernels.each(
-            "choose", "draw_orders", m, plan.keys, m, d, grower.interactions, scores.sets, *drawn
-        )
     return SearchLevel(
         extent=extent,
         plan=plan,
@@ -85,22 +96,16 @@ def open_search(
         packed=LEVEL.pack(
             histograms, plan.slots, scores.cumulative, scores.total, keys, plan.number
         ),
-        visited=VISITS.pack(*(drawn or (None, None)), done, upto),
+        visited=VISITS.pack(*drawn, done, upto),
         scored=scores.pack(),
     )
 
 
 def _arrays(grower: Grower, m: int, parts: int) -> list[Shaped]:
-    """Arrays of the splits of m nodes: cuts to `lefts`, then columns by rank, and ranks.
-
-    The last two exist only where nodes visit some columns first.
-    """
-    i4, i8, d = np.int32, np.int64, grower.table.columns
-    words, draws = len(Tally._fields) + m * RECORD_WORDS, grower.task.limits.max_features < d
+    """Arrays of the splits of m nodes, in the order of `open_search`."""
+    i4, i8, words = np.int32, np.int64, len(Tally._fields) + m * RECORD_WORDS
     words += m * MASK_WORDS if grower.table.host.categorical.size else 0
-    arrays: list[Shaped] = [((m, CUT_WORDS), i8), *2 * [(m, i8)], *3 * [(m, i4)]]
-    arrays += [(words, i8), (parts, i8)]
-    return arrays + draws * 2 * [((m, d), i4)]
+    return [((m, CUT_WORDS), i8), *2 * [(m, i8)], *3 * [(m, i4)], (words, i8), (parts, i8)]
 
 
 def _most_bytes(grower: Grower) -> int:

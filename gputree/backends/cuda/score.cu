@@ -39,23 +39,28 @@ __device__ void subtract(
 }
 
 // Grid: nodes x columns; block: one warp. Node j has its histogram at its slot, or gets it there;
-// `totals` is written by the first column. Columns that may not split their node are excluded;
-// there are no nodes behind `number`.
+// `totals` is written by the first column. Columns that may not split their node are excluded.
+// With `ranks` only those are counted that nodes visit first: others may have a cut. There are no
+// nodes behind `number`.
 extern "C" __global__ void __launch_bounds__(32, 1) score_columns(
     Rules rules, Table table, Cell* histograms, Larger larger, const i64* slots, i64* cumulatives,
     i64* totals, Monotonic monotonic, Interactions interactions, const i64* sets, Scores scores,
-    const i64* number
+    const i32* ranks, const i64* number
 ) {
     const Criterion& criterion = rules.criterion;
     const i64 columns = table.columns, channels = rules.channels;
     const i64 f = blockIdx.x % columns, j = blockIdx.x / columns;
     if (is_behind(number, j)) return;
-    const i64 slot = slot_of(slots, j);
+    const i64 slot = slot_of(slots, j), rank = ranks ? ranks[blockIdx.x] : f;
+    if (ranks && rank >= rules.max_features) {
+        if (threadIdx.x == 0) scores.leave_open(blockIdx.x);
+        return;
+    }
     subtract(larger, table, slot, f, channels, histograms);
     const bool may_split = interactions.of(sets, j, columns).includes(f);
     if (!may_split) {
         if (threadIdx.x == 0) scores.exclude(blockIdx.x);
-        if (f > 0) return;
+        if (rank > 0) return;
     }
     const i64 width = table.offset[columns] * channels;
     const int lane = threadIdx.x;
@@ -67,7 +72,7 @@ extern "C" __global__ void __launch_bounds__(32, 1) score_columns(
     const Cell* missing = missing_cell(column, cells, channels);
     const i64 last = (column.first + column.value_bins - 1) * channels;
     const AfterBin total = {cumulative + last, missing};
-    if (f == 0)
+    if (rank == 0)
         for (i64 k = lane; k < channels; k += 32) totals[j * channels + k] = total[k];
     if (!may_split) return;
 

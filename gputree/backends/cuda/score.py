@@ -52,9 +52,13 @@ def score_nodes(
     larger: Packed,  # histograms that are not counted, but differences
     constraints: tuple[Packed, Any],  # see `pack_constraints`
     slots: Any = None,
+    ranks: Any = None,
     number: Any = None,
 ) -> DeviceScores:
-    """Score the columns of m nodes, or of the first `number`, with arrays on the device."""
+    """Score the columns of m nodes, or of the first `number`, with arrays on the device.
+
+    With `ranks` (m, d), int32, those that nodes visit first.
+    """
     workspace, (monotonic, sets) = grower.workspace, constraints
     arrays = workspace.scores.allocate(
         _arrays(grower, m), lambda: bytes_of(*_arrays(grower, grower.most_nodes))
@@ -63,7 +67,7 @@ def score_nodes(
     grower.kernels(
         "score", "score_columns", (m * grower.table.columns,), grower.rules, grower.table.packed,
         histograms, larger, slots, scores.cumulative, scores.total, monotonic,
-        grower.interactions, sets, scores.pack(), number, threads=LANES,
+        grower.interactions, sets, scores.pack(), ranks, number, threads=LANES,
     )  # fmt: skip
     return scores
 

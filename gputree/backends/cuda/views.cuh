@@ -67,6 +67,12 @@ struct Scores {  // (nodes, columns): best boundaries, and the highest bounds of
         bounds[pair] = __longlong_as_double(0x7ff8000000000000ll);
     }
 
+    // A column whose bins are not counted has no known cut, and may have any.
+    __device__ __forceinline__ void leave_open(i64 pair) const {
+        best[pair] = -infinity();
+        bounds[pair] = infinity();
+    }
+
     __device__ __forceinline__ bool excludes(i64 pair) const {
         return bounds[pair] != bounds[pair];
     }

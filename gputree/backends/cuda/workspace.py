@@ -200,6 +200,7 @@ class Workspace:
         self.counted = Buffer(ample)  # arrays sent for histograms
         self.bounds = Buffer(ample)
         self.scores = Buffer(ample)
+        self.drawn = Buffer(ample)
         self.plan = Buffer(ample)
         self.subsets = Buffer(ample)
         self.splits = Buffer(ample)

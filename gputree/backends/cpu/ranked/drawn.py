@@ -120,7 +120,9 @@ def draw_sides(ranked, drawn, s, t, key, c, ranks):
     Returns its threshold, and whether missing values go left.
     """
     numbers, f = drawn.number[c], drawn.column[c]
-    threshold, missing_left = draw_cut(key, drawn, c, drawn.categories[f] > 0)
+    threshold, missing_left = draw_cut(
+        key, f, drawn.low[c], drawn.high[c], drawn.missing[c], drawn.categories[f] > 0
+    )
     for i in range(np.uintp(t - s)):
         ranks[i] = -np.int32(not goes_left(numbers[i], threshold, missing_left))
     return threshold, missing_left
