@@ -5,7 +5,7 @@ import html
 import inspect
 import math
 import unicodedata
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any, TypeVar
 
 
@@ -15,14 +15,11 @@ def aligned(lines: dict[str, str]) -> str:
     return "\n".join(f"{padded(key, width)}{value}" for key, value in lines.items())
 
 
-def tabled(rows: Sequence[Sequence[str]]) -> str:
-    """Rows of a table: the first column to the left, the others to the right."""
+def tabled(rows: Sequence[Sequence[str]], left: Collection[int] = (0,)) -> str:
+    """Rows of a table: some columns to the left, by default the first, the others to the right."""
     widths = [max(map(display_width, column)) for column in zip(*rows, strict=True)]
-    lines = []
-    for first, *rest in rows:
-        cells = [padded(cell, -width) for cell, width in zip(rest, widths[1:], strict=True)]
-        lines.append("  ".join([padded(first, widths[0]), *cells]).rstrip())
-    return "\n".join(lines)
+    signed = [width if j in left else -width for j, width in enumerate(widths)]
+    return "\n".join("  ".join(map(padded, row, signed)).rstrip() for row in rows)
 
 
 def html_table(rows: Sequence[Sequence[str]], head: bool = True) -> str:

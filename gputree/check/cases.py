@@ -16,7 +16,7 @@ from gputree.backends.sharded.rows import Read, join_measures, measure
 from gputree.backends.sharded.tasks import Here, Tasks
 from gputree.base.dtypes import Floats, Int64s, Values, Weight
 from gputree.criteria.named import OF_CLASSES, OVER_HISTOGRAMS
-from gputree.estimators import C45Classifier, DecisionTreeClassifier, ID3Classifier
+from gputree.estimators import C45Classifier, ID3Classifier
 from gputree.estimators import DecisionTreeClassifier as Classifier
 from gputree.estimators import DecisionTreeRegressor as Regressor
 from gputree.estimators.base import with_weight
@@ -25,7 +25,7 @@ from gputree.inputs.tables import Table
 from gputree.tree import Tree
 
 
-class InParts(DecisionTreeClassifier):
+class InParts(Classifier):
     """Estimator that grows over two parts of the table, counted by the device."""
 
     def _grow_tree(self, table: Table, target: NDArray, weight: Weight, n: int) -> Tree:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from gputree.base.texts import aligned, display_width, padded
+from gputree.base.texts import aligned, tabled
 from gputree.cli.cells import tell_other_task, with_hints
 from gputree.cli.reading import table_origin
 from gputree.cli.report import counted, escape_unknown_characters, with_examples
@@ -93,9 +93,7 @@ def _print_table(arguments: argparse.Namespace) -> None:
     escape_unknown_characters()
     print(aligned(lines))
     print()
-    widths = [max(map(display_width, cells)) for cells in zip(*rows, strict=True)]
-    for row in rows:
-        print("  ".join(map(padded, row, widths)).rstrip())
+    print(tabled(rows, left=range(len(rows[0]))))
 
 
 def _warn_of_identifiers(label: str, X: Any) -> None:

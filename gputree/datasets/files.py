@@ -5,7 +5,6 @@ import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from os import PathLike, fspath
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 import pyarrow as pa
@@ -57,18 +56,16 @@ class FileBatches:
         target: str | None,
         names: list[str],
         kinds: Kinds,
-        valueless: Collection[str] = (),
-        batch_bytes: int | None = None,
-        missing_target: str = "error",
-        file_format: FileFormat = INFERRED,
-        left_out: Sequence[str] = (),
-        units: Mapping[str, str | None] = MappingProxyType({}),
+        valueless: Collection[str],
+        batch_bytes: int | None,
+        missing_target: str,
+        file_format: FileFormat,
+        left_out: Sequence[str],
+        units: Mapping[str, str | None],
     ) -> None:
         self._batch_bytes, self._missing_target = batch_bytes, missing_target
-        self._form, self.left_out = file_format, tuple(left_out)
-        self.units = units
-        self.n_dropped = 0
-        self.files, self.target_name, self.names = files, target, names
+        self._form, self.left_out, self.units = file_format, tuple(left_out), units
+        self.files, self.target_name, self.names, self.n_dropped = files, target, names, 0
         self._kinds, self._valueless = kinds, valueless
         self._seen = [_state(path) for path in files]
         self.n_bytes = sum(size for size, _ in self._seen)

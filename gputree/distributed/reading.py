@@ -270,15 +270,8 @@ Partitions = list[tuple[Any, Any, Any]]
 
 def look_at(tasks: Tasks, partitions: Partitions, options: ReadingOptions) -> Look:
     """Inspect partitions; ValueError without rows or positive weights, or if they do not fit."""
-    found: Look | None = tasks.tree(
-        join_looks,
-        _compute(
-            tasks,
-            look,
-            [(*partition, options) for partition in partitions],
-            join_looks,
-        ),
-    )
+    looks = _compute(tasks, look, [(*partition, options) for partition in partitions])
+    found: Look | None = tasks.tree(join_looks, looks)
     if found is None:
         raise InputError(
             f"Found array with 0 sample(s) while a minimum of 1 is required by {options.caller}."
@@ -291,21 +284,17 @@ def look_at(tasks: Tasks, partitions: Partitions, options: ReadingOptions) -> Lo
 def read_all(tasks: Tasks, partitions: Partitions, known: Known) -> Rowsets:
     """Read all partitions; they stay where they are read."""
     given = tasks.share(known)
-    parts = _compute(tasks, read, [(*partition, given) for partition in partitions], None)
+    parts = _compute(tasks, read, [(*partition, given) for partition in partitions])
     nominal = tasks.share(known.columns.nominal)
     found = tasks.combine(measure, join_measures, parts, nominal)
     check_weight_range(np.array([found.weights[1] if found.n_rows else 0.0]))
     return Rowsets(parts, known.columns, known.dtype, found)
 
 
-def _compute(
-    tasks: Tasks, function: Callable[..., Any], arguments: list[tuple], combine: Any
-) -> list[Any]:
-    """Futures of a function of each partition; a single one is passed through `combine`."""
+def _compute(tasks: Tasks, function: Callable[..., Any], arguments: list[tuple]) -> list[Any]:
+    """Futures of a function of each partition."""
     delayed = require("dask", "gputree.distributed").delayed(function, pure=False)
     futures: list[Any] = tasks.client.compute([delayed(*argument) for argument in arguments])
-    if combine is not None and len(futures) == 1:
-        return [tasks.submit(combine, futures)]
     return futures
 
 

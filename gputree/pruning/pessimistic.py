@@ -290,6 +290,4 @@ class Pessimistic(Pruner):
                 "Pessimistic with subtree_raising=True sends training rows down the raised "
                 "branches: pass X and y as used for growing, or set subtree_raising=False."
             )
-        from gputree.pruning.pessimistic import prune_and_raise  # its kernels are many
-
         return prune_and_raise(tree, data, limit, SLACK)

@@ -12,7 +12,7 @@ from gputree.backends.devices import to_host
 from gputree.base.dtypes import Bools, Floats, Int64s
 from gputree.base.optional import require
 from gputree.base.sklearn import Ordered, StrOptions, validate_params
-from gputree.base.texts import display_width, fill, padded
+from gputree.base.texts import fill, tabled
 from gputree.columns import Columns
 from gputree.errors import InputError
 from gputree.export.describe import format_number, level_below
@@ -92,14 +92,7 @@ class FeatureRanking:
     def __repr__(self) -> str:
         head = ["", "missing", *(name.replace("_", " ") for name in self.scores), "cut"]
         lines = [head, *(self._line(j) for j in range(len(self)))]
-        width = [max(display_width(line[i]) for line in lines) for i in range(len(head))]
-        return "\n".join(
-            "  ".join(
-                padded(cell, w if i in (0, len(head) - 1) else -w)
-                for i, (cell, w) in enumerate(zip(line, width, strict=True))
-            ).rstrip()
-            for line in lines
-        )
+        return tabled(lines, left=(0, len(head) - 1))
 
     def _line(self, j: int) -> list[str]:
         share = f"{self.missing[j]:.1%}" if self.missing[j] else "-"

@@ -122,7 +122,7 @@ class DeviceShards:
         table, task, n_threads, _ = self._given
         self.host.encode(max_bins)
         plan = share_out(task, self._sizes())
-        n, coded = table.shape[0], table.coded(max_bins, task.exact, n_threads)
+        n, coded = table.shape[0], table.whole.coded(max_bins, task.exact, n_threads)
         spans = [(a, min(a + plan.rows, n)) for a in range(0, n, plan.rows)]
         keys = self.summary.keys
         self.host = LocalShards(*self._given, spans)

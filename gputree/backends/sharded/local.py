@@ -62,7 +62,7 @@ class LocalShards:
 
     def encode(self, max_bins: int) -> None:
         task = self.summary.task
-        coded = self.data.coded(max_bins, task.exact, self.n_threads)
+        coded = self.data.whole.coded(max_bins, task.exact, self.n_threads)
         self.take_codes(coded, self.data.bin_keys(max_bins, task.exact))
 
     def take_codes(self, coded: Table, keys: Any) -> None:

@@ -206,9 +206,7 @@ class CutSearch:
         self, intervals: Intervals, shift: Keys, first: Int64s
     ) -> tuple[Int64s, RequestedIntervals]:
         """Return the nodes of intervals, and the arrays that shards need to count them."""
-        is_first = (np.diff(intervals.node, prepend=-1) != 0) | (
-            np.diff(intervals.column, prepend=-1) != 0
-        )
+        is_first = _begins_pair(intervals)
         pair = np.flatnonzero(is_first)
         nodes = np.unique(intervals.node)
         node_pairs = np.append(np.searchsorted(intervals.node[pair], nodes), pair.size)
@@ -243,9 +241,7 @@ class CutSearch:
     def _most_gathered(self, intervals: Intervals) -> int:
         """Maximum number of rows in intervals that are gathered: limited by memory and by cost."""
         size = self.summary.table.values.dtype.itemsize + ROW_BYTES
-        is_first = (np.diff(intervals.node, prepend=-1) != 0) | (
-            np.diff(intervals.column, prepend=-1) != 0
-        )
+        is_first = _begins_pair(intervals)
         passed = int(self.level.ranges.rows.sum(axis=1)[intervals.node[is_first]].sum())
         return min(self.budget.sorted_bytes // size, int(tuning.TUNING.sorted_share * passed))
 
@@ -267,6 +263,12 @@ class CutSearch:
             _joined(field) for field in zip(*(gathered.rows for gathered in found), strict=True)
         ]
         self._compare(scan_intervals, intervals, intervals.rows, Rows(*rows), first, values, items)
+
+
+def _begins_pair(intervals: Intervals) -> Bools:
+    """Mark the first interval of each node and column."""
+    node, column = (np.diff(field, prepend=-1) != 0 for field in intervals[:2])
+    return node | column
 
 
 def _groups(sizes: Int64s, most: int) -> Iterator[slice]:

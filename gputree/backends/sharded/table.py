@@ -74,10 +74,6 @@ class ShardedTable:
         """Return some rows as a separate table, without codes."""
         return CpuTable(self.whole.values[begin:end], self.missing, self.categories)
 
-    def coded(self, max_bins: int, exact: bool, n_threads: int) -> Table:
-        """Return all shards together, coded; see `gputree.backends.cpu.table.CpuTable.coded`."""
-        return self.whole.coded(max_bins, exact, n_threads)
-
     def bin_keys(self, max_bins: int, exact: bool) -> BinKeys:
         """Return the keys of bins of the table, which was coded with the same arguments."""
         ends = np.full(self.shape[1], np.finfo(self.whole.values.dtype).max, np.float64)

@@ -60,11 +60,6 @@ class Tasks:
         return results
 
     @property
-    def threads(self) -> int:
-        """Number of threads of all workers."""
-        return sum(self.client.nthreads().values()) or 1
-
-    @property
     def workers(self) -> int:
         """Number of workers, at least 1."""
         return len(self.client.nthreads()) or 1
@@ -77,7 +72,8 @@ class Tasks:
         """
         tuned = tuning.TUNING
         worth = isqrt(size // (parts * tuned.task_bytes))
-        return max(min(worth, tuned.pieces_per_thread * self.threads), 1)
+        threads = sum(self.client.nthreads().values())  # of all workers
+        return max(min(worth, tuned.pieces_per_thread * threads), 1)
 
     def narrowed(self, combine: Callable[[list[Any]], Any], futures: list[Any]) -> list[Any]:
         """Combine results until one task can process the rest; returns their futures."""
