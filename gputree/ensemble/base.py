@@ -56,8 +56,10 @@ from gputree.tree.statistics import mean_importances
 # can be interrupted after each. The peak of 20 trees of credit_default is 20.5 MB with 2**18, 16.5
 # with 2**17, and 13.4 with 2**16, which takes 1.04 times as long.
 BLOCK_ROWS = 1 << 17
-# Blocks of trees for each thread, at least: threads end at about the same time.
+# Blocks of trees for each thread, at least: threads end at about the same time. Where a thread has
+# few rows of all its trees, one: what a block takes beyond its kernels is 0.3 ms.
 BLOCKS_PER_THREAD = 2
+FEW_ROWS = 1 << 15
 
 
 class Forest(ForestParameters, Reporting, StandardErrors):
@@ -188,7 +190,8 @@ class Forest(ForestParameters, Reporting, StandardErrors):
 
         most, blocks_each = rows.stacked, 1
         if rows.grows_whole:
-            most, blocks_each = BLOCK_ROWS // rows.n_rows, BLOCKS_PER_THREAD
+            most, rows_each = BLOCK_ROWS // rows.n_rows, len(numbers) * rows.n_rows // at_once
+            blocks_each = BLOCKS_PER_THREAD if rows_each > FEW_ROWS else 1
         size = max(min(most, len(numbers) // (blocks_each * at_once)), 1)
         together = BLOCKS_PER_THREAD * at_once * size if self._has_callbacks else len(numbers)
         with nullcontext() if bar is None else bar:

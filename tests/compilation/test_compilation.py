@@ -15,6 +15,7 @@ import types
 from collections import namedtuple
 from collections.abc import Iterator
 from contextlib import nullcontext
+from functools import cache
 from pathlib import Path
 
 import numba
@@ -81,6 +82,16 @@ def modules() -> list[str]:
     return [module.name for module in found if module.name != "gputree.__main__"]
 
 
+@cache
+def statements(module: str) -> list[ast.stmt]:
+    """Imports and decorated functions of a module, parsed once for all tests."""
+    body = ast.parse(sources._source(module)).body
+    imports = ast.Import | ast.ImportFrom
+    return [
+        node for node in body if isinstance(node, imports) or getattr(node, "decorator_list", [])
+    ]
+
+
 def reached(function: types.FunctionType, seen: set) -> Iterator[types.FunctionType]:
     """The package's functions that numba finds by name from `function` on."""
     if function in seen:
@@ -97,7 +108,7 @@ def reached(function: types.FunctionType, seen: set) -> Iterator[types.FunctionT
 def test_imports_are_those_of_the_syntax_tree():
     for module in modules():
         names = set()
-        for node in ast.parse(sources._source(module)).body:
+        for node in statements(module):
             if isinstance(node, ast.Import):
                 names |= {(alias.name, "") for alias in node.names}
             elif isinstance(node, ast.ImportFrom):
@@ -176,7 +187,7 @@ COMPILING = {
 
 def compiled_names(module):
     """Names in functions of a module that are compiled, and in what they are compiled for."""
-    for node in ast.parse(sources._source(module)).body:
+    for node in statements(module):
         if isinstance(node, ast.FunctionDef):
             decorators = {
                 n.id for d in node.decorator_list for n in ast.walk(d) if isinstance(n, ast.Name)

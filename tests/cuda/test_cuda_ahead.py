@@ -164,10 +164,10 @@ def test_nodes_whose_drawn_columns_have_no_cut_are_put_off(cuda_device):
 @pytest.mark.parametrize(
     ("criterion", "weighted", "shared_bytes", "kernel"),
     [
-        ("gini", False, 48 * 1024, "histogram_of_drawn"),
-        ("entropy", True, 1024, "histogram_of_drawn"),  # a column at once
-        ("squared_error", False, 2048, "histogram_of_drawn"),
-        ("poisson", True, 64, "histogram_global"),  # all columns
+        ("gini", False, 48 * 1024, "histogram"),
+        ("entropy", True, 1024, "histogram"),  # a column at once
+        ("squared_error", False, 2048, "histogram"),
+        ("poisson", True, 64, "histogram"),  # in global memory
         ("of two", False, 48 * 1024, "histogram_of_two"),
     ],
 )
@@ -176,17 +176,18 @@ def test_drawn_columns_are_counted(
 ):
     """Count those that nodes visit first, in both siblings, of pieces of few rows."""
     tune(monkeypatch, "cuda", shared_bytes=shared_bytes, chunk_rows=70, fewest_chunk_rows=10)
-    sample = table(criterion.replace("of two", "gini"), weighted, n=200, d=9)
-    if kernel == "histogram_of_two":
+    of_two, criterion = criterion == "of two", criterion.replace("of two", "gini")
+    sample = table(criterion, weighted, n=200, d=9)
+    if of_two:
         sample = sample._replace(y=sample.y % 2)
-    task = make_task(criterion.replace("of two", "gini"), sample, max_features=4, max_depth=5)
-    launches.clear()
-    assert_same_tree(sample, task, finish_rows=10, max_bins=16)
-    assert launches[kernel] > 1
-    task = make_task(criterion.replace("of two", "gini"), sample, max_features=5, max_depth=5)
-    launches.clear()
-    assert_same_tree(sample, task, finish_rows=10, max_bins=16)
-    assert launches["histogram_of_drawn"] == 0
+    for drawn in (4, 5):
+        task = make_task(
+            criterion.replace("of two", "gini"), sample, max_features=drawn, max_depth=5
+        )
+        launches.clear()
+        assert_same_tree(sample, task, finish_rows=10, max_bins=16)
+        assert launches[kernel] > 1
+        assert pair(sample, task, 16)[1].counting_ahead.draws == (drawn == 4)  # of 9
 
 
 def test_a_tree_waits_once_for_its_levels(emulated_device):

@@ -112,7 +112,7 @@ def test_batches(together, monkeypatch, most, numbers):
 @pytest.mark.usefixtures("together")
 def test_levels_are_queued_for_all_trees():
     """A level of five trees takes the launches of one."""
-    counts, names = [], ("histogram_of_drawn", "mark_sides", "node_statistics")
+    counts, names = [], ("histogram", "mark_sides", "node_statistics")
     for n_estimators in (1, 5):
         launches.clear()
         forest = clone(OF_CLASSES).set_params(n_estimators=n_estimators, max_depth=3)

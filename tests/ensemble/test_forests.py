@@ -366,6 +366,21 @@ def test_many_trees_share_the_ranks_of_a_larger_table(n_trees, max_features, dig
         assert table.rank_for(max_features, n_trees, 1) == table.is_ranked == shares
 
 
+@pytest.mark.parametrize(("most", "kind"), [(40, np.uint32), (60, np.uint16)])
+def test_ranks_of_many_rows_are_narrow_where_values_are_few(monkeypatch, most, kind):
+    """Limits for 16 bits are between the numbers of rows and of values; some are missing."""
+    X = np.random.default_rng(0).integers(0, 50, (200, 3)).astype(float)
+    y = (X[:, 0] > X[:, 1]).astype(int)
+    X[::9, 1] = np.nan
+    forest = RandomForestClassifier(3, max_features=1, random_state=0).fit(X, y)
+    for module in ("ranks", "drawn_ranks"):
+        monkeypatch.setattr(f"gputree.backends.cpu.{module}.MANY_ROWS", most)
+    table = CpuTable(X, np.isnan(X).any(axis=0))
+    assert table.ranks(0, True, False, 1).rank.dtype == kind
+    with tuned(TUNING._replace(copied_bytes=0, copied_rows=50)):
+        assert_same_forest(forest, clone(forest).fit(X, y))
+
+
 def test_scores_and_quantiles_are_of_trees_that_a_warm_start_kept():
     X, _, y = mixed(20)
     forest = RandomForestRegressor(n_estimators=20, warm_start=True, random_state=0).fit(X, y)

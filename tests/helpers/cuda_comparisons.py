@@ -176,12 +176,12 @@ def compare_forests() -> None:
         (RandomForestClassifier, X, {**classes, "max_bins": 8}),
         (RandomForestClassifier, many, {**classes, "categorical_features": [2]}),
         (RandomForestRegressor, X, {"max_samples": 1200, "max_bins": 8}),
-        (RandomForestRegressor, more, {"max_samples": 1200, "max_bins": 8, "max_features": 2}),
+        (RandomForestClassifier, more, {"max_bins": 8, "max_features": 2}),
     ):
         target = y > 0.5 if kind is RandomForestClassifier else y
         forest = kind(3, random_state=1, max_depth=4, **options)
         with finishing(20), pytest.MonkeyPatch.context() as patch:
-            tune(patch, "cuda", shared_bytes=1 << (9 if values is more else 13))
+            tune(patch, "cuda", shared_bytes=1 << (8 if values is more else 13))
             expected, found = (
                 clone(forest).set_params(device=device).fit(values, target)
                 for device in ("cpu", "cuda")

@@ -150,9 +150,9 @@ def fit_within(model: Any, table: CodedTable, y: Any, weight: Any, budget: int) 
     """Grow in shards, within a budget that is held, on the device."""
     gc.collect()
     memory.peak = before = memory.live
-    counted = launches["histogram"] + launches["histogram_global"]
+    counted = launches["histogram"] + launches["histogram_of_two"]
     found = model.set_params(max_device_memory=budget).fit(table, y, weight)
     assert memory.peak - before <= budget, (memory.peak - before, budget)
     assert "uploaded_bytes" in found.growth_report_
-    assert launches["histogram"] + launches["histogram_global"] > counted
+    assert launches["histogram"] + launches["histogram_of_two"] > counted
     return found.tree_

@@ -2,7 +2,9 @@
 
 import ast
 import re
+from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -16,14 +18,29 @@ SOURCES = sorted(PACKAGE.rglob("*.py"))
 KERNELS = sorted(p for p in PACKAGE.rglob("*") if p.suffix in (".cu", ".cuh"))
 
 
-def constants(source: Path):
-    """Names of a module's constants and the expressions behind them."""
-    for statement in ast.parse(source.read_text("utf-8")).body:
+class Contents(NamedTuple):
+    """Contents of a module that conventions are about."""
+
+    constants: list[tuple[str, ast.expr]]  # names, and the expressions behind them
+    functions: list[tuple[str, set[str]]]  # names, and those of all parameters
+
+
+@cache
+def contents(source: Path) -> Contents:
+    """Parse a module, once for all tests."""
+    found = Contents([], [])
+    module = ast.parse(source.read_text("utf-8"))
+    for statement in module.body:
         if isinstance(statement, (ast.Assign, ast.AnnAssign)) and statement.value is not None:
             targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
             for target in targets:
                 if isinstance(target, ast.Name) and target.id.isupper():
-                    yield target.id, statement.value
+                    found.constants.append((target.id, statement.value))
+    for node in statements(module):
+        if isinstance(node, ast.FunctionDef):
+            names = {arg.arg for arg in ast.walk(node.args) if isinstance(arg, ast.arg)}
+            found.functions.append((node.name, names - {"self"}))
+    return found
 
 
 def is_sentinel(value: ast.expr) -> bool:
@@ -39,7 +56,7 @@ def test_sentinels_are_in_one_file():
     sentinels = {
         source.relative_to(PACKAGE).as_posix(): names
         for source in SOURCES
-        if (names := {name for name, value in constants(source) if is_sentinel(value)})
+        if (names := {name for name, value in contents(source).constants if is_sentinel(value)})
     }
     assert {"NO_CHILD", "MISSING_STOPS", "MISSING_CODE", "NO_FRAME"} <= sentinels.pop(
         "base/dtypes.py"
@@ -90,11 +107,10 @@ MANY_PARAMETERS = {"grow", "grow_one", "open_batches", "push_bounds", "read_tabl
 def test_functions_have_at_most_ten_parameters():
     """More are fields of a record. Constructors of estimators have a parameter for each option."""
     found = {
-        node.name
+        name
         for source in SOURCES
-        for node in statements(ast.parse(source.read_text("utf-8")))
-        if isinstance(node, ast.FunctionDef) and node.name != "__init__"
-        if len({arg.arg for arg in ast.walk(node.args) if isinstance(arg, ast.arg)} - {"self"}) > 10
+        for name, parameters in contents(source).functions
+        if name != "__init__" and len(parameters) > 10
     }
     assert found <= MANY_PARAMETERS
     assert "read_table" in found

@@ -122,7 +122,7 @@ def share_blocks(sizes: Int64s, rows: int) -> Iterator[tuple[int, int]]:
 @borrowing
 def missing_rank(bits):
     """Rank of missing values in keys whose index has `bits` bits: above all others."""
-    return 0xFFFF if bits == 16 else 0x7FFFFFFF
+    return 0x7FFFFFFF if bits == 32 else 0xFFFF
 
 
 @borrowing

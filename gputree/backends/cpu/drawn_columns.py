@@ -28,6 +28,7 @@ from gputree.backends.cpu.drawn_ranks import (
     new_drawn_ranks,
     part_by_ranks,
     part_rows,
+    place_bits,
 )
 from gputree.backends.cpu.drawn_values import best_value_cut, mark_values, new_drawn
 from gputree.backends.cpu.finish import (
@@ -191,7 +192,7 @@ def grow_some(rules, criterion, entries, waiting, span, values, ranks, scratch, 
     limits, first_row, free, bottom = rules.limits, span.first_row, span.free, span.bottom
     min_rows, bits = fewest_rows(limits), 0  # of a key, for the place of a row
     if ranks is not None:
-        bits = 8 * ranks.keys.itemsize // 2
+        bits = place_bits(ranks)
     size = span.size
     # Nodes below `free` have their entries, s .. t; the `size` on the stack may still be split.
     while size > bottom:

@@ -79,6 +79,8 @@ MOST_CELLS = 1 << 15
 # as to sort a few hundred rows.
 LEAST_BITS = 8
 MOST_BITS = 12
+# Bits for places, behind ranks of 16 bits in keys of 64.
+NARROW_BITS = 40
 # Bits of a word with the weight of both classes; behind them is that of the second one.
 WORD_LOW = (1 << 32) - 1
 
@@ -136,6 +138,14 @@ def _ends(table: Table) -> Ends:
     values = writable(table.values)
     narrow, wide = (values if values.dtype == of else values[:0].astype(of) for of in "fd")
     return Ends(narrow, wide, np.empty(0, ROW))
+
+
+@pasted
+def place_bits(ranks):
+    """Bits of a key for the place of a row; they also say which rank missing values have."""
+    if ranks.keys.itemsize == 4:
+        return 16
+    return 32 if ranks.table.rank.itemsize == 4 else NARROW_BITS
 
 
 @borrowing

@@ -42,7 +42,7 @@ class Ranks(NamedTuple):
 
 
 def rank_type(n: int) -> np.dtype:
-    """Type of the ranks of n rows."""
+    """Type of ranks below n."""
     return np.dtype(np.uint16 if n < MANY_ROWS else np.uint32)
 
 
@@ -54,9 +54,6 @@ def rank_table(table: Table, n_threads: int) -> Ranks:
     uncoded = ~table.by_code & (table.categories == 0)
     counts = np.zeros(d, np.int64)
     ends: list[tuple[Floats, Floats]] = [(np.empty(0), np.empty(0))] * d
-    for f in np.flatnonzero(~uncoded).tolist():
-        ends[f] = _rank_by_code(table, f, none, rank[f])
-        counts[f] = ends[f][0].size
     columns = np.flatnonzero(uncoded)
     width = max(min(RANKED_CELLS // n, -(-columns.size // (2 * n_threads))), 1)
     parts = [
@@ -65,6 +62,14 @@ def rank_table(table: Table, n_threads: int) -> Ranks:
     found = run(n_threads if rank.size > 1 << 15 else 1, rank_columns, parts)
     for f, (count, listed) in zip(columns.tolist(), chain.from_iterable(found), strict=True):
         counts[f], ends[f] = count, (listed, listed)
+    kind = rank_type(max(counts.max(), table.categories.max()))
+    if kind.itemsize < rank.itemsize:  # in half the memory; that of coded columns is unused so far
+        wide, rank, none = rank, np.empty((d, n), kind), missing_rank(8 * kind.itemsize)
+        for f in columns.tolist():
+            rank[f] = wide[f]  # the rank of missing values, too, in the last bits
+    for f in np.flatnonzero(~uncoded).tolist():
+        ends[f] = _rank_by_code(table, f, none, rank[f])
+        counts[f] = ends[f][0].size
     sizes = [lowest.size for lowest, _ in ends]
     lowest = highest = np.concatenate([low for low, _ in ends])
     if table.by_code.any():  # else one copy in memory

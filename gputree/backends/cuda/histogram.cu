@@ -1,51 +1,38 @@
 // Additive histograms of row statistics by (column, bin).
 
-// Add entries first .. last to `cells`, which begin at the first bin of column 4 * first_word.
-// Codes are read as words of four columns: neighbouring threads read neighbouring words.
-template <class Memory>
-__device__ void add_entries(
-    const Table& table, const Rows& rows, const i32* entries, i64 first, i64 last, i64 first_word,
-    i64 last_word, i64 channels, Cell* cells
-) {
-    const u32 words = u32(last_word - first_word), items = u32(last - first) * words;
-    for (u32 item = threadIdx.x; item < items; item += blockDim.x) {
-        const i64 row = entries[first + item / words];
-        const i64 word = first_word + item % words;
-        u32 packed = ((const u32*)table.codes_of(row))[word];
-        for (i64 f = 4 * word; f < 4 * word + 4 && f < table.columns; ++f) {
-            const i64 bin = table.offset[f] - table.offset[4 * first_word] + (packed & 0xff);
-            packed >>= 8;
-            add_row<Memory>(cells + bin * channels, channels, rows, row);
-        }
-    }
-}
-
 // Grid: chunks of entries x groups of columns, groups of a chunk next to each other, since they
 // read the same rows; one dimension, since others end at 65,535. Chunk c is added to the histogram
-// at out[slot[owner]], or, `slot` null, at out[owner]; group g has the words group[g] .. group[g + 1] of a row of codes.
+// at out[slot[owner]], or, `slot` null, at out[owner]; group g has the columns group[g] ..
+// group[g + 1] of the table, or of those that the owner visits in these `orders`. They have `bins`
+// bins at most, which are in shared memory; 0 where they do not fit it.
 extern "C" __global__ void __launch_bounds__(256) histogram(
     Table table, Rows rows, const i32* entries, Chunks chunks, const i64* slot, const i64* group,
-    i64 groups, i64 channels, Cell* out
+    i64 groups, const i32* orders, i64 channels, i64 bins, Cell* out
 ) {
     extern __shared__ i64 dynamic[];
     Cell* cells = (Cell*)dynamic;
     const i64 c = blockIdx.x / groups, g = blockIdx.x % groups;
     if (chunks.lack(c)) return;
-    const i64 first_word = group[g], last_word = group[g + 1];
-    const i64* offset = table.offset;
-    const i64 begin = offset[4 * first_word];
-    const i64 end = offset[4 * last_word < table.columns ? 4 * last_word : table.columns];
-    const i64 size = (end - begin) * channels;
-    for (i64 i = threadIdx.x; i < size; i += blockDim.x) cells[i] = 0;
+    const i64 j = chunks.owner[c], first = chunks.first[c], own = group[g];
+    const auto column = [&](u32 k) { return orders ? orders[j * table.columns + own + k] : own + k; };
+    const u32 width = u32(group[g + 1] - own), items = u32(chunks.last[c] - first) * width;
+    const u32 size = u32(bins * channels);
+    Cell* node = out + slot_of(slot, j) * table.offset[table.columns] * channels;
+    for (u32 i = threadIdx.x; i < width * size; i += blockDim.x) cells[i] = 0;
     __syncthreads();
-    add_entries<InShared>(
-        table, rows, entries, chunks.first[c], chunks.last[c], first_word, last_word, channels,
-        cells
-    );
+    // Neighbouring threads read codes of one row.
+    for (u32 item = threadIdx.x; item < items; item += blockDim.x) {
+        const i64 row = entries[first + item / width], f = column(item % width);
+        const i64 code = table.codes_of(row)[f];
+        if (size > 0)
+            add_row<InShared>(cells + item % width * size + code * channels, channels, rows, row);
+        else
+            add_row<InGlobal>(node + (table.offset[f] + code) * channels, channels, rows, row);
+    }
     __syncthreads();
-    Cell* cells_out = out + (slot_of(slot, chunks.owner[c]) * offset[table.columns] + begin) * channels;
-    for (i64 i = threadIdx.x; i < size; i += blockDim.x)
-        if (cells[i] != 0) add_to_global(cells_out + i, cells[i]);
+    for (u32 i = threadIdx.x; i < width * size; i += blockDim.x)
+        if (cells[i] != 0)
+            add_to_global(node + table.offset[column(i / size)] * channels + i % size, cells[i]);
 }
 
 #define READ_AT_ONCE 8  // rows whose codes a lane reads before it counts the first
@@ -53,9 +40,7 @@ extern "C" __global__ void __launch_bounds__(256) histogram(
 // The same of two classes that are counted: a lane keeps to a column, and to its bank of shared
 // memory, which no other lane uses. Lane l counts column l % width of the group, of every
 // `copies`-th row, a power of two up to 32 / READ_AT_ONCE; width = 32 / copies. A cell has 16 bits
-// for each class: a chunk has fewer than 2**16 rows. Group g has the columns group[g] ..
-// group[g + 1], of at most `bins` bins each: of the table, or of those that the node draws in these
-// `orders`. Lanes without a column count what is not read.
+// for each class: a chunk has fewer than 2**16 rows. Lanes without a column count what is not read.
 extern "C" __global__ void __launch_bounds__(256) histogram_of_two(
     Table table, Rows rows, const i32* entries, Chunks chunks, const i64* slot, const i64* group,
     i64 groups, const i32* orders, i64 copies, i64 bins, Cell* out
@@ -96,45 +81,4 @@ extern "C" __global__ void __launch_bounds__(256) histogram_of_two(
         if (both & 0xffff) add_to_global(cell, Cell(both & 0xffff));
         if (both >> 16) add_to_global(cell + 1, Cell(both >> 16));
     }
-}
-
-// The same of any statistics, of columns that nodes draw: of the row of `orders` of each node.
-extern "C" __global__ void __launch_bounds__(256) histogram_of_drawn(
-    Table table, Rows rows, const i32* entries, Chunks chunks, const i64* slot, const i64* group,
-    i64 groups, const i32* orders, i64 channels, i64 bins, Cell* out
-) {
-    extern __shared__ i64 dynamic[];
-    Cell* cells = (Cell*)dynamic;
-    const i64 c = blockIdx.x / groups, g = blockIdx.x % groups;
-    if (chunks.lack(c)) return;
-    const i64 j = chunks.owner[c], first = chunks.first[c];
-    const u32 size = u32(bins * channels);
-    const i32* drawn = orders + j * table.columns + group[g];
-    const u32 width = u32(group[g + 1] - group[g]), items = u32(chunks.last[c] - first) * width;
-    for (u32 i = threadIdx.x; i < width * size; i += blockDim.x) cells[i] = 0;
-    __syncthreads();
-    for (u32 item = threadIdx.x; item < items; item += blockDim.x) {
-        const i64 row = entries[first + item / width];
-        const u32 k = item % width, code = table.codes_of(row)[drawn[k]];
-        add_row<InShared>(cells + k * size + code * channels, channels, rows, row);
-    }
-    __syncthreads();
-    Cell* node = out + slot_of(slot, j) * table.offset[table.columns] * channels;
-    for (u32 i = threadIdx.x; i < width * size; i += blockDim.x)
-        if (cells[i] != 0)
-            add_to_global(node + table.offset[drawn[i / size]] * channels + i % size, cells[i]);
-}
-
-// All columns without shared memory, for cells that do not fit it. One group of columns.
-extern "C" __global__ void __launch_bounds__(256) histogram_global(
-    Table table, Rows rows, const i32* entries, Chunks chunks, const i64* slot, const i64* group,
-    i64 groups, i64 channels, Cell* out
-) {
-    const i64 c = blockIdx.x;
-    if (chunks.lack(c)) return;
-    const i64 node_first = slot_of(slot, chunks.owner[c]) * table.offset[table.columns];
-    add_entries<InGlobal>(
-        table, rows, entries, chunks.first[c], chunks.last[c], group[0], group[1], channels,
-        out + (node_first + table.offset[4 * group[0]]) * channels
-    );
 }

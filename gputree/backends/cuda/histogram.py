@@ -13,28 +13,11 @@ from numpy.typing import NDArray
 
 from gputree.backends.base import Larger
 from gputree.backends.cuda import tuning
-from gputree.backends.cuda.encode import WORD, values_of
+from gputree.backends.cuda.encode import values_of
 from gputree.backends.cuda.kernels import INTERVALS, LANES, LARGER, Packed, cupy
 from gputree.backends.cuda.layout import Grower, to_device
 from gputree.backends.cuda.workspace import DeviceChunks, bytes_of, cut, send
 from gputree.base.dtypes import Int64s
-
-
-def column_groups(offset: Int64s, cell_bytes: int) -> Int64s | None:
-    """Bounds, in words, of groups of columns that fit shared memory; None if a word does not."""
-    columns = offset.size - 1
-    words = -(-columns // WORD)
-    edges = offset[np.minimum(np.arange(words + 1) * WORD, columns)] * cell_bytes
-    if np.diff(edges).max() > tuning.TUNING.shared_bytes:
-        return None
-    bounds = [0]
-    for word in range(words):
-        if edges[word + 1] - edges[bounds[-1]] > tuning.TUNING.shared_bytes:
-            bounds.append(word)
-    even = np.searchsorted(edges, np.linspace(0, edges[-1], len(bounds) + 1))
-    fits = np.diff(edges[even]).max() <= tuning.TUNING.shared_bytes
-    return np.unique(even) if fits else np.array([*bounds, words])
-
 
 # Histograms of which none is a difference.
 ALL_COUNTED = LARGER.pack(None, None, None)
@@ -54,8 +37,8 @@ class Counting(NamedTuple):
     """Kernel that counts the rows of a table, and its arguments: of every level."""
 
     kernel: str
-    groups: Any  # bounds of groups of columns, in words, or in columns for two classes: int64
-    sizes: tuple[Any, ...]
+    groups: Any  # bounds of groups of columns: int64
+    sizes: tuple[int, ...]
     shared: int = 0  # bytes of shared memory
     draws: bool = False  # counts the columns that nodes draw, and no others
 
@@ -99,16 +82,11 @@ def count(
     With `orders` (m, d), int32, of the columns that come first there.
     """
     groups = counting.groups.size - 1
-    listed = (orders,) if counting.kernel in LISTED else ()
     grower.kernels(
         "histogram", counting.kernel, (chunks.number * groups,), grower.table.packed,
         grower.statistics, grower.entries, chunks.packed, slots, counting.groups, groups,
-        *listed, *counting.sizes, out, shared=counting.shared,
+        orders, *counting.sizes, out, shared=counting.shared,
     )  # fmt: skip
-
-
-# Kernels that take columns as nodes order them.
-LISTED = ("histogram_of_two", "histogram_of_drawn")
 
 
 # Maximum number of rows that a warp counts at once in the same columns: see histogram.cu.
@@ -119,19 +97,20 @@ BANKS_BYTES = 4 * LANES
 
 
 def choose_counting(grower: Grower, columns: tuple[int, int] | None = None) -> Counting:
-    """Choose how to count columns first .. last, and those whose codes share words; or all."""
-    table, channels = grower.table, grower.channels
-    if columns is None and (of_two := _of_two(grower, table.columns)):
-        return of_two
-    found = column_groups(table.host.offset, grower.cell_bytes)
-    groups = np.array([0, table.stride // WORD]) if found is None else found
-    edges = table.host.offset[np.minimum(groups * WORD, table.columns)]
-    if columns is not None:
-        groups = np.unique(groups.clip(columns[0] // WORD, -(-columns[1] // WORD)))
-    if found is None:
-        return Counting("histogram_global", to_device(groups), (channels,))
-    shared = int(np.diff(edges).max()) * grower.cell_bytes
-    return Counting("histogram", to_device(groups), (channels,), shared)
+    """Choose how to count columns first .. last, or all: of the table, or of orders of nodes."""
+    table, (first, last) = grower.table, columns or (0, grower.table.columns)
+    bins, shared = int(np.diff(table.host.offset).max()), tuning.TUNING.shared_bytes
+    of_two = grower.task.n_classes == 2 and grower.cell_dtype == np.uint32
+    of_two = of_two and BANKS_BYTES * bins <= shared
+    column_bytes = bins * grower.cell_bytes
+    most = LANES if of_two else shared // column_bytes or last - first
+    width = -(-(last - first) // -(-(last - first) // most))
+    groups = to_device(np.append(np.arange(first, last, width), last))
+    if of_two:
+        copies = min(1 << (LANES // width).bit_length() - 1, MOST_COPIES)
+        return Counting("histogram_of_two", groups, (copies, bins), BANKS_BYTES * bins)
+    bins *= column_bytes <= shared
+    return Counting("histogram", groups, (grower.channels, bins), width * bins * grower.cell_bytes)
 
 
 def choose_drawn(grower: Grower) -> Counting | None:
@@ -139,37 +118,10 @@ def choose_drawn(grower: Grower) -> Counting | None:
 
     They are counted in both siblings, all columns in the smaller one: in half of the rows at most.
     """
-    drawn, bins = grower.task.limits.max_features, _most_bins(grower)
-    most = tuning.TUNING.shared_bytes // (bins * grower.cell_bytes)
-    if 2 * drawn > grower.table.columns or most == 0:
+    drawn = grower.task.limits.max_features
+    if 2 * drawn > grower.table.columns:
         return None
-    if of_two := _of_two(grower, drawn):
-        return of_two._replace(draws=True)
-    groups, width = _even(drawn, most)
-    sizes, shared = (grower.channels, bins), width * bins * grower.cell_bytes
-    return Counting("histogram_of_drawn", to_device(groups), sizes, shared, draws=True)
-
-
-def _of_two(grower: Grower, columns: int) -> Counting | None:
-    """Counting of so many columns of two classes; None for other statistics, or many bins."""
-    bins = _most_bins(grower)
-    is_counted = grower.task.n_classes == 2 and grower.cell_dtype == np.uint32
-    if not is_counted or BANKS_BYTES * bins > tuning.TUNING.shared_bytes:
-        return None
-    groups, width = _even(columns, LANES)
-    copies = min(1 << (LANES // width).bit_length() - 1, MOST_COPIES)
-    return Counting("histogram_of_two", to_device(groups), (copies, bins), BANKS_BYTES * bins)
-
-
-def _most_bins(grower: Grower) -> int:
-    return int(np.diff(grower.table.host.offset).max())
-
-
-def _even(columns: int, most: int) -> tuple[Int64s, int]:
-    """Bounds of groups of columns, and their width: at most so many."""
-    number = -(-columns // most)
-    width = -(-columns // number)
-    return np.minimum(np.arange(number + 1) * width, columns), width
+    return choose_counting(grower, (0, drawn))._replace(draws=True)
 
 
 def _most_bytes(grower: Grower) -> int:
