@@ -153,7 +153,7 @@ class LeafTargets:
 
 
 def quantiles_of_targets(
-    found: Sequence[LeafTargets], trees: Sequence[JoinedTrees], values: NDArray, **how: Any
+    found: Sequence[LeafTargets], trees: PackedForest, values: NDArray, **how: Any
 ) -> Floats:
     """Quantiles of each of several targets, of shape (n_rows, n_outputs, levels)."""
     return np.stack([of.quantiles(trees, values, **how) for of in found], axis=1)

@@ -15,6 +15,7 @@ from sklearn.utils import get_tags
 
 import gputree
 from gputree import CodedTable
+from gputree.backends.cpu.table import CpuTable
 from gputree.base import memory
 from gputree.columns import cells
 from gputree.export import explain, shap_values
@@ -155,11 +156,10 @@ def test_errors_of_sparse_rows_are_those_of_dense_rows():
         assert errors[0] == errors[1]
 
 
-@pytest.mark.parametrize("given", [{"splitter": "random"}, {"splitter": "binned"}])
-def test_tables_that_do_not_fit_are_refused_where_all_values_are_read(monkeypatch, given):
+def test_tables_that_do_not_fit_are_refused_where_all_values_are_read(monkeypatch):
     monkeypatch.setattr(memory, "available_bytes", lambda: 1 << 30)
     X = sparse.random_array((1_000_000, 1_000), density=1e-7, format="csr", rng=0)
-    tree = gputree.DecisionTreeClassifier(**given)
+    tree = gputree.DecisionTreeClassifier(splitter="binned")
     words = r"sparse X of shape \(1000000, 1000\) .* takes at least 7.45 GiB .* 1 GiB are available"
     with pytest.raises(MemoryError, match=words):
         tree.fit(X, np.arange(1_000_000) % 2)
@@ -222,6 +222,25 @@ def test_fits_of_few_values_make_no_dense_table(kind, monkeypatch):
     assert all(one.tree_.equals(other.tree_) for one, other in zip(forest, trees, strict=True))
     assert forest.oob_score_ == trees.oob_score_
     np.testing.assert_array_equal(forest.predict_quantiles(X), trees.predict_quantiles(dense))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_cuts_that_are_drawn_are_those_of_the_dense_table(kind, monkeypatch):
+    """The values themselves are read where no table counts as sparse."""
+    rng = np.random.default_rng(5)
+    X, labels, targets = of_few_values(kind, rng), rng.integers(0, 3, 60), rng.normal(size=60)
+    weight, groups = rng.integers(0, 3, 60), [range(40), range(30, 70)]
+    tree = gputree.DecisionTreeClassifier(splitter="random", interaction_cst=groups, random_state=0)
+    forest = gputree.ExtraTreesRegressor(3, max_features=0.4, min_samples_leaf=2, random_state=0)
+    with monkeypatch.context() as patch:
+        patch.setattr(CpuTable, "is_sparse", False)
+        true = clone(tree).fit(X.toarray(), labels, weight).tree_
+        trees = clone(forest).fit(X.toarray(), targets)
+    assert tree.fit(X.toarray(), labels, weight).tree_.equals(true)
+    monkeypatch.setattr(cells, "dense", lambda X: pytest.fail("a dense table is made"))
+    assert tree.fit(X, labels, weight).tree_.equals(true)
+    forest.fit(X, targets)
+    assert all(one.tree_.equals(other.tree_) for one, other in zip(forest, trees, strict=True))
 
 
 def test_rows_of_a_sparse_table_are_those_of_the_dense_one():
