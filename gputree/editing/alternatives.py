@@ -244,7 +244,7 @@ class Counted(NamedTuple):
         kept = place >= 0
         weight = None if self.weight is None else self.weight[kept]
         sums = np.bincount(cell[kept], weight, n_places * self.n_classes).astype(np.float64)
-        return sums.reshape(n_places, -1), _sum(~kept, self.weight)
+        return sums.reshape(n_places, self.n_classes), _sum(~kept, self.weight)
 
 
 def of_ranges(rows: Counted, bins: int) -> dict[str, Any]:

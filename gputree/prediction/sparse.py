@@ -146,8 +146,8 @@ class SparseRows:
         if bits.shape[1] < end - begin:
             bits = np.zeros((2, end - begin, self.shape[1] // WORD + 1), np.uint64)
         known = self.first[begin : end + 1]
+        self._buffers.bits = bits, known  # before an interrupt leaves some of them set
         set_bits(self.column, known, self.shape[1], bits)
-        self._buffers.bits = bits, known
         return bits
 
     def blocks(self) -> Iterator[Values]:

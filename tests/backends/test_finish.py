@@ -170,10 +170,14 @@ def test_missing_values_are_not_counted_as_the_highest_rank():
     assert (tree.feature[0], tree.threshold[0], tree.missing_child[0]) == (0, 2.5, 0)
 
 
-@pytest.mark.parametrize(("criterion", "n_classes"), [("gini", 2), ("gini", 5), ("entropy", 3)])
-def test_cuts_in_bins_of_ranks(monkeypatch, criterion, n_classes):
-    """In bins of some rows; ties of cuts at the ends of bins, and in them, are frequent."""
-    for name, size in (("BINNED_ROWS", 17), ("ROWS_PER_BIN", 3), ("LEAST_BITS", 2)):
+@pytest.mark.parametrize(
+    ("criterion", "n_classes", "most_cells"),
+    [("gini", 2, 999), ("gini", 5, 999), ("entropy", 3, 999), ("gini", 5, 1)],
+)
+def test_cuts_in_bins_of_ranks(monkeypatch, criterion, n_classes, most_cells):
+    """In bins of some rows, or in one; ties of cuts at the ends of bins, and in them, are many."""
+    sizes = {"BINNED_ROWS": 17, "ROWS_PER_BIN": 3, "LEAST_BITS": 2, "MOST_CELLS": most_cells}
+    for name, size in sizes.items():
         monkeypatch.setattr(drawn_ranks, name, size)
     sample = random_sample(7, 120, 4, n_classes)
     rng = np.random.default_rng(7)

@@ -122,6 +122,13 @@ def test_a_histogram_counts_rows(weighted):
         editor.histogram(0, "c", 0)
 
 
+def test_a_histogram_of_a_column_without_values_has_no_categories():
+    X = np.column_stack([np.full(80, np.nan), np.arange(80.0)])
+    fitted = DecisionTreeClassifier(max_depth=2, categorical_features=[0]).fit(X, X[:, 1] > 40)
+    found = TreeEditor(fitted, X, X[:, 1] > 40).histogram(0, 0, 3)
+    assert found == {"categories": [], "weights": [], "missing": 80.0, "others": 0.0}
+
+
 def test_columns_without_names_are_called_as_the_page_shows_them():
     editor = TreeEditor(DecisionTreeClassifier(max_depth=2), IRIS.data, IRIS.target)
     session = EditingSession(editor)

@@ -125,7 +125,7 @@ def new_drawn_ranks(
         keys=np.empty(size, key),
         order=np.empty(size, key),
         counts=np.empty((1 << MOST_BITS) + 2 * m // ROWS_PER_BIN + 3, np.int64),
-        cells=np.empty(max(min(CELLS_PER_ROW * m, MOST_CELLS), task.channels), np.int64),
+        cells=np.empty(max(min(CELLS_PER_ROW * m, MOST_CELLS), 2 * task.channels), np.int64),
         place=None if ranks.sparse is None else np.zeros(n, ROW),
         ends=_ends(table),
         word=np.empty(m if task.n_classes == 2 else 0, np.int64),
@@ -421,7 +421,7 @@ def read_column(scan, limits, rows, ranks, f, nominal):
     rank, m, table = ranks.table.rank[f], rows.size, ranks.table
     # Cells have no number of rows, which larger leaves need.
     counts = m > FEW_ROWS and not nominal and limits.min_samples_leaf <= 1
-    most = min(CELLS_PER_ROW * m, MOST_CELLS) // scan.total.size if counts else 0
+    most = min(CELLS_PER_ROW * m, ranks.cells.size) // scan.total.size if counts else 0
     low, high = np.int64(0), table.counts[f] - 1
     if nominal or high >= most or table.missing[f]:
         low, high = list_keys(rank, rows, scan.bits, ranks.keys)
