@@ -83,15 +83,27 @@ def as_table(X: Any, sparse: bool = False) -> Any:
     return pa.Table.from_batches([X])
 
 
+def check_stored(X: Any) -> None:
+    """Raise ValueError for a sparse matrix whose indices lead out of it, where SciPy reads on."""
+    if X.format in ("csr", "csc", "bsr"):
+        X.check_format()
+
+
 def dense(X: Any) -> NDArray[Any]:
     """A sparse matrix as an array; MemoryError if it would clearly exceed the memory."""
     if X.dtype.kind == "c":
         raise InputError(f"Complex data not supported\n{X!r}\n")
+    check_stored(X)
+    instead = (
+        "Keep fewer columns (min_frequency of OneHotEncoder, SelectKBest, TruncatedSVD), or pass "
+        "the categorical columns themselves, which need no encoding."
+    )
+    if X.dtype.kind == "b":
+        instead = "Pass numbers (X.astype(np.uint8)), which stay sparse: booleans are categories."
     require_memory(
         float(math.prod(X.shape)) * X.dtype.itemsize,
         f"Converting sparse X of shape {X.shape} to a dense array",
-        "Keep fewer columns (min_frequency of OneHotEncoder, SelectKBest, TruncatedSVD), or pass "
-        "the categorical columns themselves, which need no encoding.",
+        instead,
     )
     return X.toarray(order="C")  # columns first, rows would be copied once more
 

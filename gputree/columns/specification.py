@@ -19,6 +19,7 @@ from gputree.columns.categories import (
     hold_codes,
     hold_text,
     in_order,
+    is_decimal,
     kind_of,
 )
 from gputree.columns.cells import Cells, Coded, Exact, read_cells
@@ -377,9 +378,9 @@ def _number_column(cells: Cells, label: str) -> Writable:
     if not isinstance(cells, Coded):
         return Writable(cells, None, cells)
     if hold_text(cells.values) and cells.values.size:
+        words = sorted(map(str, cells.values.tolist()), key=is_decimal)  # the others first
         raise InputError(
-            f"Column {label} of X was numeric in fit; now it holds text, such as "
-            f"{str(cells.values[0])!r}."
+            f"Column {label} of X was numeric in fit; now it holds text, such as {words[0]!r}."
         )
     lookup = np.append(cells.values.astype(np.float64), np.nan)
     return Writable(cells.code, lookup, lookup)

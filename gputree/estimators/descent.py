@@ -14,6 +14,7 @@ from gputree.backends.devices import Inspection, forbid_infinity, to_host
 from gputree.base.dtypes import Values
 from gputree.base.threads import n_threads
 from gputree.columns import Columns
+from gputree.columns.cells import check_stored
 from gputree.estimators.coded_table import CodedTable, known_table
 from gputree.inputs.tables import BLOCK_BYTES, read_table
 from gputree.inputs.validation import check_table, compare_columns
@@ -31,6 +32,7 @@ def sparse_parts(
     if not any(words is not None for words in columns.categories):
         yield SparseRows.of(X)
         return
+    check_stored(X)
     rows, height = X.tocsr(), max(BLOCK_BYTES // (X.shape[1] * X.dtype.itemsize), 1)
     for begin in range(0, X.shape[0], height):
         block = rows[begin : begin + height].toarray()

@@ -74,6 +74,7 @@ class SparseRows:
     @classmethod
     def of(cls, X: Any) -> SparseRows:
         """The rows of an `is_sparse` table; cells that are stored repeatedly are sums, in order."""
+        cells.check_stored(X)
         if X.format in ("csr", "csc") and X.has_canonical_format:
             X = X.tocsr()
             return cls(as_floats(X.data, "C"), X.indices, X.indptr, X.shape[1])

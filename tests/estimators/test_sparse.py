@@ -156,6 +156,19 @@ def test_errors_of_sparse_rows_are_those_of_dense_rows():
         assert errors[0] == errors[1]
 
 
+@pytest.mark.parametrize("kind", [sparse.csr_array, sparse.csc_array])
+def test_indices_that_lead_out_of_a_matrix_are_refused(kind):
+    """SciPy would read other memory, and so would kernels."""
+    tree = gputree.DecisionTreeClassifier().fit(DENSE, Y)
+    nominal = gputree.DecisionTreeClassifier(categorical_features=[0]).fit(DENSE, Y)
+    for name, place, value in (("indices", 3, 10**6), ("indices", 3, -1), ("indptr", 2, 10**6)):
+        X = kind(DENSE)
+        getattr(X, name)[place] = value
+        for refuses in (lambda X: tree.fit(X, Y), tree.predict, nominal.predict):
+            with pytest.raises(ValueError, match=r"ind(ex|ices|ptr)"):
+                refuses(X)
+
+
 def test_tables_that_do_not_fit_are_refused_where_all_values_are_read(monkeypatch):
     monkeypatch.setattr(memory, "available_bytes", lambda: 1 << 30)
     X = sparse.random_array((1_000_000, 1_000), density=1e-7, format="csr", rng=0)
@@ -163,6 +176,9 @@ def test_tables_that_do_not_fit_are_refused_where_all_values_are_read(monkeypatc
     words = r"sparse X of shape \(1000000, 1000\) .* takes at least 7.45 GiB .* 1 GiB are available"
     with pytest.raises(MemoryError, match=words):
         tree.fit(X, np.arange(1_000_000) % 2)
+    booleans = sparse.csr_array((1_000_000, 2_000), dtype=bool)
+    with pytest.raises(MemoryError, match=r"X\.astype\(np\.uint8\)\), which stay sparse"):
+        tree.fit(booleans, np.ones(1_000_000))
     assert not hasattr(tree, "tree_")
     fitted = tree.fit(sparse.csr_array(np.eye(2, 1_000)), [0, 1])
     assert fitted.predict(X[:5000]).sum() == 5000

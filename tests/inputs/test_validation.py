@@ -102,6 +102,11 @@ def test_text(case):
         fit(Classifier).predict(TEXT_TABLES[case])
 
 
+def test_the_error_of_a_column_of_numbers_quotes_one_that_is_none():
+    with pytest.raises(ValueError, match="now it holds text, such as 'abc'"):
+        fit(Classifier).predict(with_value("abc", object))
+
+
 def test_frames_with_columns_of_text_and_dates():
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame(X, columns=list("abc"))
