@@ -57,11 +57,11 @@ def groups(rules: Rules, n_rows: int) -> Iterator[tuple[int, int]]:
     most, n = BLOCK_BYTES * 8 // max(n_rows, 1), rules.label.size
     first, seen = 0, set[int]()
     for rule in range(n if len(rules.conditions) > most else 0):
-        own = set(rules.of(rule).tolist())
-        if rule > first and len(seen) + len(own - seen) > most:
+        conditions = set(rules.of(rule).tolist())
+        if rule > first and len(seen) + len(conditions - seen) > most:
             yield first, rule
             first, seen = rule, set()
-        seen |= own
+        seen |= conditions
     if n:
         yield first, n
 
