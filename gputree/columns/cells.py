@@ -99,7 +99,10 @@ def dense(X: Any) -> NDArray[Any]:
         "the categorical columns themselves, which need no encoding."
     )
     if X.dtype.kind == "b":
-        instead = "Pass numbers (X.astype(np.uint8)), which stay sparse: booleans are categories."
+        instead = (
+            "Booleans are categories. Pass numbers (X.astype(np.uint8)), which stay sparse in CART "
+            "trees and forests."
+        )
     require_memory(
         float(math.prod(X.shape)) * X.dtype.itemsize,
         f"Converting sparse X of shape {X.shape} to a dense array",

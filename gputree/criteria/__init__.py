@@ -46,6 +46,7 @@ from gputree.criteria.dispatch import (
     restrict,
     row_by_row,
     score,
+    target_impurity,
     tighten,
 )
 from gputree.criteria.entropy import ENTROPY_BITS, entropy_scale, node_entropies
@@ -81,5 +82,6 @@ __all__ = [
     "restrict",
     "row_by_row",
     "score",
+    "target_impurity",
     "tighten",
 ]

@@ -169,6 +169,11 @@ def gain(criterion, value, total):
 
 
 @stub
+def target_impurity(criterion, weight, total, squares, units):
+    """Impurity of a node by its sums in `units` of targets, squares as float64; 0 of classes."""
+
+
+@stub
 def left_weight(criterion, statistics, offset):
     """Weight, in units, of the statistics at ``statistics[offset]``."""
 

@@ -174,3 +174,8 @@ def node_deviance(weight, total, terms, unit, scale):
         if value > 16.0 * 2.0**-52 * terms:  # a difference below rounding is 0
             return value * (unit * scale * LN_2) / w
     return 0.0
+
+
+@formula(dispatch.target_impurity, Poisson)
+def _poisson_impurity(criterion, weight, total, squares, units):
+    return node_deviance(weight, total, squares, criterion.unit, criterion.scale)

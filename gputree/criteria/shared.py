@@ -91,6 +91,11 @@ def nothing_refused(criterion, state, left, total):
     return -np.inf
 
 
+@formula(dispatch.target_impurity, *OF_CLASSES)
+def no_targets(criterion, weight, total, squares, units):
+    return 0.0
+
+
 @formula(dispatch.margin, Gini, WideGini, SquaredError)
 def share_of_value(criterion, value, total):
     return BOUND_MARGIN * value
@@ -188,7 +193,7 @@ def target_means(weight_left, sum_left, weight, whole):
 # separate.
 CLASS_FORMULAS = (
     may_always_exceed, tight_already, nothing_refused, share_of_value, weights_begin, weights_move,
-    class_move_cell, class_means, class_weight, class_add_row, class_is_pure,
+    class_move_cell, class_means, class_weight, class_add_row, class_is_pure, no_targets,
 )  # fmt: skip
 TARGET_FORMULAS = (
     may_always_exceed, tight_already, nothing_refused, share_of_value, unrestricted, sum_weight,

@@ -124,6 +124,11 @@ def _squared_bound(criterion, left, cells, offset, total):
     return most_both / n
 
 
+@formula(dispatch.target_impurity, SquaredError)
+def _squared_impurity(criterion, weight, total, squares, units):
+    return variance(weight, total, squares, units.unit, units.square_unit)
+
+
 @jitable
 def variance(weight, total, squares, unit, square_unit):
     """Variances of nodes, or that of one, from sums in units of weight, targets and squares."""

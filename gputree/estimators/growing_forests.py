@@ -154,14 +154,12 @@ def _grow_alike(
     """Grow trees whose weights and targets have the same units; see `grow_whole_trees`."""
     sizes, n = given.sizes, len(target)
     is_shared = weights.weight is None and (given.targets is None or bool((sizes == n).all()))
-    targets, units = given.targets, TargetUnits(np.empty(0), 1.0, 1.0, 1.0, False)
+    targets, units = given.targets, TargetUnits(np.empty(0), 1.0, 1.0)
     if targets is not None:
         some = slice(0, 1 if is_shared else None)  # all trees have the same targets
         fields = [field[some].ravel() for field in targets[:3]]
         unit, square_unit, reach = map(float, given.units[0])
-        units = TargetUnits(
-            targets.centre, unit, square_unit, reach, options.criterion == "poisson"
-        )
+        units = TargetUnits(targets.centre, unit, square_unit)
         targets = Targets._make((*fields, 0.0, unit, square_unit, False, reach))
     task = new_task(target, weights, targets, device_table.categories, options)
     entries: Any = given.entries
@@ -177,7 +175,8 @@ def _grow_alike(
     whole = WholeTrees.empty(grown.sizes, options.n_classes)
     none = np.empty(0, np.int64)
     rows = backend.rows._make(none if field is None else field for field in backend.rows)
-    number_whole(grown, grown.sizes, first_row, rows, backend.entries, units, whole)
+    of_entries = first_row, rows, backend.entries
+    number_whole(grown, grown.sizes, *of_entries, task.criterion, units, whole)
     return whole.each(grown.sizes)
 
 

@@ -31,8 +31,7 @@ from gputree.base.dtypes import (
     Int64s,
 )
 from gputree.compilation import inner, kernel
-from gputree.criteria.poisson import node_deviance
-from gputree.criteria.squared_error import variance
+from gputree.criteria import target_impurity
 from gputree.tree.branches import BranchLists, Subsets, add_to_parents, concatenated_ranges
 from gputree.tree.statistics import SLACK
 from gputree.tree.tree import Tree
@@ -105,8 +104,6 @@ class TargetUnits(NamedTuple):
     centre: Floats  # (T,); of classes empty
     unit: float
     square_unit: float
-    reach: float
-    of_events: bool  # counts of events, whose impurity is Poisson deviance
 
 
 class NodeTable:
@@ -225,6 +222,7 @@ def number_whole(
     first_row: Int64s,
     rows: Any,
     entries: NDArray,
+    criterion: Any,
     units: TargetUnits,
     out: WholeTrees,
 ) -> None:
@@ -288,24 +286,26 @@ def number_whole(
                     size -= 2
                     for c in range(4):
                         sums[i, c] = sums[size, c] + sums[size + 1, c]
-                put_statistics(sums, i, units, units.centre[j], first + i, out)
+                put_statistics(sums, i, criterion, units, units.centre[j], first + i, out)
             bound_whole_gains(first, first + sizes[j], first_split, out)
         first += sizes[j]
 
 
 @inner
 def put_statistics(
-    sums: Int64s, i: int, units: TargetUnits, centre: float, node: int, out: WholeTrees
+    sums: Int64s,
+    i: int,
+    criterion: Any,
+    units: TargetUnits,
+    centre: float,
+    node: int,
+    out: WholeTrees,
 ) -> None:
     """Write the mean and the impurity of a node, from its sums, in the operations of a `Tree`."""
     weight, total = sums[i, 0], sums[i, 1]
     squares = np.float64(sums[i, 2]) + np.float64(sums[i, 3]) * 2.0**-REST_BITS
     out.mean[node, 0] = centre + np.float64(total) * units.unit / np.float64(weight)
-    if units.of_events:
-        unit = units.unit / units.reach
-        out.impurity[node] = node_deviance(weight, total, squares, unit, units.reach)
-    else:
-        out.impurity[node] = variance(weight, total, squares, units.unit, units.square_unit)
+    out.impurity[node] = target_impurity(criterion, weight, total, squares, units)
 
 
 @inner

@@ -104,10 +104,8 @@ def rank_columns(
     if many.size:
         order, keys = sort_values(taken[many])
         number_sorted(taken, columns, many, order, keys, none, rank, found, counts)
-    most, pairs = (
-        tuning.TUNING.listed_values // values.shape[1],
-        zip(counts.tolist(), found, strict=True),
-    )
+    most = tuning.TUNING.listed_values // values.shape[1]
+    pairs = zip(counts.tolist(), found, strict=True)
     return [(count, of_one[: count if count <= most else 0].copy()) for count, of_one in pairs]
 
 

@@ -13,9 +13,9 @@ extern "C" __global__ void __launch_bounds__(256) histogram(
     Cell* cells = (Cell*)dynamic;
     const i64 c = blockIdx.x / groups, g = blockIdx.x % groups;
     if (chunks.lack(c)) return;
-    const i64 j = chunks.owner[c], first = chunks.first[c], own = group[g];
-    const auto column = [&](u32 k) { return orders ? orders[j * table.columns + own + k] : own + k; };
-    const u32 width = u32(group[g + 1] - own), items = u32(chunks.last[c] - first) * width;
+    const i64 j = chunks.owner[c], first = chunks.first[c], begin = group[g];
+    const auto column = [&](u32 k) { return orders ? orders[j * table.columns + begin + k] : begin + k; };
+    const u32 width = u32(group[g + 1] - begin), items = u32(chunks.last[c] - first) * width;
     const u32 size = u32(bins * channels);
     Cell* node = out + slot_of(slot, j) * table.offset[table.columns] * channels;
     for (u32 i = threadIdx.x; i < width * size; i += blockDim.x) cells[i] = 0;
@@ -54,8 +54,8 @@ extern "C" __global__ void __launch_bounds__(256) histogram_of_two(
     const u32 lane = threadIdx.x & 31, step = u32(copies), width = 32 / step, size = u32(bins) * 32;
     for (u32 i = threadIdx.x; i < size; i += blockDim.x) words[i] = 0;
     __syncthreads();
-    const i64 own = first + lane % width;
-    const u8* codes = table.codes + column(own < end ? own : first);
+    const i64 counted = first + lane % width;
+    const u8* codes = table.codes + column(counted < end ? counted : first);
     // A warp counts 32 rows, whose lanes know row and class; 0 is added for rows behind the last.
     for (i64 i0 = chunks.first[c] + (threadIdx.x & ~31u); i0 < last; i0 += blockDim.x) {
         const i64 row = i0 + lane < last ? entries[i0 + lane] : entries[i0];
