@@ -14,7 +14,8 @@ extern "C" __global__ void __launch_bounds__(256) histogram(
     const i64 c = blockIdx.x / groups, g = blockIdx.x % groups;
     if (chunks.lack(c)) return;
     const i64 j = chunks.owner[c], first = chunks.first[c], begin = group[g];
-    const auto column = [&](u32 k) { return orders ? orders[j * table.columns + begin + k] : begin + k; };
+    const i32* drawn = orders ? orders + j * table.columns + begin : nullptr;
+    const auto column = [&](u32 k) { return drawn ? drawn[k] : begin + k; };
     const u32 width = u32(group[g + 1] - begin), items = u32(chunks.last[c] - first) * width;
     const u32 size = u32(bins * channels);
     Cell* node = out + slot_of(slot, j) * table.offset[table.columns] * channels;
